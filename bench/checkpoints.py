@@ -113,7 +113,7 @@ def peak_rss_mb() -> float:
 
 def child(path: Path, cold: bool) -> None:
     from trainwatch.core.checkpoints import verify
-    from trainwatch.core.checkpoints.formats.page_cache import cached_pages
+    from trainwatch.core.checkpoints.formats.byte_range import cached_pages
 
     def act() -> None:
         found = verify(path, deep=True)

@@ -4,7 +4,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,
@@ -18,12 +19,11 @@ from trainwatch.core.model.fact import (
     RunCreated,
     StateChanged,
 )
-from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.json_line import encode_line
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Entry
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.text.json_line import encode_line
 from trainwatch.core.store.journal import record_of
 from trainwatch.core.store.run_directory import RunDirectory
 

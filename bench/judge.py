@@ -27,8 +27,8 @@ from tests.logs.carriers import CARRIERS
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-from trainwatch.core.judge.progress.log_progress import progress_of
-from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
+from trainwatch.core.judge.progress import progress_of
+from trainwatch.core.judge.text.shapes import ShapeTable
 
 FIELDS = ("step", "total_steps", "epoch", "total_epochs", "loss", "lr", "sec_per_step")
 CONFIDENT = 0.8

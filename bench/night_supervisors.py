@@ -19,7 +19,7 @@ import msgspec
 import night_trainer
 
 from trainwatch.core.act.evidence.capture import PAUSE_SHARE
-from trainwatch.core.judge.hang.loop_watch import AGAIN
+from trainwatch.core.judge.hang.pauses import AGAIN
 from trainwatch.core.model.decision import CaptureStacks, LookForLoop
 from trainwatch.core.model.fact import IncidentOpened, Note, StateChanged
 from trainwatch.core.model.record import Record

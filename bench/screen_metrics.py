@@ -12,7 +12,7 @@ from pathlib import Path
 
 from screen_terminal import OnTerminal
 
-from trainwatch.core.store.metrics.history_schema import COLUMNS, TIERS, migrate, table
+from trainwatch.core.store.history_schema import COLUMNS, TIERS, migrate, table
 
 DAYS = 7
 END_S = DAYS * 86_400

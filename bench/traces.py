@@ -58,7 +58,7 @@ def score_families(seeds: int, *, verbose: bool) -> bool:
 def score_thinned(seeds: int) -> bool:
     """Whether each sick family after a long quiet time has the same incidents, to the second, in its thinned trace."""
     from tests.scenarios import cases, sick
-    from trainwatch.core.model.text.json_line import encode_line
+    from trainwatch.core.model.json_line import encode_line
     from trainwatch.core.store.trace import NEAR_S, Thinning
 
     sick.begun = lambda story, steps=200: cases.begun(story, steps + LONG_STEPS)

@@ -29,10 +29,10 @@ from tests.builders import knowledge
 from trainwatch.core.app.supervise.recorder import RunRecorder
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.outlook import shown_progress
+from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.judge.state import SNAPSHOT_VERSION, to_snapshot
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
+from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model.attempt import StartRecord
 from trainwatch.core.model.decision import Decision, EndWatch, StartAttempt
 from trainwatch.core.model.fact import IncidentOpened, RunCreated
@@ -47,14 +47,14 @@ from trainwatch.core.model.observation import (
     Outcome,
     ProcessSample,
 )
-from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import ProcessIdentity, RunSpec
 from trainwatch.core.model.settings import Settings
-from trainwatch.core.store.journal.safe_journal import SafeJournal
-from trainwatch.core.store.learned.habits_file import HabitsFile
-from trainwatch.core.store.metrics.history import HistoryWriter
+from trainwatch.core.model.supervision_ports import AttemptTarget
+from trainwatch.core.store.history import HistoryWriter
+from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.safe_journal import SafeJournal
 from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.supervisor.loop import Supervisor
 

@@ -20,16 +20,15 @@ from .judge.knowledge import Knowledge
 from .judge.run_states import WORDS, name_of
 from .judge.state import JudgeState
 from .judge.step import Judge
-from .judge.text.shapes.shape_table import ShapeTable
+from .judge.text.shapes import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import ActionWithheld, IncidentOpened
 from .model.observation import Meta, Observation, Outcome
+from .model.preset import Preset
 from .model.record import Entry
 from .model.settings import Settings
-from .model.shipped.failure import FailureCatalogue
-from .model.shipped.log_shapes import LogShapes
-from .model.shipped.preset import Preset
-from .store.trace_reading import TraceReading
+from .model.shipped import FailureCatalogue, LogShapes
+from .store.trace import TraceReading
 
 _UNANSWERED = (NotifyPeople, StartAttempt, GiveUp, EndWatch)
 """Decisions whose outcome the judge does not wait for (or, for a launch, that only the trace can answer)."""

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from trainwatch.core.config.shipped import load_failures
-from trainwatch.core.model.shipped.failure import FailureCatalogue, FailureClass
+from trainwatch.core.model.shipped import FailureCatalogue, FailureClass
 
 PAGE = Path(__file__).parent / "failure-taxonomy.md"
 HEAD = "| class | mechanism | never trained | once trained |\n|---|---|---|---|\n"

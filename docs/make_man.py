@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainwatch.cli.parser import SECTIONS, module_of, verbs
+from trainwatch.cli.parser import SECTIONS, verb, verbs
 
 PAGE = Path(__file__).parent / "trainwatch.1"
 HEAD = r""".\" Written by docs/make_man.py.
@@ -77,13 +77,13 @@ def page() -> str:
 
 def _sections() -> Iterator[str]:
     yield ".SH COMMANDS\n"
-    for section, title in SECTIONS.items():
+    for section, (title, _) in SECTIONS.items():
         yield f".SS {_roff(title[0].upper() + title[1:])}\n"
         for name in sorted(verbs()):
-            verb = module_of(name)
-            if verb.HELP is not None and f".{section}." in verb.__name__:
-                example = f"trainwatch {name} {verb.EXAMPLE}".strip()
-                text = re.sub(r"\s+", " ", verb.DESCRIPTION).strip()
+            one = verb(name)
+            if one.help is not None and verbs()[name][0] == section:
+                example = f"trainwatch {name} {one.example}".strip()
+                text = re.sub(r"\s+", " ", one.description).strip()
                 yield f".TP\n.B {name}\n{_roff(text)}\n.br\nExample: {_roff(example)}\n"
 
 

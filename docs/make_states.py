@@ -1,14 +1,13 @@
 """Writes docs/run-states.md and the diagram of docs/how-it-decides.md: ``python docs/make_states.py``.
 
-States, events and transitions are in core/judge/run_machine.py and run_states.py and nowhere else; a test compares.
+States, events and transitions are in core/judge/run_states.py and run_states.py and nowhere else; a test compares.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from trainwatch.core.judge import run_states
-from trainwatch.core.judge.run_machine import EVENTS, FROM_ANY_STATE, TRANSITIONS, Event
-from trainwatch.core.judge.run_states import WORDS, State
+from trainwatch.core.judge.run_states import EVENTS, FROM_ANY_STATE, TRANSITIONS, WORDS, Event, State
 
 PAGE = Path(__file__).parent / "run-states.md"
 DECIDES = Path(__file__).parent / "how-it-decides.md"
@@ -30,7 +29,7 @@ GROUPS: dict[str, tuple[State, ...]] = {
 """Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""
 HEAD = """# The states of a run
 
-Written by `python docs/make_states.py` from the table in `core/judge/run_machine.py`; a test
+Written by `python docs/make_states.py` from the table in `core/judge/run_states.py`; a test
 compares them. `StepBuilder.move(event, state, reason)` is the only way to another state: it looks the event up
 in the row of the current state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
 

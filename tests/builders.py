@@ -17,6 +17,7 @@ from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.run_states import WORDS, name_of
 from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import (
     Decision,
     EndLeftovers,
@@ -28,7 +29,6 @@ from trainwatch.core.model.decision import (
     StopAttempt,
 )
 from trainwatch.core.model.fact import AttemptEnded, IncidentOpened, IncidentUpdated, Note, StateChanged
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import (
     CheckpointChange,
     CheckpointEvent,
@@ -46,11 +46,11 @@ from trainwatch.core.model.observation import (
     Start,
     Tick,
 )
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.progress import Why
 from trainwatch.core.model.record import Entry
 from trainwatch.core.model.settings import Settings
-from trainwatch.core.model.shipped.failure import FailureCatalogue, FailureClass, FailureSignature
-from trainwatch.core.model.shipped.preset import Preset
-from trainwatch.core.model.why import Why
+from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, FailureSignature
 
 GB = 1e9
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
+from trainwatch.core.judge import progress
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.progress import log_progress
-from trainwatch.core.judge.progress.log_progress import ProgressState
-from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
+from trainwatch.core.judge.progress import ProgressState
+from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model.progress import Progress
 
 LOG_SHAPES = load_log_shapes()
@@ -17,9 +17,9 @@ CATALOGUE = CompiledCatalogue(FAILURES, SHAPES)
 
 def read_progress(state: ProgressState, text: str) -> ProgressState:
     """``log_progress.read_progress`` with the shipped shapes."""
-    return log_progress.read_progress(state, text, SHAPES)
+    return progress.read_progress(state, text, SHAPES)
 
 
 def progress_of(chunks: Iterable[str]) -> Progress:
     """``log_progress.progress_of`` with the shipped shapes."""
-    return log_progress.progress_of(chunks, SHAPES)
+    return progress.progress_of(chunks, SHAPES)

@@ -17,19 +17,17 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.types import CSSPathType
 
-from ..core.model.ports.screen import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
 from ..core.model.run import TERMINAL_STATES
-from ..core.model.text.suggestion import typed
+from ..core.model.screen_ports import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
+from ..core.model.suggestion import typed
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES
-from .screen_state import Remembered, keep, recall
+from .run_session import PaneFocus, Remembered, keep, recall
 from .screens.away_watch import AwayWatch
-from .screens.dashboard.dashboard_screen import Dashboard
-from .screens.dashboard.pane_focus import PaneFocus
+from .screens.dashboard import Dashboard
 from .screens.pane_screen import is_place
-from .ui.glyphs import ASCII, draws_letters, glyphs_for
-from .ui.terminal import exit_with_terminal, in_browser, mouse_supported, use_terminal_size
-from .ui.themes import DARK, ROLES, own_themes
+from .ui.cells import ASCII, draws_letters, glyphs_for
+from .ui.terminal import DARK, ROLES, exit_with_terminal, in_browser, mouse_supported, own_themes, use_terminal_size
 
 HERE = Path(__file__).parent
 
@@ -193,7 +191,7 @@ class TrainwatchApp(App[None]):
             return
         if name not in SIDE_PLACES:
             self._uncover()
-        from .screens.open_place import place_screen  # the first picture does not wait for it
+        from .screens.place_screen import place_screen  # the first picture does not wait for it
 
         if dashboard is None and name == "runs" and is_place(self.screen):
             self.switch_screen(place_screen(name, self, dashboard))
@@ -291,7 +289,7 @@ class TrainwatchApp(App[None]):
 
     def on_dashboard_explain(self, message: Dashboard.Explain) -> None:
         """Show all about an incident."""
-        from .screens.explain import explain
+        from .screens.place_screen import explain
 
         if self.dashboard is not None:
             explain(self, self.dashboard, message.incident)
@@ -312,7 +310,7 @@ def _ascii_filter() -> LineFilter | None:
     """What draws in ASCII on a terminal without Unicode."""
     if glyphs_for() is not ASCII:
         return None
-    from .ui.ascii_filter import AsciiFilter  # few terminals need it
+    from .ui.cells import AsciiFilter  # few terminals need it
 
     return AsciiFilter(letters=draws_letters())
 

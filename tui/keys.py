@@ -6,8 +6,8 @@ import msgspec
 
 from ..core.model.run import LIVE_STATES, PAUSED_STATES, TERMINAL_STATES
 from ..core.model.situation import Situation
-from ..core.views.state.last_step import last_step
-from .ui.glyphs import ASCII, glyphs_for
+from ..core.views.state.run_progress import last_step
+from .ui.cells import ASCII, glyphs_for
 
 
 class KeyContext(msgspec.Struct, frozen=True, kw_only=True):

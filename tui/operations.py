@@ -8,13 +8,12 @@ from textual.app import App
 
 from ..core.model.control_messages import Reply
 from ..core.model.observation import Command
-from ..core.model.ports.screen import OpenRun, SupervisorStarter
+from ..core.model.preset import NO_PROFILE, Profile
 from ..core.model.run import PAUSED_STATES
-from ..core.model.shipped.profile import NO_PROFILE, Profile
+from ..core.model.screen_ports import OpenRun, SupervisorStarter
 from ..core.model.situation import Situation
-from ..core.model.text.suggestion import typed
-from ..core.views.panes.dashboard import DashboardView
-from ..core.views.remedy_words import remedy_rows
+from ..core.model.suggestion import typed
+from ..core.views.dashboard import DashboardView
 from ..core.views.screens.confirmation import (
     Price,
     answer_price,
@@ -24,10 +23,11 @@ from ..core.views.screens.confirmation import (
     resume_price,
     stop_price,
 )
+from ..core.views.words import remedy_rows
 from .keys import KeyContext
 
 if TYPE_CHECKING:
-    from .dialogs.choose_remedies import RemedyChoice
+    from .dialogs.choose import RemedyChoice
     from .dialogs.dialog import Confirm, ConfirmByName
 
 BY = "screen"
@@ -143,7 +143,7 @@ class Operations:
 
         ``path``: of the checkpoint to start from, None = from the beginning.
         """
-        from .dialogs.choose_remedies import AS_IT_IS, ChooseRemedies, RemedyChoice
+        from .dialogs.choose import AS_IT_IS, ChooseRemedies, RemedyChoice
 
         rows = remedy_rows(self._on.now.story)
 
@@ -158,7 +158,7 @@ class Operations:
 
     def take(self, remedy: str) -> None:
         """Confirm, then restart from the resume point with this proposed remedy."""
-        from .dialogs.choose_remedies import RemedyChoice
+        from .dialogs.choose import RemedyChoice
 
         usual = next((v.path for v in self._on.view.checkpoints if v.resume), None)
         self._resume_with(usual, RemedyChoice(take=(remedy,)))

@@ -9,7 +9,7 @@ from textual.screen import Screen
 from .keys import Key, applying, key_words
 from .operations import ACTS
 from .places import PLACES
-from .screens.dashboard.dashboard_screen import Dashboard
+from .screens.dashboard import Dashboard
 from .screens.place_screen import PlaceScreen
 
 SIDE_WORDS = {

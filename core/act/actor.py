@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.checkpoints.checkpoint import Checkpoint
-from ..model.checkpoints.copied_aside import CopiedAside
+from ..model.checkpoint import Checkpoint, CopiedAside
 from ..model.decision import (
     BackUpCheckpoint,
     CaptureStacks,
@@ -35,19 +34,18 @@ from ..model.decision import (
     VerifyCheckpoint,
 )
 from ..model.observation import GpuReading, Outcome
-from ..model.ports.supervision import AttemptTarget, Retention
 from ..model.run import RunSpec
-from ..model.text.plural import plural
-from .attempt_launcher import AttemptLauncher, read_baseline
-from .backup.checkpoint_backup import CheckpointBackup
+from ..model.supervision_ports import AttemptTarget, Retention
+from ..model.text import plural
 from .engine import Engine, Performed
-from .evaluate.evaluator import Evaluator
+from .evaluator import CheckpointBackup, Evaluator
 from .evidence.capture import pause_s
 from .evidence.stack_capture import look_for_loops
 from .gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
+from .local_engine import AttemptLauncher, read_baseline
 from .notify import Outbox, run_at_end, send_notice
-from .stop.save_request import SaveReport, take_back
+from .save_request import SaveReport, take_back
 
 OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 """Events after which nothing follows by itself."""

@@ -1,7 +1,7 @@
 """What starts, watches and ends attempts: one Protocol for this machine and for a scheduler.
 
 ``RunActor`` and ``AttemptLauncher`` know attempts only through it. ``local_engine.py`` and ``slurm/slurm_engine.py``
-implement it, ``engines.py`` chooses, and ``tests/contract/test_engine.py`` holds for both.
+implement it, ``local_engine.py`` chooses, and ``tests/contract/test_engine.py`` holds for both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from ..model.attempt import LaunchOrder
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ..model.launch.engine import AttemptSeen, Capabilities
-from ..model.ports.supervision import AttemptTarget
+from ..model.job import AttemptSeen, Capabilities
+from ..model.supervision_ports import AttemptTarget
 from .evidence.stack_capture import StackReport
-from .stop.save_request import SaveReport
+from .save_request import SaveReport
 
 Performed = tuple[bool, str, dict[str, Any]]
 """Result of an action: whether it succeeded, a sentence, data for the journal."""

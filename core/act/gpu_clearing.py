@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from ..model.observation import GpuReading
 from ..model.run import RunSpec
-from ..model.text.memory_words import memory
+from ..model.text import memory
 
 POLL_S = 0.5
 """Polling faster would load the driver."""

@@ -3,6 +3,7 @@
 What runs in a container or as another user is ended by its own tool.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,29 +11,30 @@ from typing import Any
 
 import msgspec
 
-from ..model.attempt import LaunchOrder
+from ..bound_process import missing_files
+from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
+from ..model.change import Change
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ..model.launch.engine import CAPABILITIES, AttemptSeen
+from ..model.job import CAPABILITIES, AttemptSeen
 from ..model.observation import GpuReading
-from ..model.ports.supervision import AttemptTarget
-from ..model.run import RunSpec
-from ..model.text.plural import plural
-from .elsewhere.container import container_of, marked
-from .elsewhere.other_user import other_user_of
-from .elsewhere.place import Place, PlaceEnd, PlaceError, end_place
-from .elsewhere.unreached import may_run_on
-from .engine import Performed
+from ..model.preset import Preset, Profile
+from ..model.resume_way import ScriptState, change_of
+from ..model.run import RunSpec, with_place
+from ..model.supervision_ports import AttemptTarget
+from ..model.text import plural
+from .config.derive import Derived, DeriveError, preview, write_config_copy
+from .config.trainer_config import counted, own_name, remaining
+from .elsewhere import Place, PlaceEnd, PlaceError, container_of, end_place, marked, may_run_on, other_user_of
+from .engine import Engine, Performed
 from .evidence.capture import KernelTail, examine, no_kernel_log
 from .evidence.stack_capture import StackReport
-from .launch.attempt_records import read_exit
-from .launch.launching import is_alive, launch, settle_launch
-from .stop.heartbeat_request import ask_by_heartbeat
-from .stop.own_handler import end_by_own_handler, graces
-from .stop.pause import pause_attempt, unpause_attempt
-from .stop.save_in_progress import SaveWatch
-from .stop.save_request import AskToSave, SaveReport, file_of, request_save
-from .stop.stop_sequence import stop_steps
-from .stop.stopping import members, stop_attempt
+from .launch import launching, spool
+from .launch.attempt_records import read_exit, read_start
+from .launch.launching import WAITED_FOR, LaunchError, is_alive, launch, settle_launch, waited_for
+from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
+from .save_request import AskToSave, SaveReport, ask_by_heartbeat, file_of, request_save
+from .stop_sequence import SaveWatch, stop_steps
+from .stopping import end_by_own_handler, graces, members, pause_attempt, stop_attempt, unpause_attempt
 
 CLIENT_S = 5.0
 """A client ends by itself, with the trainer's status, when what it started has ended."""
@@ -203,3 +205,238 @@ def _wait_for(target: AttemptTarget) -> None:
 
 def _processes(count: int) -> str:
     return plural(count, "process", "processes")
+
+
+# Launches an attempt as the judge decided: derive the launch, check that it can start, start it, show it in tmux.
+
+BASELINE = "gpu_baseline.json"
+"""File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """``refusal``: why a launch would fail, and what to do; ``errno``: if the system says so.
+
+    ``need_bytes``: disk space that must be free first.
+
+    ``room``: what is missing, in words. ``other_trainer``: a sentence about one that writes there already.
+    """
+
+    refusal: str | None = None
+    errno: int | None = None
+    need_bytes: float | None = None
+    room: str = ""
+    other_trainer: str = ""
+
+
+READY = Readiness()
+
+
+class AttemptLauncher:
+    """Launches the attempts of one run with ``engine``.
+
+    ``attempt_folder``: number → folder that may not exist yet. ``gpus_now``: newest readings, None if there is no
+    telemetry. ``show``: opens a view of the attempt (tmux) and returns a sentence about it. ``base_env``: the
+    environment that the trainer inherits. ``ready``: whether the derived launch can start now. ``planned``: decision,
+    attempt folder → the launch if it was derived already. ``misfit``: a sentence if the derived launch contradicts the
+    checkpoint that it resumes from. ``remember``: stores the attempt's folder and derived launch for the next launch.
+    ``locks``: the locks that the runner holds while the trainer lives. ``keep_alive``: how it replaces a supervisor.
+    """
+
+    def __init__(
+        self,
+        *,
+        spec: RunSpec,
+        engine: Engine,
+        preset: Preset,
+        profiles: Mapping[str, Profile],
+        attempt_folder: Callable[[int], Path],
+        gpus_now: Callable[[], Sequence[GpuReading] | None],
+        show: Callable[[AttemptTarget], str | None],
+        base_env: Mapping[str, str],
+        ready: Callable[[Derived], Readiness] = lambda _derived: READY,
+        planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
+        misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
+        remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
+        script: Callable[[], ScriptState | None] = lambda: None,
+        locks: LockOrder | None = None,
+        keep_alive: KeepAliveOrder | None = None,
+    ) -> None:
+        self._spec = spec
+        self._engine = engine
+        self._preset = preset
+        self._profiles = profiles
+        self._attempt_folder = attempt_folder
+        self._gpus_now = gpus_now
+        self._show = show
+        self._base_env = base_env
+        self._ready = ready
+        self._planned = planned
+        self._misfit = misfit
+        self._remember = remember
+        self._script = script
+        self._locks = locks
+        self._keep_alive = keep_alive
+
+    def start(
+        self, decision: StartAttempt, launched: Callable[[AttemptTarget, Mapping[int, float]], None]
+    ) -> Performed:
+        """Launch an attempt. ``launched`` is called as soon as the trainer runs, with the GPU memory in use before it.
+
+        The memory is in bytes per GPU index.
+        """
+        if gone := missing_files():
+            why = f"trainwatch was uninstalled or moved: {gone} is gone"
+            return False, why, {"program_gone": True, "fresh": decision.resume_from is None}
+        folder = _unused(self._attempt_folder(decision.attempt))
+        profile = None
+        if decision.profile is not None:
+            profile = self._profiles.get(decision.profile)
+            if profile is None:
+                known = ", ".join(self._profiles)
+                return False, f'no profile "{decision.profile}"; there are: {known}', {"retryable": False}
+        baseline = {r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None}
+        resume = Path(decision.resume_from) if decision.resume_from else None
+        try:
+            derived, name = self._derive(decision, profile, resume, folder)
+            ready = self._ready(derived)
+            if ready.refusal is not None:
+                passing = WAITED_FOR.get(ready.errno or 0)
+                again = {passing: True, "fresh": decision.resume_from is None} if passing else {"retryable": False}
+                return False, ready.refusal, again
+            if ready.other_trainer:
+                return False, ready.other_trainer, {"other_trainer": True, "fresh": decision.resume_from is None}
+            if ready.need_bytes is not None:
+                return False, ready.room, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
+            write_config_copy(self._spec, derived)
+            order = LaunchOrder(
+                attempt=decision.attempt,
+                argv=derived.argv,
+                cwd=self._spec.cwd,
+                env=derived.env,
+                log=str(folder / "train.log"),
+                terminal=self._spec.terminal,
+                interrupt_grace_s=self._spec.settings.restart.interrupt_grace_s,
+                terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
+                locks=self._locks,
+                keep_alive=self._keep_alive,
+            )
+            script = self._script()
+            begin = self._engine.submit if decision.attempt == 1 else self._engine.resume
+            target = begin(order, folder, decision)
+        except (DeriveError, LaunchError) as error:
+            if (passing := waited_for(error)) is not None:
+                return False, str(error), {passing: True, "fresh": decision.resume_from is None}
+            silent = isinstance(error, LaunchError) and error.silent
+            not_run = isinstance(error, LaunchError) and error.code in {NOT_EXECUTABLE, NOT_FOUND}
+            detail = with_place(str(error), self._spec, "command", "cwd") if not_run else str(error)
+            return False, detail, {"retryable": silent, "settings": isinstance(error, DeriveError)}
+        launched(target, baseline)
+        with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
+            spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
+        self._remember(folder, derived)
+        changed = change_of(self._script_of(decision.attempt - 1), script, decision.attempt - 1)
+        launching.keep(folder, script)
+        start = read_start(folder)
+        notes = (
+            *(f"it saves as {change.after}: {change.why}" for change in name),
+            changed and f"{Path(changed.path).name} changed after attempt {changed.attempt} had begun",
+            self._misfit(resume, derived) if resume is not None else None,
+            self._show(target),
+        )
+        data = {
+            "start": msgspec.to_builtins(start),
+            "order": msgspec.to_builtins(msgspec.structs.replace(decision, changes=derived.changes)),
+            "directory": str(folder),
+            "script_changed": msgspec.to_builtins(changed),
+            "resume": derived.resume,
+            "told_resume": derived.told_resume,
+            "resume_named": _resume_places(derived, resume),
+        }
+        return True, "; ".join(note for note in notes if note), data
+
+    def _script_of(self, attempt: int) -> ScriptState | None:
+        """The script as it stood when this attempt was launched; None if that is not known."""
+        return launching.kept(_last_used(self._attempt_folder(attempt))) if attempt > 0 else None
+
+    def _derive(
+        self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path
+    ) -> tuple[Derived, tuple[Change, ...]]:
+        """The launch, and the change that renames its checkpoint files (empty if none). Raises DeriveError."""
+        planned = self._planned(decision, folder)
+        if planned is not None:
+            return planned, ()
+        epochs, steps = counted(
+            self._spec,
+            self._preset,
+            (decision.epochs_done, decision.begun_epochs),
+            (decision.steps_done, decision.begun_steps),
+        )
+        left = remaining(self._spec, self._preset, profile, resume, epochs_done=epochs, steps_done=steps)
+        name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
+        derived = preview(
+            self._spec,
+            self._preset,
+            profile,
+            resume_from=resume,
+            changes=(*decision.changes, *left, *name),
+            attempt_directory=folder,
+            attempt=decision.attempt,
+            base_env=self._base_env,
+        )
+        return derived, name
+
+
+def read_baseline(directory: str) -> dict[int, float]:
+    """The GPU memory in use before the attempt of ``directory``; empty if unknown."""
+    found = spool.read(directory, BASELINE) or {}
+    return {int(k): float(v) for k, v in found.items()}
+
+
+def _resume_places(derived: Derived, resume: Path | None) -> tuple[str, ...]:
+    """Which parts of the launch name the checkpoint: derived config, command line."""
+    if resume is None or not derived.told_resume:
+        return ()
+    places = {"derived config": derived.config_text or "", "command line": "\0".join(derived.argv)}
+    return tuple(place for place, text in places.items() if resume.name in text)
+
+
+def _last_used(folder: Path) -> Path:
+    """The folder of the launch of an attempt that came last: see ``_unused``."""
+    last, number = folder, 1
+    while (further := folder.with_name(f"{folder.name}-{number + 1}")).exists():
+        last, number = further, number + 1
+    return last
+
+
+def _unused(folder: Path) -> Path:
+    """The folder itself, or one with a number appended if a launch that failed has used it."""
+    number = 1
+    candidate = folder
+    while (candidate / spool.ORDER).exists():
+        number += 1
+        candidate = folder.with_name(f"{folder.name}-{number}")
+    return candidate
+
+
+# Which engine starts the attempts of a run.
+
+
+def engine_of(
+    spec: RunSpec,
+    *,
+    base_env: Mapping[str, str],
+    save: AskToSave = (None, None),
+    shared: Path | None = None,
+    gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
+    kernel_tail: KernelTail = no_kernel_log,
+    wsl: bool = False,
+) -> Engine:
+    """The engine that the run names. Parameters as of the two classes."""
+    local = LocalEngine(spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
+    match spec.engine:
+        case "local":
+            return local
+        case "slurm":
+            from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
+
+            return SlurmEngine(spec, local, save=save, shared=shared)

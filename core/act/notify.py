@@ -20,10 +20,10 @@ import msgspec
 
 from ..bound_process import bound
 from ..model.decision import RunAtEnd
+from ..model.edge import EDGE
+from ..model.redact import Redaction, url_secrets
 from ..model.run import RunSpec
 from ..model.settings import NoticeEvent
-from ..model.text.edge import EDGE
-from ..model.text.redact import Redaction, url_secrets
 
 GAP_S = 10.0
 """The services of ``[notify] urls`` get one message in this time: a crash, the restart and the recovery of a short

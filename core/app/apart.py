@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ..act import processes
 from ..model.run import RunSpec
 from ..store.home import make_private
-from ..store.learned.rehearsals import rehearsals_folder
+from ..store.learned import rehearsals_folder
 from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import home
 from .runs.output_folder import list_run_checkpoints

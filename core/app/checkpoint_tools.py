@@ -26,16 +26,15 @@ from ..checkpoints import (
     show,
     verify,
 )
-from ..model.checkpoints.checkpoint import Checkpoint
-from ..model.checkpoints.rating import MOST_STARS, Rating
-from ..model.text.printable import printable
-from ..model.text.suggestion import typed
+from ..model.checkpoint import MOST_STARS, Checkpoint, Rating
+from ..model.suggestion import typed
+from ..model.text import printable
 from ..store.journal import JournalTooNew, load_story
-from ..store.lists.ratings import RatingsUnreadable, put_rating
+from ..store.lists import RatingsUnreadable, put_rating
 from .errors import CliError, ExitCode
 from .runs.known_runs import all_runs, home
-from .runs.lists.checkpoint_quality import Quality, qualities, worth_keeping
-from .runs.lists.known_verdicts import KnownListing, as_journals_know
+from .runs.known_verdicts import KnownListing, as_journals_know
+from .runs.lists import Quality, qualities, worth_keeping
 
 __all__ = [
     "CheckpointOverview",

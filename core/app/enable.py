@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from ..bound_process import bound
 from ..model.run import RunSpec
-from ..model.text.printable import printable
-from ..sense.host.wsl import is_wsl
+from ..model.text import printable
+from ..sense.host.host_sensor import is_wsl
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 

@@ -32,7 +32,7 @@ class CliError(Exception):
 @contextmanager
 def config_errors() -> Iterator[None]:
     """Raise problems of a config file as CliError: exit code 3 if it has no run of that name, else 2."""
-    from ..config.problem import ConfigError, UnknownRun
+    from ..config.document import ConfigError, UnknownRun
 
     try:
         yield
@@ -44,14 +44,14 @@ def config_errors() -> Iterator[None]:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that is spelled most like this one, if one is near."""
-    from ..config.problem import nearest as nearest_word
+    from ..config.document import nearest as nearest_word
 
     return nearest_word(word, known)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean "status"?``, or nothing."""
-    from ..config.problem import did_you_mean as nearest_word
+    from ..config.document import did_you_mean as nearest_word
 
     return nearest_word(word, known)
 

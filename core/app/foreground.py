@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.control_messages import Reply, Request
-from ..model.launch.queue import LABEL
-from ..model.launch.ways_on import how_to_resume
+from ..model.edge import EDGE
 from ..model.observation import Command
 from ..model.record import Record
 from ..model.run import TERMINAL_STATES
-from ..model.story import RunStory
-from ..model.text.edge import EDGE
-from ..model.text.printable import printable
-from ..model.text.suggestion import typed
-from ..store.control.control_server import ControlServer
+from ..model.story import RunStory, how_to_resume
+from ..model.suggestion import typed
+from ..model.text import printable
+from ..model.trial import LABEL
+from ..store.control_server import ControlServer
 from ..store.journal import JournalTooNew, load_story
 from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory
@@ -29,18 +28,13 @@ from ..supervisor.loop import Supervisor
 from .errors import CliError, ExitCode
 from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import know_secrets
-from .runs.output_claim import OutputClaim
-from .runs.output_owner import require_own_output_to_start, trainer_pid
-from .supervise.keep_alive_order import REPLACES
-from .supervise.machine_end import ends_with_us, grace_s, passed_on
-from .supervise.replaced_files import OwnFiles
-from .supervise.vitality import Vitality
-from .wiring.supervisor import build_supervisor
-from .wiring.terminal_view import close_view
+from .runs.output_claim import OutputClaim, require_own_output_to_start, trainer_pid
+from .supervise.machine_end import REPLACES, ends_with_us, grace_s, passed_on
+from .supervise.state_keeper import OwnFiles, Vitality
+from .wiring.supervisor import build_supervisor, close_view
 
 if TYPE_CHECKING:
-    from .supervise.dead_man import DeadManPing
-    from .supervise.metrics_endpoint import MetricsEndpoint
+    from .supervise.channels import DeadManPing, MetricsEndpoint
 
 Listener = Callable[[Sequence[Record]], None]
 log = logging.getLogger(__name__)
@@ -145,7 +139,7 @@ def _reviver(run: RunDirectory) -> Callable[[Path], None] | None:
     """What starts the queue again after a queued run. Loaded now: its file may be another version's by then."""
     if LABEL not in run.load_spec().labels:
         return None
-    from .queue.worker_process import revive_worker  # a third of a megabyte
+    from .queue.worker import revive_worker  # a third of a megabyte
 
     return revive_worker
 
@@ -255,8 +249,8 @@ def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vital
     address = run.load_spec().settings.metrics.prometheus
     if not address:
         return None
-    from .metrics_out.prometheus_page import prometheus_page
-    from .supervise.metrics_endpoint import MetricsEndpoint
+    from .metrics_out import prometheus_page
+    from .supervise.channels import MetricsEndpoint
 
     tell = _teller("metrics_endpoint", "the metrics for Prometheus are served now", supervisor, vitality)
     endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), tell)
@@ -269,7 +263,7 @@ def _ping(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "Dea
     settings = run.load_spec().settings.notify
     if not settings.ping_url:
         return None
-    from .supervise.dead_man import DeadManPing
+    from .supervise.channels import DeadManPing
 
     tell = _teller("ping", "the ping address is called again", supervisor, vitality)
     blind = partial(_why_blind, supervisor, vitality)

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ..bound_process import bound
-from ..model.text.memory_words import memory
+from ..model.text import memory
 
 TIMEOUT_S = 15.0
 """Without persistence mode the first answer takes 1.5 s per GPU."""

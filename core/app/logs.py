@@ -8,11 +8,11 @@ import msgspec
 
 from ..model.progress import Progress
 from ..model.settings import Settings
-from ..model.shipped.failure import Diagnosis
+from ..model.shipped import Diagnosis
 
 if TYPE_CHECKING:
-    from ..judge.progress.metric_reader import MetricReader
-    from ..judge.text.shapes.shape_table import ShapeTable
+    from ..judge.metric_reader import MetricReader
+    from ..judge.text.shapes import ShapeTable
     from .runs.ended_attempt import EndedAttempt
 
 Warn = Callable[[str], None]
@@ -33,12 +33,11 @@ def diagnose_log(
     ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines;
     ``folder``: of learned patterns, if not of ``end`` or of the working folder's project.
     """
-    from ..config.learned_patterns import with_learned
-    from ..config.shipped import load_failures, load_log_shapes
+    from ..config.shipped import load_failures, load_log_shapes, with_learned
     from ..judge.failure.catalogue import CompiledCatalogue
     from ..judge.failure.circumstances import Circumstances
     from ..judge.failure.diagnosis import diagnosis_of
-    from ..judge.text.shapes.shape_table import ShapeTable
+    from ..judge.text.shapes import ShapeTable
 
     project = project_settings(warn)
     shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
@@ -67,8 +66,8 @@ def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path
     Raises ValueError (one line) for an unknown class, a line without words, or a file that is damaged.
     """
     from ..config.bounds import failure_patterns
-    from ..config.learned_patterns import FILE_NAME, read_patterns, text_with
-    from ..judge.failure.skeleton import last_line, pattern_of
+    from ..config.shipped import FILE_NAME, read_patterns, text_with
+    from ..judge.failure.circumstances import last_line, pattern_of
     from ..store.atomic import write_atomically
 
     cause = None if found.failure == "unknown" else found.cause
@@ -93,15 +92,15 @@ class LogMetrics(NamedTuple):
 
 def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
     """The progress after the last line."""
-    from ..judge.progress.log_progress import progress_of
+    from ..judge.progress import progress_of
 
     return progress_of(blocks, _shapes(warn))
 
 
 def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetrics]:
     """The progress after the last line, and the numbers that the trainer prints by name."""
-    from ..judge.progress.log_progress import progress_of
-    from ..judge.progress.metric_reader import MetricReader
+    from ..judge.metric_reader import MetricReader
+    from ..judge.progress import progress_of
 
     shapes = _shapes(warn)
     reader = MetricReader(shapes)
@@ -112,7 +111,7 @@ def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetr
 
 def _shapes(warn: Warn) -> "ShapeTable":
     from ..config.shipped import load_log_shapes
-    from ..judge.text.shapes.shape_table import ShapeTable
+    from ..judge.text.shapes import ShapeTable
 
     return ShapeTable(load_log_shapes(), project_settings(warn).progress.shapes)
 
@@ -136,7 +135,7 @@ def project_settings(warn: Warn) -> Settings:
         path = None
     if path is None:
         return Settings()
-    from ..config.problem import ConfigError
+    from ..config.document import ConfigError
     from ..config.project import load_project
 
     try:

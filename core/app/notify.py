@@ -5,7 +5,7 @@ from typing import Any
 from ..act.notify import send_notice
 from ..model.run import RunSpec
 from .errors import CliError, ExitCode
-from .plan.project_plan import project_spec
+from .plan.launch_plan import project_spec
 from .runs.known_runs import find_run
 
 

@@ -4,16 +4,16 @@ import time
 from typing import TYPE_CHECKING
 
 from ..model.control_messages import Request
-from ..model.launch.ways_on import how_to_resume, ways_on
 from ..model.observation import Command
+from ..model.preset import NO_PROFILE
 from ..model.run import PAUSED_STATES
-from ..model.shipped.profile import NO_PROFILE
-from ..model.text.printable import printable
-from ..model.text.suggestion import typed
+from ..model.story import how_to_resume, ways_on
+from ..model.suggestion import typed
+from ..model.text import printable
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 from .runs.run_status import read_status
-from .start.named_checkpoint import unfit
+from .start.start_choice import unfit
 
 if TYPE_CHECKING:
     from ..store.journal import JournalFollower
@@ -36,9 +36,9 @@ def checkpoint_argument(run: RunDirectory, given: str | None) -> str | None:
 def profile_argument(run: RunDirectory, name: str | None) -> str | None:
     """A profile that exists and that this run can use."""
     from ..act.config.derive import misfit
-    from ..config.problem import did_you_mean
+    from ..config.document import did_you_mean
     from ..store.lock import is_held
-    from .plan.definitions import definitions_of
+    from .plan.specs import definitions_of
 
     if name is None:
         return None
@@ -55,7 +55,7 @@ def profile_argument(run: RunDirectory, name: str | None) -> str | None:
 
 def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
     """Names of remedies that exist. Checked without a supervisor, too: one started with a wrong name starts nothing."""
-    from ..config.problem import did_you_mean
+    from ..config.document import did_you_mean
     from ..config.shipped import load_remedies
 
     known = {remedy.name for remedy in load_remedies()} if names else set()
@@ -74,8 +74,8 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
         return None
     import msgspec
 
-    from .plan.definitions import definitions_of
     from .plan.launch_plan import plan_launch
+    from .plan.specs import definitions_of
     from .preflight.checklist import require_startable, told_at_resume
     from .preflight.other_trainer import accept
     from .runs.output_claim import take_over
@@ -98,7 +98,7 @@ def goes_on_waiting(run: RunDirectory, command: Command) -> str:
     """
     from ..store.journal import load_story
     from ..store.lock import is_held
-    from ..views.state.held_words import reason_of
+    from ..views.state.by_itself import reason_of
 
     if not _is_plain_resume(command) or is_held(run.lock):
         return ""
@@ -120,8 +120,8 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
 
     ``starts_supervisor``: also if no trainer lives.
     """
-    from ..store.control.control_client import ControlError, NoSupervisor, send
-    from .runs.output_owner import trainer_pid
+    from ..store.control_client import ControlError, NoSupervisor, send
+    from .runs.output_claim import trainer_pid
 
     if (why := unfit(run, command)) is not None:
         raise CliError(ExitCode.FAILED, why)
@@ -160,9 +160,9 @@ def _require_place(run: RunDirectory, checkpoint: str, verb: str) -> None:
     """Raise CliError with what to add if the command cannot be given a checkpoint that a person named."""
     from pathlib import Path
 
-    from ..model.launch.resume_support import resume_support
-    from .plan.definitions import definitions_of
-    from .start.resume_place import what_to_add
+    from ..model.resume import resume_support
+    from .plan.specs import definitions_of
+    from .start.start_choice import what_to_add
 
     spec = run.load_spec()
     preset = definitions_of(spec).preset_of(spec)
@@ -179,7 +179,7 @@ def _require_place(run: RunDirectory, checkpoint: str, verb: str) -> None:
 def _start_with(run: RunDirectory, command: Command) -> str:
     """Start a detached supervisor that begins with this command."""
     from ..store.journal import JournalFollower, fold_whole_lines
-    from .runs.output_owner import require_own_output_to_start, trainer_pid
+    from .runs.output_claim import require_own_output_to_start, trainer_pid
     from .start.detached import start_detached
 
     name = printable(run.load_spec().name)
@@ -236,9 +236,9 @@ def _refusal(follower: "JournalFollower") -> str | None:
 
 def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
     """Raise CliError if the command cannot name a checkpoint. The supervisor reports that in its journal only."""
-    from ..model.launch.resume_support import resume_support
+    from ..model.resume import resume_support
     from ..store.journal import load_story
-    from .plan.definitions import definitions_of
+    from .plan.specs import definitions_of
 
     spec = run.load_spec()
     preset = definitions_of(spec).preset_of(spec)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ..model.edge import EDGE
 from ..model.observation import GpuSample, HostSample, Observation, ProcessSample, Start
 from ..model.settings import Settings
-from ..model.text.edge import EDGE
 from .errors import CliError, ExitCode, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Exported(NamedTuple):
 
 def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
     """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
-    from ..model.text.json_line import encode_line
-    from ..store.trace_reading import TraceReading, run_trace_lines
+    from ..model.json_line import encode_line
+    from ..store.trace import TraceReading, run_trace_lines
     from .runs.known_runs import find_run_to_read
 
     run = find_run_to_read(name, warn)
@@ -74,7 +74,7 @@ def export_metrics(name: str | None, target: Path, warn: Any) -> Path:
     """
     import csv
 
-    from ..store.metrics.history import HistoryReader
+    from ..store.history import HistoryReader
     from .runs.known_runs import find_run_to_read
 
     run = find_run_to_read(name, warn)
@@ -117,7 +117,7 @@ def _settings(words: list[str]) -> Settings:
     if not words:  # reading a TOML value loads more than a short replay
         return Settings()
     from ..config.location import FILE_NAME
-    from ..config.overrides import with_overrides
+    from ..config.project import with_overrides
     from ..config.shipped import load_profiles
     from .runs.known_runs import here
 

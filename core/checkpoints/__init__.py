@@ -4,18 +4,16 @@ Nothing here executes a pickle, imports torch or follows a link out of the direc
 by a deep verification and by comparisons. Why a package of its own: docs/decisions/0005-checkpoints-package.md.
 """
 
-from ..model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan, TensorChange
-from .formats.reading_pace import ProgressCallback
+from ..model.checkpoint_results import CheckpointOverview, Comparison, PrunePlan, TensorChange
+from .formats.byte_range import ProgressCallback
 from .inspection import inspect, inspect_any, verify
-from .layouts.recognition import is_checkpoint_directory
-from .listing import list_checkpoints, not_understood, parts_in, state_in
+from .layouts.directory import is_checkpoint_directory
+from .listing import list_checkpoints, not_understood, parts_in, show, state_in, state_of
 from .manage.backup import Backup, BackupRefusedError, backup
 from .manage.comparison import ComparisonRefusedError, compare
 from .manage.copy_aside import copy_aside, folder_for_copies
 from .manage.pruning import PruneOutcome, apply_prune, plan_prune
-from .overview import show
 from .unknown_state import has_state_files
-from .written import state_of
 
 __all__ = [
     "Backup",

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..model.checkpoints.checkpoint import NAMES_KEPT, Checkpoint, Holds
-from ..model.checkpoints.checkpoint_names import SHARD, is_part, is_temporary
-from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
-from ..model.checkpoints.other_files import says_state
-from .formats.damage import Corrupt, Growing, NonFinite, Opaque, worst
-from .formats.foreign_checks import foreign_damage
-from .formats.reading_pace import Pace, ProgressCallback, idle_io_priority
-from .formats.state_file import STATE_FILES
+from ..model.checkpoint import NAMES_KEPT, Checkpoint, Holds
+from ..model.checkpoint_files import SHARD, is_part, is_temporary
+from ..model.checkpoint_suffixes import INDEX_SUFFIX
+from ..model.other_files import says_state
+from .formats.byte_range import Corrupt, Growing, NonFinite, Opaque, Pace, ProgressCallback, idle_io_priority, worst
+from .formats.foreign_formats import foreign_damage
+from .formats.tensor_file import STATE_FILES
 from .layouts.directory import bytes_to_scan
 from .layouts.layout_reading import optimizer_in
 from .layouts.members import Members, find_members

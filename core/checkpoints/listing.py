@@ -1,26 +1,25 @@
 """The checkpoints of one output directory, and what else in it may be the state of a training."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from ..model.checkpoints.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
-from ..model.checkpoints.checkpoint_names import is_part, is_temporary
-from ..model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
-from ..model.checkpoints.other_files import (
-    is_companion,
-    is_other_file,
-    is_other_folder,
-    is_text,
-    kind_of_name,
-    says_state,
-)
-from ..model.text.path_globs import matches
-from .formats.state_file import STATE_FILES
-from .inspection import inspect, inspect_any
-from .layouts.recognition import is_checkpoint_directory
-from .unknown_state import is_named_state
+from ..model.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
+from ..model.checkpoint_files import is_checkpoint_directory_name, is_counted_directory_name, is_part, is_temporary
+from ..model.checkpoint_results import CheckpointOverview, MemberOverview, TensorOverview
+from ..model.checkpoint_suffixes import has_checkpoint_suffix
+from ..model.other_files import is_companion, is_other_file, is_other_folder, is_text, kind_of_name, says_state
+from ..model.patterns import matches
+from .formats.byte_range import Damage
+from .formats.pickle_values import Mapping, shown
+from .formats.tensor_file import STATE_FILES, read_state_file
+from .inspection import conclude, has_optimizer, inspect, inspect_any, subject_of_any
+from .layouts.directory import is_checkpoint_directory
+from .layouts.layout_reading import weights_in
+from .subject import Finding, Subject
+from .unknown_state import RawFile, describe, is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64
 """Most entries of an unknown make that are examined of those whose names differ in their numbers only."""
@@ -158,3 +157,138 @@ def _may_be_checkpoint(path: Path) -> bool:
 
 def _may_be_unknown(path: Path) -> bool:
     return not (is_other_folder(path.name) if path.is_dir() else is_other_file(path.name))
+
+
+# What a checkpoint holds, in numbers and names, found without torch and without running code.
+
+COMPILED_PREFIX = "_orig_mod."
+"""What ``torch.compile`` puts before each key; a model that is not compiled refuses such a file."""
+_MAX_STATE_VALUES = 40
+UNKNOWN = "whether it is whole, and what it holds, cannot be told here: only the program that wrote it can read it"
+
+
+def show(path: Path) -> CheckpointOverview | None:
+    """Describe a checkpoint, or None if the path is not a checkpoint. Raises FileNotFoundError."""
+    subject = subject_of_any(path)
+    if subject is None:
+        return None
+    finding = subject.examine(None)
+    checkpoint = conclude(subject, finding)
+    raw = {} if checkpoint.understood else describe(subject.members)
+    tensors = _weights(subject, finding)
+    dtypes: dict[str, int] = {}
+    for tensor in tensors:
+        dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + _count(tensor.shape)
+    tops = [key for found in finding.files.values() if found.contents for key in _top_keys(found.contents.tree)]
+    names = [tensor.name for tensor in tensors]
+    return CheckpointOverview(
+        checkpoint=checkpoint,
+        layout=finding.layout,
+        members=tuple(_member(subject, finding, name, raw.get(name)) for name in sorted(subject.members.files)),
+        tensors=tensors,
+        parameters=sum(dtypes.values()),
+        dtypes=dtypes,
+        has_optimizer=has_optimizer(subject, finding),
+        has_ema=any("ema" in name.lower() for name in [*subject.members.files, *tops]),
+        compiled=any(COMPILED_PREFIX in name for name in names),
+        state=_state(subject, finding),
+        metadata={
+            key: value
+            for found in finding.files.values()
+            if found.contents is not None
+            for key, value in found.contents.metadata.items()
+        },
+        unknown="" if checkpoint.understood else UNKNOWN,
+    )
+
+
+def _weights(subject: Subject, finding: Finding) -> tuple[TensorOverview, ...]:
+    files = set(weights_in(subject.members)) if len(subject.members.files) > 1 else set(finding.files)
+    return tuple(
+        TensorOverview(name=shown(tensor.name, 200), dtype=tensor.element.name, shape=tensor.shape)
+        for name, found in sorted(finding.files.items())
+        if name in files and found.contents is not None
+        for tensor in found.contents.tensors
+    )
+
+
+def _member(subject: Subject, finding: Finding, name: str, raw: RawFile | None) -> MemberOverview:
+    found = finding.files.get(name)
+    contents = found.contents if found is not None else None
+    return MemberOverview(
+        name=name,
+        size_bytes=subject.members.files[name].size_bytes,
+        tensors=None if contents is None else len(contents.tensors),
+        elements=None if contents is None else sum(tensor.count for tensor in contents.tensors),
+        format=None if raw is None or contents is not None else raw.format,
+        sha256=None if raw is None else raw.sha256,
+    )
+
+
+def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
+    for name in STATE_FILES:
+        if name in subject.members.files:
+            try:
+                values = read_state_file(subject.members.files[name].path).values
+            except (Damage, FileNotFoundError):
+                continue
+            return {key: value for key, value in list(values.items())[:_MAX_STATE_VALUES] if _is_plain(value)}
+    for found in finding.files.values():
+        tree = found.contents.tree if found.contents is not None else None
+        pairs = tree.pairs if isinstance(tree, Mapping) else []
+        plain = {key: value for key, value in pairs if isinstance(key, str) and _is_plain(value)}
+        if plain:
+            return dict(list(plain.items())[:_MAX_STATE_VALUES])
+    return {}
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool) and (not isinstance(value, int) or value.bit_length() < 63)
+
+
+def _top_keys(tree: object) -> list[str]:
+    return tree.keys() if isinstance(tree, Mapping) else []
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for length in shape:
+        count *= length
+    return count
+
+
+# Which checkpoint a file that was written belongs to: itself, or the folder that holds it as a member.
+
+UNFINISHED_ORBAX = "orbax-checkpoint-tmp"
+"""In the name of a folder that Orbax is writing."""
+LEVELS = 4
+"""``checkpoint-500/unet/model.safetensors`` lies two levels below the folder that holds the checkpoint."""
+
+
+def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
+    """The checkpoint that this file is, or is a part of, with its quick verdict; None if it is none.
+
+    All that may be the state of a training, whatever its make and name. ``stops``: folders that are no checkpoints
+    themselves (the working folder, output folders). Raises OSError.
+    """
+    folder = None
+    if any(UNFINISHED_ORBAX in above.name for above in path.parents[:LEVELS]):
+        return None  # it is given its name when it is complete
+    for above in path.parents[:LEVELS]:
+        if above in stops:
+            break
+        if _is_one(above) or is_orbax(above):
+            folder = above
+    if folder is not None:
+        return inspect_any(folder)
+    return None if is_part(path.name) or is_temporary(path.name) else inspect_any(path)
+
+
+def _is_one(folder: Path) -> bool:
+    """Whether a folder is one checkpoint; one without a word for it in its name is an output folder with an export."""
+    if is_temporary(folder.name):
+        return False
+    named = is_checkpoint_directory_name(folder.name) or is_counted_directory_name(folder.name)
+    if named and not folder.name.isdecimal():  # a number alone may be that of a run
+        return True
+    return says_state(folder.name) and is_checkpoint_directory(folder)

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..model.checkpoints.checkpoint import KIND_OF, Kind, kind_of
-from ..model.checkpoints.checkpoint_names import NameCounts, read_name, tensor_format
-from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
-from .formats.damage import Corrupt, Damage, Opaque, Torn
+from ..model.checkpoint import KIND_OF, Kind, kind_of
+from ..model.checkpoint_files import NameCounts, read_name, tensor_format
+from ..model.checkpoint_suffixes import INDEX_SUFFIX
+from .formats.byte_range import Corrupt, Damage, Opaque, Torn
 from .formats.file_contents import TORCHSCRIPT
 from .formats.tensor_file import FileFinding, counts_of, examine_file
-from .layouts.directory import examine_directory, format_of
+from .layouts.directory import examine_directory, format_of, is_checkpoint_directory
+from .layouts.frameworks import check_shards, shards_of
 from .layouts.layout_reading import Findings
 from .layouts.members import Member, Members, find_members
-from .layouts.recognition import is_checkpoint_directory
-from .layouts.shards import check_shards, shards_of
 
 if TYPE_CHECKING:
     from .formats.value_scan import Scanner

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..model.launch.recognition import Recognition, SourceFacts
-from ..model.shipped.preset import Preset, ResumeStyle
+from ..model.preset import Preset, ResumeStyle
+from ..model.resume_way import Recognition, SourceFacts
 
 GENERIC = "generic"
 _KEYS_NEEDED = 2

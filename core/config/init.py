@@ -6,11 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from ..model.preset import Preset
 from ..model.settings import Settings
-from ..model.shipped.preset import Preset
 from .detection import GENERIC, detect_preset, preset_of_config
-from .project import FILE_NAME
-from .run_section import AUTO
+from .project import AUTO, FILE_NAME
 
 _SCRIPTS = (
     "train.py",

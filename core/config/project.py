@@ -1,19 +1,240 @@
 """A project: its trainwatch.toml, checked as a whole, with the origin of each value."""
 
-from collections.abc import Collection
+import os.path
+import shlex
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from ..model.settings import Profiles, Settings
-from .bounds import BOUNDS, check_order
-from .document import Document
+from ..model.job import EngineName
+from ..model.preset import SaveSignal
+from ..model.settings import End, Profiles, Settings
+from .bounds import BOUNDS, check_order, complaint, out_of_order
+from .document import (
+    SECRET_KEYS,
+    ConfigError,
+    Document,
+    KeyPath,
+    Problem,
+    Rule,
+    UnknownRun,
+    did_you_mean,
+    display_path,
+    show,
+)
 from .hosts import read_hosts
 from .location import FILE_NAME, find_project
-from .problem import ConfigError, Problem, UnknownRun, did_you_mean, display_path
-from .run_section import RunSection, RunTable, read_run
-from .toml_lines import KeyPath
+
+# ``--set KEY=VALUE``: single settings changed from a command line.
+
+
+def with_overrides(settings: Settings, words: Iterable[str]) -> Settings:
+    """Settings with each ``section.key=value`` applied; values are TOML (``4``, ``0.5``, ``[0, 10]``, ``true``).
+
+    Raises ValueError with a sentence that names the word and the nearest key.
+    """
+    given: dict[str, str] = {}
+    for word in words:
+        settings = _with_one(settings, word)
+        given[word.partition("=")[0].strip()] = word
+    for section, low, high, sentence in out_of_order(settings):
+        told = given.get(f"{section}.{low}") or given.get(f"{section}.{high}")
+        raise ValueError(f"--set {told}: {sentence}")
+    return settings
+
+
+def _with_one(settings: Settings, word: str) -> Settings:
+    path, separator, text = word.partition("=")
+    section, _, key = path.strip().partition(".")
+    if not separator or not key:
+        raise ValueError(f"--set {word}: write it as SECTION.KEY=VALUE, as in hang.min_s=60")
+    if section not in Settings.__struct_fields__:
+        raise ValueError(
+            f'--set {word}: unknown section "{section}"{did_you_mean(section, Settings.__struct_fields__)}'
+        )
+    current: msgspec.Struct = getattr(settings, section)
+    fields = type(current).__struct_fields__
+    if key not in fields:
+        raise ValueError(f'--set {word}: unknown key "{key}" in {section}{did_you_mean(key, fields)}')
+    values = {**msgspec.to_builtins(current), key: _value(text.strip())}
+    shown = path.strip() if key in SECRET_KEYS else word
+    try:
+        changed = msgspec.convert(values, type(current))
+    except msgspec.ValidationError as error:
+        raise ValueError(f"--set {shown}: {error}") from None
+    wrong = complaint(section, key, getattr(changed, key))
+    if wrong is not None:
+        raise ValueError(f"--set {shown}: {wrong}")
+    return msgspec.structs.replace(settings, **{section: changed})
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+
+
+# ``[run]`` and ``[runs.NAME]``: command, folders and what belongs to them.
+
+AUTO = "auto"
+
+
+class RunSection(msgspec.Struct, frozen=True, kw_only=True):
+    """One ``[run]`` or ``[runs.NAME]``. Paths absolute; ``preset`` None = detect; ``gpus`` None = all.
+
+    ``key``: its table in the file (``run`` or ``runs.NAME``), the first part of its keys in the provenance.
+    """
+
+    key: str
+    name: str
+    command: tuple[str, ...]
+    cwd: str
+    env: dict[str, str] = {}
+    preset: str | None = None
+    config: str | None = None
+    output_dir: str | None = None
+    logs: tuple[str, ...] = ()
+    gpus: tuple[int, ...] | None = None
+    terminal: Literal["file", "pty"] = "file"
+    save_signal: SaveSignal | None = None
+    save_file: str | None = None
+    engine: EngineName = "local"
+    end: dict[str, Any] = {}
+    """Keys of ``[end]`` that are written here: they hold for this run alone."""
+
+
+class RunTable(msgspec.Struct):
+    """The keys of ``[run]`` as they are written."""
+
+    name: str | None = None
+    command: tuple[str, ...] = ()
+    cwd: str = "."
+    env: dict[str, str] = {}
+    preset: str | None = None
+    config: str | None = None
+    output_dir: str | None = None
+    logs: tuple[str, ...] = ()
+    gpus: Literal["auto"] | tuple[int, ...] = "auto"
+    terminal: Literal["file", "pty"] = "file"
+    save_signal: SaveSignal | None = None
+    save_file: str | None = None
+    engine: EngineName = "local"
+
+
+def read_run(
+    document: Document,
+    at: KeyPath,
+    value: Any,
+    name: str,
+    *,
+    presets: Collection[str] | None,
+    elsewhere: Mapping[str, str],
+) -> RunSection | None:
+    """Read ``[run]`` or ``[runs.NAME]``; ``name``: used if it has none. None if it has problems, which are reported."""
+    table = dict(document.table(at, value))
+    if not isinstance(value, dict):
+        return None
+    count = len(document.problems)
+    _check_env(document, at, table)
+    command = table.get("command")
+    if command is None:
+        document.add(at, f'[{".".join(map(str, at))}] has no "command"; for example command = ["python", "train.py"]')
+    elif isinstance(command, str):
+        words = ", ".join(show(word) for word in _split(table.pop("command")))
+        document.add((*at, "command"), f'"command" must be a list of words: command = [{words}]')
+    of_end = {key: table.pop(key) for key in list(table) if key in End.__struct_fields__}
+    end = document.struct_values(at, of_end, End, rules=BOUNDS["end"])
+    good = RunTable(**document.struct_values(at, table, RunTable, rules=_RULES, elsewhere=elsewhere))
+    if good.preset not in {None, AUTO} and presets is not None and good.preset not in presets:
+        document.add((*at, "preset"), f'unknown preset "{good.preset}"{did_you_mean(str(good.preset), presets)}')
+    if len(document.problems) > count:
+        return None
+    folder = document.path.parent
+    return RunSection(
+        key=".".join(map(str, at)),
+        name=good.name or name or "run",
+        command=good.command,
+        cwd=absolute(folder, good.cwd),
+        env=good.env,
+        preset=None if good.preset == AUTO else good.preset,
+        config=absolute(folder, good.config) if good.config else None,
+        output_dir=absolute(folder, good.output_dir) if good.output_dir else None,
+        logs=tuple(absolute(folder, log) for log in good.logs),
+        gpus=good.gpus if isinstance(good.gpus, tuple) else None,
+        terminal=good.terminal,
+        save_signal=good.save_signal,
+        save_file=good.save_file,
+        engine=good.engine,
+        end=end,
+    )
+
+
+def absolute(folder: Path, path: str) -> str:
+    """Return a path of a config as an absolute one, ``~`` filled in and ``..`` folded; links are kept as they are."""
+    return os.path.normpath(folder / os.path.expanduser(path))  # noqa: PTH111  Path.expanduser raises for an unknown ~name
+
+
+def _check_env(document: Document, at: KeyPath, table: dict[str, Any]) -> None:
+    """Report each variable that is not a text, and return the others."""
+    if not isinstance(table.get("env"), dict):
+        return
+    good = {}
+    for variable, value in table["env"].items():
+        if not isinstance(value, str):
+            document.add((*at, "env", variable), f'"{variable}" must be a text in quotes, like "1", got {_toml(value)}')
+        elif not variable or "=" in variable or "\0" in variable + value:
+            document.add((*at, "env", variable), f'"{variable}" cannot be the name of a variable, or its value')
+        else:
+            good[variable] = value
+    table["env"] = good
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+def _words(value: tuple[str, ...]) -> str | None:
+    if not value or not value[0].strip():
+        return "must begin with a program"
+    return "must not hold a NUL character" if any("\0" in word for word in value) else None
+
+
+def _indices(value: Any) -> str | None:
+    if value == AUTO:
+        return None
+    if not value:
+        return 'must name at least one GPU, or be "auto"'
+    if any(index < 0 for index in value):
+        return "must not hold a negative index"
+    return None if len(set(value)) == len(value) else "must not hold an index twice"
+
+
+def _filled(value: str | tuple[str, ...] | None) -> str | None:
+    texts = value if isinstance(value, tuple) else (value,)
+    return "must not be empty" if any(text is not None and not text.strip() for text in texts) else None
+
+
+_RULES: dict[str, Rule] = {
+    "name": _filled,
+    "command": _words,
+    "cwd": _filled,
+    "config": _filled,
+    "output_dir": _filled,
+    "logs": _filled,
+    "gpus": _indices,
+    "save_file": _filled,
+}
 
 
 class Origin(msgspec.Struct, frozen=True):

@@ -1,23 +1,21 @@
 """Builds the RunSpec of a run from a config or a bare command, with the options of the command line."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..model.launch.command_words import lone_config
-from ..model.launch.recognition import Recognition, SourceFacts
-from ..model.run import RunSpec
+from ..model.change import lone_config
+from ..model.preset import Preset
+from ..model.resume_way import Recognition, SourceFacts
+from ..model.run import PLACEHOLDERS, RunSpec
 from ..model.settings import Act, Settings
-from ..model.shipped.preset import Preset
 from .bounds import complaint
 from .detection import NOTHING, recognise
-from .document import show
-from .placeholders import misspelt
-from .problem import ConfigError, Problem, did_you_mean
-from .project import Origin, Project
-from .run_section import AUTO, RunSection, absolute
+from .document import ConfigError, Problem, did_you_mean, show
+from .project import AUTO, Origin, Project, RunSection, absolute
 
 Look = Callable[[Sequence[str], str], SourceFacts]
 """Command, working folder → what the trainer's script shows."""
@@ -274,3 +272,36 @@ def _lone_config(run: RunSection) -> Path | None:
     named = lone_config(run.command)
     path = None if named is None else Path(run.cwd, named)
     return path if path is not None and path.is_file() else None
+
+
+# ``{word}`` in a command: a placeholder, a misspelt one, or braces of the trainer.
+
+_BRACED = re.compile(r"(?<![$\w{])\{([A-Za-z_]\w*)\}(?!\})")
+"""Not ``${VARIABLE}``, not ``{{literal}}``."""
+_FORMATTED = re.compile(r"""\b[rR]?[fF][rR]?["']""")
+"""Python code with f-strings: its braces are not placeholders."""
+_PROSE = re.compile(r"[\s\"'()\[\]]")
+"""An argument with one of these is a line of code or JSON: braces are usual there."""
+NEAR = 0.7
+NEAR_IN_PROSE = 0.8
+"""Similarity from which a word counts as a misspelt placeholder; in code, ``{result}`` does not."""
+
+
+def misspelt(command: Sequence[str]) -> Iterator[str]:
+    """A sentence for each unknown placeholder: a misspelt one, or one that is a whole argument."""
+    for word in command:
+        if _FORMATTED.search(word):
+            continue
+        cutoff = NEAR_IN_PROSE if _PROSE.search(word) else NEAR
+        for found in _BRACED.finditer(word):
+            name = found[1]
+            if name in PLACEHOLDERS:
+                continue
+            from difflib import get_close_matches  # loaded for a misspelt word only
+
+            near = get_close_matches(name.lower(), PLACEHOLDERS, n=1, cutoff=cutoff)
+            if near:
+                yield f'the command uses the unknown placeholder {{{name}}}; did you mean "{{{near[0]}}}"?'
+            elif found[0] == word:
+                known = " ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
+                yield f"the command uses the unknown placeholder {{{name}}}; there are: {known}"

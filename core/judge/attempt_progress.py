@@ -7,7 +7,7 @@ all attempts, as far as it is known, in the unit of the log: ``stride`` of them 
 
 import msgspec
 
-from .text.position.loss_curve import LossCurve
+from .text.loss_run import LossCurve
 
 STARTED_OVER_STEPS = 20
 """A resume point earlier than this proves nothing about the counter."""
@@ -240,3 +240,26 @@ def lost_steps(failed_at: int | None, resumed_at: int | None, stride: int = 1) -
     if failed_at is None or resumed_at is None:
         return None
     return max(0, failed_at - resumed_at) // stride
+
+
+# What is known of the job that the attempt runs as.
+
+
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``nodes``: as Slurm lists them. ``limit_t``: run time of its time limit, None = none or not known.
+
+    ``asked_t``: run time at which the training was asked for a checkpoint because the limit is near. ``failed_node``:
+    where a task failed first.
+    """
+
+    id: str = ""
+    nodes: str = ""
+    limit_t: float | None = None
+    asked_t: float | None = None
+    failed_node: str = ""
+
+    @property
+    def culprit(self) -> str:
+        """The node on which the failure was; "" if that cannot be told."""
+        alone = self.nodes if self.nodes and not set(self.nodes) & set("[,") else ""
+        return self.failed_node or alone

@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ..model.launch.recognition import OwnEnd
-from ..model.launch.resume_support import ResumeSupport
-from ..model.launch.told_length import ToldLength
+from ..model.length import ToldLength
+from ..model.preset import Preset
+from ..model.resume import ResumeSupport
+from ..model.resume_way import OwnEnd
 from ..model.settings import Settings
-from ..model.shipped.preset import Preset
-from ..model.shipped.remedy import Remedy
-from ..model.text.suggestion import typed
+from ..model.shipped import Remedy
+from ..model.suggestion import typed
 from .failure.catalogue import CompiledCatalogue
-from .findings import health_levels
-from .recovery.remedies.remedies import Values
+from .findings import health
+from .recovery.remedies import Values
 from .resume import resume_point
-from .text.shapes.shape_table import ShapeTable
+from .text.shapes import ShapeTable
 
 
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
     unknown_ends: Mapping[str, int] = {}
     """How often logs of earlier runs ended with a line without a known cause, by its skeleton."""
-    levels: dict[str, dict[str, health_levels.Metric]] = {}
+    levels: dict[str, dict[str, health.Metric]] = {}
     """Tables of levels by profile ("" = any other), made of ``settings``."""
 
     def typed(self, verb: str, *words: str) -> str:
@@ -72,5 +72,5 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
         return typed(verb, *words, *run) if verb == "profile" else typed(verb, *run, *words)
 
     def __post_init__(self) -> None:
-        tables = {profile: health_levels.metrics(self.settings.health, profile) for profile in ("", "stable")}
+        tables = {profile: health.metrics(self.settings.health, profile) for profile in ("", "stable")}
         msgspec.structs.force_setattr(self, "levels", tables)

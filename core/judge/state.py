@@ -9,50 +9,49 @@ from typing import Any
 
 import msgspec
 
-from ..model.incident import Incident
-from ..model.progress import Progress
+from ..model.attempt import Evidence, Incident, IncidentKind, Severity
+from ..model.decision import Decision, NotifyPeople
+from ..model.fact import (
+    Fact,
+    IncidentOpened,
+    IncidentUpdated,
+    Note,
+    NoteAbout,
+    NothingSeen,
+    QuestionClosed,
+    StateChanged,
+)
+from ..model.progress import PLAIN, Progress, Why
 from ..model.record import Entry
-from ..model.settings import Act
-from ..model.shipped.remedy import AppliedRemedy
-from .attempt_progress import AttemptProgress
-from .backup.backups import Backups
-from .evaluation.evaluations import Evaluations
+from ..model.settings import Act, NoticeEvent
+from ..model.shipped import AppliedRemedy
+from . import run_states
+from . import run_states as run_machine
+from .attempt_progress import AttemptProgress, JobFacts
+from .failure.circumstances import SeenGpu
 from .failure.evidence_state import DiagnosisState
-from .failure.lost_gpu import SeenGpu
-from .findings.disk_forecast import DiskUse
-from .findings.eta import Pace
-from .findings.gpu_faults import Faults
-from .findings.health_levels import Bands
+from .findings.health import Bands, DiskUse, Faults
 from .findings.loss import Loss
-from .findings.save_cost import SaveCost
+from .findings.pace import Pace, SaveCost, pace_of
 from .findings.slow import Stall
 from .findings.unread_steps import UnreadLog
-from .hang.active_time import ActiveTime
+from .hang.activity import LogActivity
+from .hang.deadlines import SavePhase, StepClock, StepPeak
+from .hang.evidence import GpuFault, Quiet
 from .hang.launcher import Launcher
 from .hang.liveness import Liveness
-from .hang.log_activity import LogActivity
-from .hang.loop_watch import LoopWatch
-from .hang.pauses import Pause
+from .hang.pauses import ActiveTime, LoopWatch, Pause
 from .hang.phase_times import PhaseTimes
-from .hang.quiet import GpuFault, Quiet
 from .hang.ranks import Ranks
-from .hang.save_phase import SavePhase
-from .hang.step_clock import StepClock
-from .hang.step_peak import StepPeak
-from .job_facts import JobFacts
-from .progress.log_progress import START, ProgressState
-from .recovery.budget import Budget
-from .recovery.failure_history import History
-from .recovery.operator.withheld_state import Waiting
-from .recovery.remedies.ramp_state import Ramp, SettingsThatRan
-from .recovery.remedies.remedy_memory import Printed, StepBack
+from .knowledge import Knowledge
+from .memory import Backups, Budget, Evaluations, History, Printed, Ramp, SettingsThatRan, StepBack, Waiting
+from .progress import START, ProgressState
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
-from .resume.found_resume import FoundResume
 from .resume.output_folders import OutputFolders
+from .resume.resume_point import FoundResume
 from .resume.save_overdue import SaveClock
-from .run_machine import NEVER
-from .run_states import Idle, Machine
+from .run_states import NEVER, Event, Idle, Machine
 
 SNAPSHOT_VERSION = 2
 
@@ -250,3 +249,221 @@ def from_snapshot(snapshot: Mapping[str, Any]) -> JudgeState | None:
     except msgspec.ValidationError:
         return None
     return msgspec.structs.replace(state, taken_over=False)
+
+
+# What one step builds: the new state, and the facts and decisions for the journal, in order.
+
+
+class StepBuilder:
+    """Used by one call of ``Judge.step``, which returns its ``state`` and ``entries``."""
+
+    def __init__(self, knowledge: Knowledge, state: JudgeState) -> None:
+        self.knowledge = knowledge
+        self.state = state
+        self.entries: list[Entry] = []
+
+    @property
+    def t(self) -> float:
+        """The run time now, in seconds."""
+        return self.state.time.t
+
+    def set(self, **changes: Any) -> None:
+        """Replace parts of the state."""
+        self.state = msgspec.structs.replace(self.state, **changes)
+
+    def fact(self, fact: Fact) -> None:
+        """Append a fact to this step's entries."""
+        self.entries.append(fact)
+
+    def note(self, text: str, about: NoteAbout = "") -> None:
+        """Append a sentence for the journal."""
+        self.entries.append(Note(text=text, about=about))
+
+    def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
+        """Append a decision; returns its id."""
+        number = self.state.decision + 1
+        self.set(decision=number)
+        self.entries.append(kind(id=number, reason=reason, incident=incident, **fields))
+        return number
+
+    def notify(self, event: NoticeEvent, title: str, body: str = "", incident: int | None = None) -> None:
+        """Notify people, by the channels of ``[notify]``."""
+        self.decide(
+            NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body
+        )
+
+    def move(self, event: Event, machine: Machine, reason: str, why: Why = PLAIN) -> None:
+        """Change the state of the run, by the table row of ``event``; a new public state becomes a fact."""
+        before, after = run_machine.check_transition(self.state.machine, event, machine)
+        wake = run_machine.wake_t(machine)
+        self.set(machine=machine, wake_t=None if wake == NEVER else wake)
+        waiting = self.state.withheld
+        if waiting is not None and waiting.state != after:
+            self.set(withheld=None)
+            self.fact(QuestionClosed(why=reason))
+        until = machine.until_t if isinstance(machine, run_states.BackingOff) else None
+        if run_states.WORDS[after] != run_states.WORDS[before] or until is not None:
+            self.fact(StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until, why=why))
+
+    def open_incident(
+        self,
+        kind: IncidentKind,
+        class_: str,
+        reason: str,
+        *,
+        severity: Severity = "danger",
+        evidence: tuple[Evidence, ...] = (),
+        explanation: str = "",
+        confidence: float | None = None,
+        detect_s: float | None = None,
+        ending: str | None = None,
+        title: str = "",
+        step: int | None = None,
+        average: bool = False,
+    ) -> int:
+        """Open an incident; returns its id.
+
+        ``ending``: it is over already, and how it ended. ``title``: its own. ``step``: where it began, if not now.
+        """
+        number = self.state.incident + 1
+        incident = Incident(
+            id=number,
+            t=self.t,
+            wall=self.knowledge.created_wall + self.t,
+            attempt=self.state.attempt.number,
+            kind=kind,
+            class_=class_,
+            title=title or (self.knowledge.catalogue.class_of(class_).title if kind == "crash" else ""),
+            severity=severity,
+            reason=reason,
+            explanation=explanation,
+            confidence=confidence,
+            evidence=evidence,
+            step=self.state.attempt.step if step is None else step,
+            open=ending is None,
+            closed_t=None if ending is None else self.t,
+            ending=ending,
+            detect_s=detect_s,
+            average=average,
+        )
+        known = self.state.incidents if ending is not None else (*self.state.incidents, incident)
+        self.set(incident=number, incidents=known)
+        self.fact(IncidentOpened(incident=incident))
+        return number
+
+    def warn(
+        self,
+        kind: IncidentKind,
+        class_: str,
+        reason: str,
+        *,
+        title: str = "",
+        ending: str | None = None,
+        evidence: tuple[Evidence, ...] = (),
+        detect_s: float | None = None,
+        step: int | None = None,
+        explanation: str = "",
+        average: bool = False,
+    ) -> int:
+        """Open an incident that does not stop the training, and notify people. Returns its id.
+
+        One that comes and goes is notified again only after ``notify.again_s``. ``title``: if the reason is too long.
+        ``explanation``: what follows, and what to do.
+        """
+        number = self.open_incident(
+            kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s, step=step,
+            explanation=explanation, average=average,
+        )  # fmt: skip
+        if not self.warned_lately(kind, class_):
+            self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
+            body = "; ".join(filter(None, [reason if title else "", explanation]))
+            self.notify("warning", title or reason, body, incident=number)
+        return number
+
+    def warned_lately(self, kind: IncidentKind, class_: str) -> bool:
+        """Return whether people were notified of such an incident less than ``notify.again_s`` ago."""
+        warned_t = self.state.warned.get(f"{kind}:{class_}")
+        return warned_t is not None and self.t - warned_t < self.knowledge.settings.notify.again_s
+
+    def find_incident(self, number: int | None) -> Incident | None:
+        """Return an open incident by id."""
+        return next((i for i in self.state.incidents if i.id == number), None)
+
+    def update_incident(self, number: int | None, **changes: Any) -> None:
+        """Change an open incident; does nothing for an unknown id."""
+        incident = self.find_incident(number)
+        if incident is None:
+            return
+        new = msgspec.structs.replace(incident, **changes)
+        self.set(
+            incidents=tuple(new if i.id == number else i for i in self.state.incidents if i.id != number or new.open)
+        )
+        self.fact(IncidentUpdated(incident=new))
+
+    def close_incident(self, number: int | None, ending: str, **changes: Any) -> None:
+        """Close an incident; does nothing for an unknown id."""
+        self.update_incident(number, open=False, closed_t=self.t, ending=ending, **changes)
+
+
+# Time in which nothing was seen of the run, and how much of it the training used, by the steps that it made in it.
+#
+# Sources: a laptop that slept (the training stood still), a supervisor that was stopped or died (the training went
+# on).
+# Known limits: without a known pace, or without steps in the log, it stays unknown; a pause that the run makes by
+# design
+# in that time (an evaluation) is told as time without training.
+
+SETTLE_S = 10.0
+"""The log of the time is read by then, at once. Source: it is read 100 MB a second, and polled each second."""
+SLACK = 0.1
+"""Of the time: so much less counts as all of it, as a pace is a mean."""
+SLACK_STEPS = 2.0
+"""And so many steps: those under way at its two ends."""
+
+
+def begin(state: JudgeState, lasted_s: float, *, adopted: bool) -> JudgeState:
+    """Remember a time that ends now, and how far the run was before. One that ended a moment ago is part of it.
+
+    ``adopted``: a new supervisor begins, whose state of the judge is older than the last record.
+    """
+    before = state.unseen
+    if before is not None:
+        return msgspec.structs.replace(state, unseen=msgspec.structs.replace(before, until_t=state.time.t))
+    since_t, attempt = state.time.t - lasted_s, state.attempt
+    return msgspec.structs.replace(
+        state,
+        unseen=Unseen(
+            since_t=since_t,
+            known_t=since_t if attempt.beat_t is None or not adopted else min(since_t, attempt.beat_t),
+            until_t=state.time.t,
+            position=attempt.position,
+            step_s=pace_of(state.pace) or state.clock.step_s,
+        ),
+    )
+
+
+def is_due(state: JudgeState) -> bool:
+    """Whether the steps of the time were read by now."""
+    return state.unseen is not None and state.time.t >= state.unseen.until_t + SETTLE_S
+
+
+def tell(builder: StepBuilder) -> None:
+    """Write down how much of the time the training used; nothing if there was none."""
+    unseen = builder.state.unseen
+    if unseen is not None:
+        trained_s = _trained_s(unseen, builder.state.attempt.position, builder.t)
+        builder.set(unseen=None)
+        builder.fact(NothingSeen(since_t=unseen.since_t, until_t=unseen.until_t, trained_s=trained_s))
+
+
+def _trained_s(unseen: Unseen, position: int | None, t: float) -> float | None:
+    if unseen.position is None or position is None or not unseen.step_s:
+        return None
+    lasted_s = unseen.until_t - unseen.since_t
+    watched_s = (unseen.since_t - unseen.known_t) + (t - unseen.until_t)
+    made_s = (position - unseen.position) * unseen.step_s - watched_s
+    if lasted_s - made_s <= SLACK * lasted_s + SLACK_STEPS * unseen.step_s:
+        return lasted_s
+    if unseen.known_t < unseen.since_t and made_s < -(SLACK * watched_s + SLACK_STEPS * unseen.step_s):
+        return None  # it did not train all the time before either, which that older state does not know
+    return max(0.0, made_s)

@@ -41,32 +41,23 @@ from ..model.observation import (
     Tick,
 )
 from ..model.story import RunStory
-from . import unseen
-from .backup import backing_up
-from .evaluation import evaluating
+from . import state as unseen
+from .failure.circumstances import is_of_run, names_lost_gpu
 from .failure.log_evidence import kernel_evidence
-from .failure.lost_gpu import is_of_run, names_lost_gpu
-from .handlers import (
-    deletion_plan,
-    hang_check,
-    learned_habits,
-    on_checkpoints,
-    on_job,
-    on_log,
-    on_other_trainers,
-    on_output,
-    on_ranks,
-    on_samples,
-)
-from .hang import active_time, liveness, log_activity, step_clock
-from .hang.quiet import GpuFault
+from .handlers import hang_check, hints, on_checkpoint, on_checkpoints, on_log, on_samples
+from .handlers import on_checkpoints as deletion_plan
+from .handlers import on_checkpoints as on_output
+from .handlers import on_samples as on_job
+from .handlers import on_samples as on_other_trainers
+from .handlers import on_samples as on_ranks
+from .hang import activity, deadlines, liveness, pauses
+from .hang.evidence import GpuFault
 from .knowledge import Knowledge
-from .recovery import attempts, nan_rollback, restart_stages, restart_success, takeover
-from .recovery.ending import end_time, exits
-from .recovery.operator import command_replies, commands, gate, question
-from .recovery.restored_state import from_story
-from .recovery.resume_point import resume_choice, unclear_states
-from .run_machine import is_live, is_watched
+from .recovery import attempts, commands, exits, gate, nan_rollback, restarts, resume_choice, takeover, unclear_states
+from .recovery import commands as command_replies
+from .recovery import commands as question
+from .recovery import exits as end_time
+from .recovery.takeover import from_story
 from .run_states import (
     BackingOff,
     Cleaning,
@@ -78,9 +69,10 @@ from .run_states import (
     Stopping,
     Verifying,
     WaitingForRoom,
+    is_live,
+    is_watched,
 )
-from .state import NOTHING, JudgeState, Result, due
-from .step_builder import StepBuilder
+from .state import NOTHING, JudgeState, Result, StepBuilder, due
 
 replace = msgspec.structs.replace
 
@@ -162,7 +154,7 @@ class Judge:
         state, _ = _at(state, command.t)
         if _is_too_late(self.knowledge, state, command):
             return Reply(ok=False, message=f"{command.verb}: {too_late(self.knowledge)}")
-        reply = command_replies.reply(state, self.knowledge, command)
+        reply = command_replies.reply_to(state, self.knowledge, command)
         return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
     def step(self, state: JudgeState, observation: Observation) -> Result:
@@ -193,22 +185,22 @@ class Judge:
             entries = (*entries, *more)
         if self.knowledge.settings.backup.wanted and isinstance(observation, _MAY_BACK_UP):
             builder = StepBuilder(self.knowledge, state)
-            backing_up.follow(builder)
+            on_checkpoint.follow_backups(builder)
             state, entries = builder.state, (*entries, *builder.entries)
         if self.knowledge.settings.evaluate.wanted:
-            state, more = _on_evaluations(self.knowledge, evaluating.observe(state, observation))
+            state, more = _on_evaluations(self.knowledge, on_checkpoint.observe(state, observation))
             entries = (*entries, *more)
         return state, entries
 
     def _after_sleep(self, state: JudgeState, observation: Observation, slept_s: float) -> Result:
         before = NOTHING
         if is_watched(state.machine):
-            now = active_time.now(state.time)
+            now = pauses.now(state.time)
             state = replace(
                 unseen.begin(state, slept_s, adopted=isinstance(observation, Start)),
-                clock=step_clock.after_gap(state.clock, now),
+                clock=deadlines.after_gap(state.clock, now),
                 liveness=liveness.after_gap(state.liveness, now),
-                log_activity=log_activity.after_gap(state.log_activity, now),
+                log_activity=activity.after_gap(state.log_activity, now),
             )
             text = f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline"
             before = (Note(text=text),)
@@ -219,7 +211,7 @@ class Judge:
 def _at(state: JudgeState, t: float) -> tuple[JudgeState, float]:
     if t <= state.time.t:
         return state, 0.0
-    time, slept_s = active_time.advance(state.time, t)
+    time, slept_s = pauses.advance(state.time, t)
     return replace(state, time=time), slept_s
 
 
@@ -236,9 +228,7 @@ def _on_metrics(_knowledge: Knowledge, state: JudgeState, found: MetricValues) -
 
 
 def _on_learned(_knowledge: Knowledge, state: JudgeState, learned: Learned) -> Result:
-    return learned_habits.with_habits(state, learned.habits), (
-        Note(text=learned_habits.describe_habits(learned.habits)),
-    )
+    return hints.with_habits(state, learned.habits), (Note(text=hints.describe_habits(learned.habits)),)
 
 
 def _on_tick(knowledge: Knowledge, state: JudgeState, _tick: Tick) -> Result:
@@ -249,7 +239,7 @@ def _on_kernel(knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Res
     state = replace(state, diagnosis=kernel_evidence(state.diagnosis, line.text, knowledge.catalogue))
     for text in line.text.splitlines():
         if names_lost_gpu(text, knowledge.catalogue) and is_of_run(text, state.gpus_seen):
-            fault = GpuFault(text=text.strip(), at=active_time.now(state.time))
+            fault = GpuFault(text=text.strip(), at=pauses.now(state.time))
             state = replace(state, gpu_fault=state.gpu_fault or fault)
     return state, NOTHING
 
@@ -286,7 +276,7 @@ def _is_too_late(knowledge: Knowledge, state: JudgeState, command: Command) -> b
 
 def _on_evaluations(knowledge: Knowledge, state: JudgeState) -> Result:
     builder = StepBuilder(knowledge, state)
-    evaluating.follow(builder)
+    on_checkpoint.follow(builder)
     return builder.state, tuple(builder.entries)
 
 
@@ -309,20 +299,20 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
     match state.machine:
         case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
             hang_check.on_quiet_evidence(builder, quiet, outcome)
-        case _ if backing_up.is_awaited(state, outcome):
-            backing_up.on_outcome(builder, outcome)
-        case _ if evaluating.is_awaited(state, outcome):
-            evaluating.on_outcome(builder, outcome)
+        case _ if on_checkpoint.is_backup_awaited(state, outcome):
+            on_checkpoint.on_backup_outcome(builder, outcome)
+        case _ if on_checkpoint.is_awaited(state, outcome):
+            on_checkpoint.on_outcome(builder, outcome)
         case _ if state.attempt.aside == outcome.decision:
-            restart_success.on_put_aside(builder, outcome)
+            restarts.on_put_aside(builder, outcome)
         case _ if state.loops.order == outcome.decision:
             hang_check.on_look(builder, outcome)
         case Hung(capture=order) as machine if order == outcome.decision:
             hang_check.end_hung(builder, machine, outcome)
         case Stopping(order=order) as machine if order == outcome.decision:
-            restart_stages.on_stop_outcome(builder, machine, outcome)
+            restarts.on_stop_outcome(builder, machine, outcome)
         case Cleaning(order=order) as machine if order == outcome.decision:
-            restart_stages.on_clear_outcome(builder, machine, outcome)
+            restarts.on_clear_outcome(builder, machine, outcome)
         case Listing(order=order) as machine if order == outcome.decision:
             resume_choice.on_listed(builder, machine, outcome)
         case Copying(order=order) as machine if order == outcome.decision:
@@ -361,11 +351,11 @@ def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
             builder.note("the evidence of the hang did not come in time")
             hang_check.end_hung(builder, machine)
         case Stopping(saving=None) as machine:
-            restart_stages.on_status_lost(builder, machine)
+            restarts.on_status_lost(builder, machine)
         case WaitingForRoom(plan=plan):
             resume_choice.choose(builder, plan)
         case Stopping() as machine:
-            restart_stages.end_saving(builder, machine, "no complete checkpoint came in time after it was asked for")
+            restarts.end_saving(builder, machine, "no complete checkpoint came in time after it was asked for")
         case machine:
             assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
             resume_choice.after_delay(builder, machine.plan)

@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from .checkpoints.checkpoint import Checkpoint
-from .launch.change import Change
+from .change import Change
+from .checkpoint import Checkpoint
 from .settings import NoticeEvent
 
 

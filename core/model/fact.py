@@ -7,21 +7,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from .attempt import EndFacts
-from .checkpoints.checkpoint import Checkpoint
-from .checkpoints.evaluation import Evaluation
-from .checkpoints.origin import Origin
-from .health import Level
-from .incident import Incident
-from .launch.change import Change
-from .launch.expected_length import ExpectedLength
-from .launch.ramp_rule import Direction, FailedRung
-from .launch.resume_way import ResumeWay
-from .launch.script_state import ScriptChange
-from .progress import Phase, Progress
+from .attempt import EndFacts, Incident
+from .change import Change, Direction, FailedRung
+from .checkpoint import Checkpoint, Evaluation, Origin
+from .length import ExpectedLength
+from .progress import Level, Phase, Progress, Why
+from .resume_way import ResumeWay, ScriptChange
 from .run import RunState
 from .settings import Act
-from .why import Why
 
 
 class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit_defaults=True):
@@ -335,7 +328,7 @@ class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):
 class JudgeSnapshot(FactBase, frozen=True, kw_only=True, tag="snapshot"):
     """The judge's own state, for adoption. A reader that does not know ``version`` ignores it and learns again.
 
-    ``name``: of the state in a file beside the journal (store/journal/judge_states.py); ``state`` is then empty.
+    ``name``: of the state in a file beside the journal (core/store/journal.py); ``state`` is then empty.
     """
 
     version: int

@@ -10,16 +10,46 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from .beside.other_trainer import OtherTrainersSeen as OtherTrainersSeen  # noqa: PLC0414  an observation, too
-from .checkpoints.checkpoint import LoadRefusal
-from .checkpoints.origin import Made, Whose
-from .launch.change import Change
-from .launch.elsewhere.job import JobCause, JobPhase
-from .launch.habits import Habits
-from .launch.script_state import ScriptChange
+from .change import Change
+from .checkpoint import LoadRefusal, Made, Whose
+from .job import JobCause, JobPhase
 from .outcome import Base as Base  # noqa: PLC0414  an outcome is an observation, too
 from .outcome import Outcome as Outcome  # noqa: PLC0414
+from .resume_way import ScriptChange
+from .run import Habits
 from .settings import Act
+
+# Trainers that nobody started with trainwatch and that write where a live attempt writes.
+
+
+class OtherTrainer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One of them, the topmost process. ``began``: its start as a time of day; "" = not known.
+
+    ``same``: "training" if its command is that of the run, "script" if only the script is. ``folder``: where both
+    write; "" = not known. ``files``: what it has open for writing in the run's output folders, bounded; ``shared``:
+    those of them that the attempt has open for writing, too.
+    """
+
+    pid: int
+    start_ticks: int
+    command: str
+    cwd: str
+    began: str = ""
+    same: Literal["training", "script"] = "training"
+    folder: str = ""
+    files: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The identity of the process within this boot."""
+        return self.pid, self.start_ticks
+
+
+class OtherTrainersSeen(Base, frozen=True, kw_only=True, tag="other_trainers"):
+    """All that run beside the live attempt now, lowest pid first; none: there is none, or none any more."""
+
+    trainers: tuple[OtherTrainer, ...] = ()
 
 
 class Meta(Base, frozen=True, kw_only=True, tag="meta", omit_defaults=False):

@@ -1,11 +1,12 @@
 """The content of a journal, as screens, status, reports and tests read it; ``story_fold.apply`` makes it."""
 
+from typing import Literal
+
 import msgspec
 
-from .attempt import AttemptStory
-from .checkpoints.checkpoint import Checkpoint
-from .checkpoints.evaluation import Evaluation, best_of
-from .checkpoints.origin import Origin, origin_of
+from .attempt import AttemptStory, Incident
+from .change import FailedRung, OutputPlace
+from .checkpoint import Checkpoint, Evaluation, Origin, best_of, origin_of
 from .fact import (
     ActionWithheld,
     CheckpointsSetAside,
@@ -17,14 +18,10 @@ from .fact import (
     RunCreated,
     SaveMeasured,
 )
-from .health import HealthReading
-from .incident import Incident
-from .launch.output_place import OutputPlace
-from .launch.ramp_rule import FailedRung
-from .progress import Progress
+from .progress import HealthReading, Progress, Why
 from .run import RunState
 from .settings import Act
-from .why import Why
+from .suggestion import typed
 
 
 class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,3 +213,90 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
         """Run time at which it was written; negative: before the run."""
         told = self.origins.get(checkpoint.path)
         return checkpoint.mtime - self.wall0 if told is None or told.t is None else told.t
+
+
+# What a person who was away reads first: what happened, and what needs them.
+
+NeedKind = Literal[
+    "given_up",
+    "ended_early",
+    "question",
+    "held",
+    "stopped",
+    "paused",
+    "unwatched",
+    "frozen",
+    "nan",
+    "diverged",
+    "incident",
+    "checkpoints",
+    "unclear",
+    "disk",
+]
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a person has to do or to decide. ``urgent``: it is worth a card of its own.
+
+    A run that a person stopped has its decision.
+
+    ``subject``: what tells it from another of its kind (an incident, an attempt).
+    """
+
+    kind: NeedKind
+    text: str
+    incident: int | None = None
+    subject: int = 0
+    urgent: bool = True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a decision is missing."""
+        return self.kind != "stopped"
+
+    @property
+    def key(self) -> str:
+        """Tells whether it was seen before."""
+        return f"{self.kind}:{self.subject if self.incident is None else self.incident}"
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """When a person last looked at a run (epoch seconds), and the keys of the urgent needs that were there then."""
+
+    wall: float
+    needs: tuple[str, ...] = ()
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """``title``: the run and its state; ``lines``: what happened, in order; ``needs``: most urgent first."""
+
+    title: str
+    lines: tuple[str, ...]
+    needs: tuple[Need, ...]
+
+
+# What a person can do about a run that is over and whose command has no place for the path of a checkpoint.
+#
+# ``resume`` alone is refused then, because a start would train from the beginning and write over what was saved.
+
+
+def ways_on(run: tuple[str, ...]) -> str:
+    """The commands that go on with such a run, as a clause. ``run``: its id."""
+    return (
+        f"`{typed('resume', *run)}` once the training script has an option that takes the path of a checkpoint, "
+        f"`{typed('resume', *run, '--', 'NEW', 'COMMAND')}` with a command that has one, or "
+        f"`{typed('resume', *run, '--fresh')}` from the beginning, over what was saved"
+    )
+
+
+def lacks_place(story: RunStory) -> bool:
+    """Whether the run has saved something that its command cannot be given, as far as is known of both."""
+    way = None if story.run is None else story.run.resume
+    if way is None or way.will in {"yes", "self"} or way.source in {"preset", "command"}:
+        return False
+    return any(c.verdict == "complete" and story.origin(c) != "earlier" for c in story.checkpoints)
+
+
+def how_to_resume(story: RunStory, run: tuple[str, ...]) -> str:
+    """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
+    return ways_on(run) if lacks_place(story) else f"`{typed('resume', *run)}`"

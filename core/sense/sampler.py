@@ -1,11 +1,41 @@
 """Base class of sensors that take a sample once per period, in a thread of their own."""
 
+import os
+import select
 import threading
 import time
+from collections.abc import Callable
 
-from ..model.ports.rounds import next_round
-from ..model.ports.supervision import AttemptTarget
-from .sensor_problem import OnProblem, ProblemReport, ignore_problem
+from ..model.rounds import next_round
+from ..model.supervision_ports import AttemptTarget
+
+# Sentences of a sensor about what it cannot read, without repetitions.
+
+OnProblem = Callable[[str], None]
+"""Receives a sentence (what, where, what to do next) in the sensor's thread. Must not block."""
+
+
+def ignore_problem(_sentence: str) -> None:
+    """For sensors without a receiver."""
+
+
+class ProblemReport:
+    """Passes a sentence on if it differs from the last one about the same subject."""
+
+    def __init__(self, on_problem: OnProblem) -> None:
+        self._on_problem = on_problem
+        self._said: dict[str, str] = {}
+
+    def report(self, subject: str, sentence: str) -> None:
+        """Report ``sentence`` about ``subject`` unless it was the last one about it."""
+        if self._said.get(subject) != sentence:
+            self._said[subject] = sentence
+            self._on_problem(sentence)
+
+    def clear(self, subject: str) -> None:
+        """Forget the subject's last sentence, because it works again."""
+        self._said.pop(subject, None)
+
 
 JOIN_S = 1.0
 """Longest wait for a sensor's thread at its end. Threads are daemons, so a stuck file system delays nothing else."""
@@ -124,3 +154,74 @@ class SamplersInOneThread:
             now = time.monotonic()
             due_s = min([sampler.sample_if_due(now) for sampler in self._samplers])
             self._wake.wait(max(0.0, due_s - time.monotonic()))
+
+
+# A pipe that wakes a thread which waits in ``poll``.
+
+
+class Wakeup:
+    """``poll.register(wakeup, POLLIN)`` in one thread, ``wake`` from any other. Has two descriptors until closed."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def fileno(self) -> int:
+        """The descriptor to poll."""
+        return self._read
+
+    def wake(self) -> None:
+        """Wake the waiting thread, now or at its next wait. Does not block."""
+        try:
+            os.write(self._write, b"!")
+        except OSError:
+            return  # full: it is awake already; or closed: it has ended
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until somebody wakes it, at most this long."""
+        poll = select.poll()
+        poll.register(self._read, select.POLLIN)
+        poll.poll(max(0.0, timeout_s) * 1000)
+
+    def clear(self) -> None:
+        """Clear all wakeups so far."""
+        try:
+            while os.read(self._read, 4096):
+                pass
+        except BlockingIOError:
+            return
+
+    def close_after(self, thread: threading.Thread | None) -> None:
+        """Join the waiting thread, then close the descriptors. They stay open if the thread does not end."""
+        if thread is not None:
+            thread.join(JOIN_S)
+            if thread.is_alive():
+                return
+        for fd in (self._read, self._write):
+            if fd >= 0:
+                os.close(fd)
+        self._read = self._write = -1
+
+
+# Reads the small files of ``/proc``, ``/sys`` and memory: once a second and more, so without Path and text layer.
+
+
+def kernel_text(path: str) -> str:
+    """The whole file; empty if it cannot be read."""
+    return kernel_bytes(path).decode("utf-8", "replace")
+
+
+def kernel_bytes(path: str) -> bytes:
+    """The whole file; empty if it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        parts = []
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.launch.recognition import OwnEnd
+from ..model.resume_way import OwnEnd
 from . import words
 from .launch_target import Target
 from .project import Module, Project, module_files, resolved

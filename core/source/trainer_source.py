@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..model.launch.recognition import Imported, OwnEnd, SourceFacts
+from ..model.resume_way import Imported, OwnEnd, SourceFacts
 from .launch_target import Target, find_target
 from .options import Option, file_options, options_of, override_options
 from .parsers import BEFORE, Subcommands, declares_all, subcommands_of

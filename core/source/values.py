@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..model.checkpoints.checkpoint_names import is_temporary
-from ..model.checkpoints.other_files import is_other_file
+from ..model.checkpoint_files import is_temporary
+from ..model.other_files import is_other_file
 from . import words
 from .options import Option, environment_name
 from .project import Project, Scope, Scopes, resolved

@@ -4,7 +4,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from .temporary_files import temporary_beside
+from .home import temporary_beside
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:

@@ -12,8 +12,8 @@ from zlib import crc32
 
 import msgspec
 
+from ..model.json_line import encode_line
 from ..model.machine_details import Detail, GpuDetails, HostDetails, MachineDetails, TreeDetails
-from ..model.text.json_line import encode_line
 
 KINDS: dict[type[Detail], str] = {GpuDetails: "gpus", HostDetails: "host", TreeDetails: "tree"}
 Kind = TypeVar("Kind", GpuDetails, HostDetails, TreeDetails)

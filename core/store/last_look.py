@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.summary import Look
+from ..model.story import Look
 from .atomic import write_atomically
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ..model.text.suggestion import typed
+from ..model.suggestion import typed
 
 ACQUIRE_PATIENCE_S = 0.25
 """Retries of ``acquire``: a screen that checks the lock holds a shared one for microseconds."""

@@ -12,7 +12,7 @@ import struct
 import threading
 from pathlib import Path
 
-from .metrics.newest_samples import MARK_S, is_looked_at, leave_mark
+from .newest_samples import MARK_S, is_looked_at, leave_mark
 
 FILE_NAME = "log.index"
 POINT = struct.Struct("<dQ")

@@ -10,8 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from .atomic import write_atomically
-from .home import make_private, runtime_folder
-from .temporary_files import temporary_beside
+from .home import make_private, runtime_folder, temporary_beside
 
 
 class MemoryFile:

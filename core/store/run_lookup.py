@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from ..model.json_line import decode_exact
 from ..model.run import RunSpec
-from ..model.text.json_line import decode_exact
-from ..model.text.suggestion import typed
+from ..model.suggestion import typed
 from .home import runs_folder
 from .lock import is_held
 from .run_directory import RunDirectory, RunUnreadable

@@ -2,8 +2,11 @@
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from time import monotonic
+from typing import ParamSpec
 
 import msgspec
 
@@ -24,9 +27,8 @@ from ..model.decision import (
     StartAttempt,
     StopAttempt,
 )
-from ..model.observation import Outcome
-from ..model.ports.supervision import Actor, Clock, Inbox
-from .passing_threads import PassingThreads
+from ..model.observation import GpuSample, HostSample, LogChunk, Observation, Outcome, ProcessSample
+from ..model.supervision_ports import Actor, Clock, Inbox
 
 log = logging.getLogger(__name__)
 
@@ -144,3 +146,143 @@ class ActionThreads:
         if isinstance(decision, StartAttempt) and not outcome.ok and self._gives_way():
             return
         self._inbox.put(msgspec.structs.replace(outcome, t=self._clock.now()))
+
+
+# Threads that end when there is nothing to do: actions are rare, and an idle thread keeps its stack.
+
+P = ParamSpec("P")
+
+
+class PassingThreads:
+    """Calls functions in the order of ``submit``, at most ``most`` at once.
+
+    The program waits at its end for calls that have begun.
+    """
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[Future[None], Callable[[], None]]] = deque()
+        self._running = 0
+        self._closed = False
+
+    def submit(self, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
+        """Call it in a thread. Raises RuntimeError after ``close``."""
+        done: Future[None] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError(f"{self._name}: nothing is begun after the end")
+            self._waiting.append((done, lambda: function(*args, **kwargs)))
+            if self._running < self._most:
+                self._running += 1
+                threading.Thread(target=self._run, name=self._name).start()
+        return done
+
+    def close(self, *, cancel: bool = False) -> None:
+        """Accept nothing more. ``cancel``: do not begin what waits."""
+        with self._lock:
+            self._closed = True
+            waiting = list(self._waiting) if cancel else []
+            if cancel:
+                self._waiting.clear()
+        for done, _ in waiting:
+            done.cancel()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._running -= 1
+                    return
+                done, call = self._waiting.popleft()
+            if not done.set_running_or_notify_cancel():
+                continue
+            try:
+                call()
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+
+# The bounded queue between sensors and the supervisor.
+
+CAPACITY = 2048
+"""Observations that may wait before ``put`` blocks its sensor. A burst of log then waits in its file."""
+
+REPLACEABLE = (GpuSample, HostSample, ProcessSample)
+PATIENT = frozenset({*REPLACEABLE, LogChunk})
+LITTLE_TEXT = 4096
+"""Characters of log text that may wait for the next turn; more of it wakes the supervisor."""
+
+
+class BoundedInbox:
+    """Implements ``model.ports.Inbox``: a sample replaces an older one of its kind; all else is kept in order.
+
+    ``patient``: samples and a little text of the log do not wake the supervisor, which takes them at its next turn:
+    when something else comes, or at the end of the time that it waits. To wake a thread costs as much CPU time as to
+    judge a sample. The first of each kind wakes it in any case: a launch waits for the first reading of the GPUs.
+    """
+
+    def __init__(self, capacity: int = CAPACITY, *, patient: bool = False) -> None:
+        self._capacity = capacity
+        self._patient = patient
+        self._known: set[type[Observation]] = set()
+        self._queue: deque[Observation] = deque()
+        self._samples: dict[type[Observation], Observation] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+        self._unread = 0
+
+    def put(self, observation: Observation) -> None:
+        """Add; blocks while full. After ``close`` observations are dropped, so that sensors can end."""
+        with self._changed:
+            if isinstance(observation, REPLACEABLE):
+                self._samples[type(observation)] = observation
+            else:
+                self._changed.wait_for(lambda: self._closed or len(self._queue) < self._capacity)
+                if self._closed:
+                    return
+                self._queue.append(observation)
+                if isinstance(observation, LogChunk):
+                    self._unread += len(observation.text)
+            if not self._can_wait(observation):
+                self._changed.notify_all()
+
+    def _can_wait(self, observation: Observation) -> bool:
+        kind = type(observation)
+        if not self._patient or kind not in PATIENT:
+            return False
+        if kind not in self._known:
+            self._known.add(kind)
+            return False
+        return self._unread < LITTLE_TEXT
+
+    def take(self, timeout_s: float) -> Observation | None:
+        """The next observation, or None after ``timeout_s``. Samples go first: there are at most three."""
+        deadline = monotonic() + timeout_s
+        with self._changed:
+            while not self._samples and not self._queue:
+                remaining = deadline - monotonic()
+                if remaining <= 0 or not self._changed.wait(remaining):
+                    break
+            if self._samples:
+                return self._samples.pop(next(iter(self._samples)))
+            if not self._queue:
+                return None
+            taken = self._queue.popleft()
+            if isinstance(taken, LogChunk):
+                self._unread -= len(taken.text)
+            self._changed.notify_all()
+            return taken
+
+    def unread(self) -> int:
+        """Characters of log text that wait."""
+        return self._unread
+
+    def close(self) -> None:
+        """Release every sensor that waits in ``put``."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

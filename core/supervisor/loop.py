@@ -17,21 +17,21 @@ Each turn:
 If this process dies, the trainer goes on under its runner, and the next supervisor continues from the journal.
 """
 
+import logging
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from time import monotonic
 
 import msgspec
 
-from ..judge.run_machine import is_live
-from ..judge.run_states import WORDS, name_of
+from ..judge.run_states import WORDS, is_live, name_of
 from ..judge.state import JudgeState
 from ..model.attempt import StartRecord
 from ..model.control_messages import Reply
-from ..model.decision import Decision, EndWatch, StartAttempt
+from ..model.decision import Decision, EndWatch, NotifyPeople, StartAttempt
 from ..model.fact import (
     AttemptStarted,
     CommandReceived,
@@ -43,16 +43,13 @@ from ..model.fact import (
     SupervisorEnded,
     SupervisorStarted,
 )
-from ..model.launch.script_state import ScriptChange
 from ..model.observation import Command, Exit, Learned, LogChunk, Observation, Outcome, Start, Tick
-from ..model.ports.rounds import next_round
-from ..model.ports.supervision import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from ..model.record import Entry, Record
+from ..model.resume_way import ScriptChange
+from ..model.rounds import next_round
 from ..model.run import TERMINAL_STATES, RunState
-from .action_threads import ActionThreads
-from .held_commands import HeldCommands
-from .inbox import BoundedInbox
-from .write_ahead import WriteAhead
+from ..model.supervision_ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
+from .action_threads import ActionThreads, BoundedInbox
 
 TICK_S = 0.5
 """Longest time without an observation. Deadlines of the judge become due at this interval."""
@@ -448,3 +445,130 @@ def _start(target: AttemptTarget, order: StartAttempt | None, t: float) -> Start
         profile=order.profile if order is not None else None,
         changes=order.changes if order is not None else (),
     )
+
+
+# A resume that comes before the end of an attempt that was found dead is judged: until then the run seems to go on.
+
+HELD_S = 60.0
+"""Longest wait for the end of the attempt. It is seen within seconds."""
+
+
+class HeldCommands:
+    """The commands that wait, and the end of the supervisor, if the judge ordered it while they did.
+
+    ``sees_end``: the observation that is judged now is the end of the attempt.
+    """
+
+    def __init__(self) -> None:
+        self._waits = False
+        self._commands: deque[Command] = deque()
+        self._end: EndWatch | None = None
+        self.sees_end = False
+
+    def begin(self) -> None:
+        """The attempt to adopt is dead already; the sensors see its end soon."""
+        self._waits = True
+
+    def takes(self, command: Command) -> bool:
+        """Whether the command waits. Called in any thread: one that comes just too late is due in the next turn."""
+        waits = self._waits and command.verb == "resume"
+        if waits:
+            self._commands.append(command)
+        return waits
+
+    def keeps(self, decision: EndWatch) -> bool:
+        """Whether the supervisor stays for a command that waits."""
+        kept = self.sees_end and bool(self._commands)
+        if kept:
+            self._end = decision
+        return kept
+
+    def due(self, t: float, *, lives: bool) -> Iterator[Command]:
+        """The commands to be judged at ``t`` (run seconds). ``lives``: the end of the attempt is not judged yet."""
+        if self._waits and lives and not (self._commands and t - self._commands[0].t >= HELD_S):
+            return
+        self._waits = self.sees_end = False
+        while self._commands:
+            yield self._commands.popleft()
+
+    def take_end(self) -> EndWatch | None:
+        """The end that was kept, once."""
+        end, self._end = self._end, None
+        return end
+
+
+# The journal's writing side in the supervisor: records are on disk before the decisions among them are performed.
+
+log = logging.getLogger(__name__)
+
+
+class WriteAhead:
+    """Writes records to the journal, then passes the decisions among them to ``perform``.
+
+    While the journal cannot be written (a full disk), records and decisions are kept, and nothing is performed but
+    notices, which say so.
+    """
+
+    def __init__(
+        self,
+        journal: JournalWriter,
+        clock: Clock,
+        perform: Callable[[Sequence[Decision]], None],
+        on_records: Callable[[Sequence[Record]], None],
+    ) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._perform = perform
+        self._on_records = on_records
+        self._unwritten: list[tuple[float, float, Entry | Outcome]] = []
+        self._decisions: list[Decision] = []
+        self._trouble = ""
+        self.blocked = False
+        """Whether the journal could not be written the last time."""
+
+    def write(self, t: float, bodies: Iterable[Entry | Outcome] = ()) -> None:
+        """Write records that are waiting and these, then perform all decisions among them.
+
+        ``t``: run seconds of ``bodies``.
+        """
+        wall = self._clock.wall()
+        for body in bodies:
+            self._unwritten.append((t, wall, body))
+            if isinstance(body, Decision):
+                self._decisions.append(body)
+        if self._write_all():
+            decisions, self._decisions = self._decisions, []
+        else:
+            decisions = [_unwritten(d, self._trouble) for d in self._decisions if isinstance(d, NotifyPeople)]
+            self._decisions = [d for d in self._decisions if not isinstance(d, NotifyPeople)]
+        self._perform(decisions)
+
+    def close(self) -> None:
+        """Flush and close the journal."""
+        self._journal.close()
+
+    def _write_all(self) -> bool:
+        while self._unwritten:
+            t, wall, _ = self._unwritten[0]
+            batch = [body for at, clock, body in self._unwritten if (at, clock) == (t, wall)]
+            before = self._journal.seq
+            try:
+                self._on_records(self._journal.append_all(t, wall, batch))
+            except OSError as error:
+                del self._unwritten[: self._journal.seq - before]
+                if not self.blocked:
+                    log.warning("the journal cannot be written: %s; decisions wait until it can", error)
+                self.blocked = True
+                self._trouble = error.strerror or str(error)
+                return False
+            del self._unwritten[: len(batch)]
+        if self.blocked:
+            self.blocked = False
+            log.warning("the journal can be written again")
+        return True
+
+
+def _unwritten(notice: NotifyPeople, trouble: str) -> NotifyPeople:
+    """The notice with a sentence about the journal."""
+    said = f"{notice.body}\n(the journal cannot be written: {trouble}; nothing is started or ended until it can)"
+    return msgspec.structs.replace(notice, body=said)

@@ -4,12 +4,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ..model.checkpoints.checkpoint import Checkpoint, newest_resumable
-from ..model.checkpoints.evaluation import score_words
-from ..model.health import Level
+from ..model.checkpoint import Checkpoint, newest_resumable, score_words
+from ..model.progress import Level
 from ..model.situation import Situation
 from ..model.story import RunStory
-from ..model.text.verdict_words import verdict_word
+from ..model.verdict_words import verdict_word
 from . import quantity
 from .state.concerns import AFTER_NAN, doubt_of, saved_after_nan
 

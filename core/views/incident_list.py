@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..model.attempt import AttemptStory
-from ..model.health import Level
-from ..model.incident import Incident
+from ..model.attempt import AttemptStory, Incident
+from ..model.progress import Level
 from ..model.situation import Situation
 from . import quantity
-from .state.readings import reason_now
+from .state.concerns import reason_now
 from .words import title_of
 
 KIND_LEVELS: dict[str, Level] = {"info": "safe", "warning": "warning", "danger": "danger"}

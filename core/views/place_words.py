@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..model.launch.elsewhere.wrappers import Layer, layers
+from ..model.wrappers import Layer, layers
 
 
 def deciding_layer(command: Sequence[str]) -> Layer | None:

@@ -7,7 +7,8 @@ None becomes ``–``: unknown is never shown as 0. Clock times are local time.
 import math
 import time
 
-from ..model.text import memory_words, size_words
+from ..model import text as memory_words
+from ..model import text as size_words
 
 UNKNOWN = "–"
 memory, memory_of = memory_words.memory, memory_words.memory_of

@@ -1,6 +1,6 @@
 """The result of a rehearsal in words, for the command line and the screen."""
 
-from ..model.launch.rehearsal import Rehearsal
+from ..model.launch import Rehearsal
 
 TOUCHED_SHOWN = 5
 

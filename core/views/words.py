@@ -1,10 +1,18 @@
 """Names of states, phases, hangs and findings as text. Titles of failure classes are in failures.toml."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
-from ..model.incident import Incident
-from ..model.text.health_words import reading_name
+import msgspec
+
+from ..model.attempt import Incident
+from ..model.change import Change
+from ..model.fact import RemedyApplied, RemedyProposed
+from ..model.health_words import reading_name
+from ..model.run import TERMINAL_STATES
+from ..model.settings import Act, Settings
+from ..model.story import RunStory
+from . import quantity
 
 TITLES: dict[str, str] = {
     "idle": "no step, nothing working",
@@ -99,3 +107,93 @@ def passing(sought: str) -> Callable[[str], bool]:
         pattern = re.compile(re.escape(sought), re.IGNORECASE)
     plain = sought.lower()
     return lambda text: plain in text.lower() or pattern.search(text) is not None
+
+
+# What trainwatch does without a person, in words.
+
+ACT_WORDS: dict[Act, str] = {
+    "all": "it acts by itself",
+    "ask": 'act = "ask": it ends and starts nothing before you answer',
+    "notify": 'act = "notify": it only notifies; it ends and starts nothing',
+}
+
+
+def by_itself(settings: Settings) -> str:
+    """What will be done without a person, and how to have it otherwise; one sentence."""
+    match settings.restart.act:
+        case "all":
+            number = settings.restart.max_restarts
+            restarts = "never" if number == 0 else f"at most {number} time{'' if number == 1 else 's'}"
+            doing = [
+                "ends a trainer that hangs",
+                f"restarts one that hung or crashed ({restarts} without a new checkpoint in between)",
+            ]
+            if settings.profiles.ramp:
+                doing.append("switches between the profiles of the ladder")
+            if settings.checkpoints.keep_last:
+                doing.append(f"deletes checkpoints of this run but the newest {settings.checkpoints.keep_last}")
+            listed = ", ".join(doing[:-1]) + f" and {doing[-1]}"
+            return f"without you it {listed}; --act ask asks you first, --act notify only tells you"
+        case "ask":
+            return (
+                "it ends, starts and deletes nothing without your answer: it asks, with what each answer costs "
+                "(--act all acts by itself, --act notify only tells you)"
+            )
+        case "notify":
+            return (
+                "it ends, starts and deletes nothing: it tells you, and the report has what it would have done "
+                "(--act all acts by itself, --act ask asks you first)"
+            )
+
+
+# How many restarts are left, as the screen and ``status`` say it.
+
+
+def restarts_left(state: str, made: int, most: int) -> Iterator[str]:
+    """``3 restarts left``; nothing if none can follow. ``made``: without progress in between."""
+    if most and state not in TERMINAL_STATES:
+        yield f"{quantity.plural(max(0, most - made), 'restart')} left"
+
+
+# Remedies as text: applied ones, and those that wait for the user.
+
+
+class RemedyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """``words``: the change, ``vae_batch_size 2 → 1``. ``applied`` False: it waits for the user, and ``why``."""
+
+    name: str
+    title: str
+    words: str
+    cost: str
+    applied: bool
+    why: str = ""
+
+
+def remedy_rows(story: RunStory) -> tuple[RemedyRow, ...]:
+    """The applied ones, then those that wait."""
+    applied = [_row(r, applied=True) for r in story.remedies]
+    return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals))
+
+
+def of_incident(story: RunStory, incident: int) -> tuple[RemedyRow, ...]:
+    applied = [_row(r, applied=True) for r in story.remedies if r.incident == incident]
+    return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals if p.incident == incident))
+
+
+def difference_words(changes: Sequence[Change], profile: str | None) -> str:
+    """``vae_batch_size 2 → 1, accumulation 1 → 2``."""
+    said = [f"{c.key} {shown(c.before)} → {shown(c.after)}" for c in changes]
+    return ", ".join([*said, *([f"profile {profile}"] if profile else [])])
+
+
+def back_words(story: RunStory) -> str:
+    """The change if all remedies are dropped: ``vae_batch_size 1 → 2``."""
+    changes = [c for r in story.remedies for c in r.changes]
+    return ", ".join(f"{c.key} {shown(c.after)} → {shown(c.before)}" for c in changes)
+
+
+def _row(fact: RemedyApplied | RemedyProposed, *, applied: bool, why: str = "") -> RemedyRow:
+    return RemedyRow(
+        name=fact.name, title=fact.title, words=difference_words(fact.changes, fact.profile), cost=fact.cost,
+        applied=applied, why=why,
+    )  # fmt: skip

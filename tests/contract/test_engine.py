@@ -15,14 +15,14 @@ from tests.tiers import SECOND_TIER
 from trainwatch import heartbeat
 from trainwatch.core.act import processes
 from trainwatch.core.act.engine import Engine
-from trainwatch.core.act.engines import engine_of
-from trainwatch.core.act.stop.stopping import members
+from trainwatch.core.act.local_engine import engine_of
+from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import EndLeftovers, StartAttempt, StopAttempt
-from trainwatch.core.model.launch.engine import AttemptSeen
-from trainwatch.core.model.ports.supervision import AttemptTarget
+from trainwatch.core.model.job import AttemptSeen
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Restart, Settings, Slurm
+from trainwatch.core.model.supervision_ports import AttemptTarget
 
 __all__ = ["plain_cluster"]  # pytest finds the fixture here
 

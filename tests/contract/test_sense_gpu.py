@@ -13,8 +13,8 @@ from tests.fakes.nvml.gpu_sensor import FakeGpuSensor
 from tests.integration.sense_world import ListInbox, RunClock, identity, python, said, target, wait_until
 from trainwatch.core.model.machine_details import Detail, GpuDetails
 from trainwatch.core.model.observation import GpuReading, GpuSample
-from trainwatch.core.model.ports.supervision import Sensor
 from trainwatch.core.model.settings import Watch
+from trainwatch.core.model.supervision_ports import Sensor
 from trainwatch.core.sense.gpu.gpu_sensor import GpuSensor
 
 __all__ = ["fake_nvml", "fake_nvml_library"]

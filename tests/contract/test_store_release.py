@@ -12,9 +12,9 @@ import pytest
 from trainwatch.core.model.decision import Decision
 from trainwatch.core.model.fact import Fact, Note
 from trainwatch.core.model.observation import HostSample
+from trainwatch.core.store import history_schema
+from trainwatch.core.store.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.journal import JournalWriter, latest_snapshot, load_story, read_journal
-from trainwatch.core.store.metrics import history_schema
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
 
 RELEASE = Path(__file__).parent.parent / "fixtures" / "release"
 

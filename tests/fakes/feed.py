@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, Verdict
+from trainwatch.core.model.attempt import Evidence, Incident
+from trainwatch.core.model.change import Change
+from trainwatch.core.model.checkpoint import Checkpoint, Verdict
 from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import (
     ActionWithheld,
@@ -23,18 +25,15 @@ from trainwatch.core.model.fact import (
     StateChanged,
     SupervisorStarted,
 )
-from trainwatch.core.model.incident import Evidence, Incident
-from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.log_lines import LogLine, LogStretch, LogTally, Stopped
 from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
-from trainwatch.core.model.ports.screen import LogAccess, OpenRun, Point
+from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.run_card import RunCard, RunPlan, RunSettings
-from trainwatch.core.model.shipped.profile import Profile
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.screen_ports import LogAccess, OpenRun, Point
+from trainwatch.core.model.situation import RunCard, RunPlan, RunSettings, Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
 
 WALL0 = 1_763_767_200.0
 """2025-11-21 23:20 UTC."""

@@ -5,14 +5,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.launch.launch_preview import (
-    LaunchCheck,
-    LaunchOffer,
-    LaunchPreview,
-    LaunchRequest,
-)
-from trainwatch.core.model.launch.rehearsal import Rehearsal
+from trainwatch.core.model.change import Change
+from trainwatch.core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
 
 OFFERS = (
     LaunchOffer(name="luca", command="accelerate launch train_network.py --config_file luca.toml", profile="balanced"),

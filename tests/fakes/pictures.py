@@ -4,8 +4,8 @@ import math
 import os
 from pathlib import Path
 
-from trainwatch.core.model.checkpoints.sample import Sample
-from trainwatch.core.sense.files.sample_images import find_samples
+from trainwatch.core.model.checkpoint import Sample
+from trainwatch.core.sense.files.checkpoint_values import find_samples
 
 
 def paint(path: Path, wall: float, turn: float = 0.0, side: int = 96) -> None:

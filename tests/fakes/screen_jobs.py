@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 
 from tests.fakes.feed import HOUR, PLAN, PROFILES, WALL0, FakeFeed, FakeLog, checkpoint, hung
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
-from trainwatch.core.model.checkpoints.checkpoint_results import (
+from trainwatch.core.model.attempt import Evidence, EvidenceFile, Incident
+from trainwatch.core.model.change import Change
+from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
+from trainwatch.core.model.checkpoint_results import (
     CheckpointOverview,
     Comparison,
     KeepReason,
@@ -26,8 +28,6 @@ from trainwatch.core.model.decision import (
     VerifyCheckpoint,
 )
 from trainwatch.core.model.fact import CheckpointKnown, IncidentOpened, ProfileChanged
-from trainwatch.core.model.incident import Evidence, EvidenceFile, Incident
-from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.machine_details import (
     GpuDetail,
     GpuDetails,
@@ -39,9 +39,9 @@ from trainwatch.core.model.machine_details import (
     TreeProcess,
 )
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.ports.screen import LogAccess, OnProgress, OpenRun
+from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.shipped.profile import Profile
+from trainwatch.core.model.screen_ports import LogAccess, OnProgress, OpenRun
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply

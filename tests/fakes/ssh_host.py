@@ -22,7 +22,7 @@ from tests.fakes.tmux_place import end_server
 from tests.source_trees import REPOSITORY
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import find_attempt
-from trainwatch.core.act.stop.stopping import members
+from trainwatch.core.act.stopping import members
 from trainwatch.core.store.lock import holder_pid
 from trainwatch.core.store.run_directory import RunDirectory
 

@@ -2,7 +2,7 @@
 
 import struct
 
-from trainwatch.core.sense.files.event_records import masked_crc
+from trainwatch.core.sense.files.scalars import masked_crc
 
 
 def record(data: bytes) -> bytes:

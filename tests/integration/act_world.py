@@ -12,9 +12,9 @@ from typing import TypeVar
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.attempt_records import read_exit
 from trainwatch.core.act.launch.launching import launch
-from trainwatch.core.act.stop.stopping import members
+from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
-from trainwatch.core.model.ports.supervision import AttemptTarget
+from trainwatch.core.model.supervision_ports import AttemptTarget
 
 DEADLINE_S = 100.0
 T = TypeVar("T")

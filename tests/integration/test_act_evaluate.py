@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tests.integration.act_world import growing, lives, python, wait_for
-from trainwatch.core.act.evaluate.evaluator import Evaluator
+from trainwatch.core.act.evaluator import Evaluator
 from trainwatch.core.checkpoints import verify
 from trainwatch.core.model.decision import EndEvaluation, EvaluateCheckpoint
 from trainwatch.core.model.run import RunSpec

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, wait_for, world
-from trainwatch.core.act.launch import launching, scope
+from trainwatch.core.act.launch import launching
+from trainwatch.core.act.launch import launching as scope
 from trainwatch.core.act.launch.launching import LaunchError
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.act_world import wait_for
 from trainwatch.core.act import processes
-from trainwatch.core.act.stop.save_request import catches_signal, catching, request_save, take_back
+from trainwatch.core.act.save_request import catches_signal, catching, request_save, take_back
 
 TRAINER = """
 import os, signal, sys, time

@@ -13,12 +13,11 @@ import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import processes
-from trainwatch.core.act.evidence.evidence_files import log_tail
+from trainwatch.core.act.evidence.capture import log_tail
 from trainwatch.core.act.evidence.loop_looks import look
-from trainwatch.core.act.evidence.stack_capture import capture_stacks, look_for_loops
-from trainwatch.core.act.evidence.stack_frames import main_frames, telling_frame
+from trainwatch.core.act.evidence.stack_capture import capture_stacks, look_for_loops, main_frames, telling_frame
 from trainwatch.core.act.launch.launching import is_alive
-from trainwatch.core.act.stop.pause import pause_attempt
+from trainwatch.core.act.stopping import pause_attempt
 from trainwatch.core.sense.process.run_tree import tree_pids
 
 STUCK = """if True:

@@ -14,10 +14,9 @@ import pytest
 from tests.integration.act_world import World, growing, lives, python, wait_for, world
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import identify, is_alive
-from trainwatch.core.act.stop.pause import pause_attempt, unpause_attempt
-from trainwatch.core.act.stop.stopping import StopReport, members, stop_attempt
-from trainwatch.core.model.ports.supervision import AttemptTarget
+from trainwatch.core.act.stopping import StopReport, members, pause_attempt, stop_attempt, unpause_attempt
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.proc_stat import read_stat
 
 POLITE = """if True:

@@ -22,7 +22,7 @@ from tests.tiers import SECOND_TIER, second
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.view import tmux
-from trainwatch.core.act.view.attach import attach_command
+from trainwatch.core.act.view.tmux import attach_command, is_log_view
 from trainwatch.core.act.view.tmux_calls import (
     CloseSession,
     CopyPane,
@@ -33,10 +33,9 @@ from trainwatch.core.act.view.tmux_calls import (
     ask,
     popup_command,
 )
-from trainwatch.core.act.view.view_command import is_log_view
-from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux
+from trainwatch.core.model.supervision_ports import AttemptTarget
 
 pytestmark = [pytest.mark.tmux, pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")]
 

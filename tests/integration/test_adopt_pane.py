@@ -13,8 +13,7 @@ from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import HandMade, hand_made
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
-from trainwatch.core.act.adopt.adoption import AdoptionError, look_at
-from trainwatch.core.act.adopt.tmux_panes import PaneSeen, pane_on, panes_of, tap, trainer_in
+from trainwatch.core.act.adopt import AdoptionError, PaneSeen, look_at, pane_on, panes_of, tap, trainer_in
 from trainwatch.core.model.settings import Tmux
 
 pytestmark = [pytest.mark.tmux, pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")]
@@ -140,6 +139,6 @@ def copiers(log: Path) -> list[int]:
             words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"trainwatch.core.act.adopt.pane_copy" in words and os.fsencode(log) in words:
+        if b"trainwatch.core.act.view.pane_copy" in words and os.fsencode(log) in words:
             found.append(process.pid)
     return found

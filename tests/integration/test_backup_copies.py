@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
-from trainwatch.core.act.backup.checkpoint_backup import CheckpointBackup
-from trainwatch.core.app.supervise.backup_copy import copy_verified
+from trainwatch.core.act.evaluator import CheckpointBackup
+from trainwatch.core.app.supervise.run_output import copy_verified
 from trainwatch.core.checkpoints import verify
 from trainwatch.core.model.decision import BackUpCheckpoint
 from trainwatch.core.model.run import RunSpec

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.e2e_world import World, world
 from trainwatch.core.app.preflight.after_run import After, accumulation_of, check_final, check_log, check_loss
 from trainwatch.core.model.attempt import AttemptStory
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory

@@ -16,7 +16,7 @@ from tests.fakes import container_engine
 from tests.fakes.e2e_world import TRAINER, World, lives, until, world
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.launch import spool
-from trainwatch.core.act.stop.stopping import first_of_container
+from trainwatch.core.act.stopping import first_of_container
 
 __all__ = ["world"]
 

@@ -4,9 +4,9 @@ import sys
 
 from tests.fakes.e2e_world import World, lives, until, world
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act.evaluate.limits import marked
+from trainwatch.core.act.evaluator import marked
 from trainwatch.core.model.decision import EvaluateCheckpoint
-from trainwatch.core.store.metrics.history_reader import HistoryReader
+from trainwatch.core.store.history_reader import HistoryReader
 
 __all__ = ["world"]
 

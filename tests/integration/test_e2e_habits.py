@@ -4,7 +4,7 @@ import sys
 
 from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.core.model.observation import Learned
-from trainwatch.core.store.trace_reading import TraceReading, trace_lines
+from trainwatch.core.store.trace import TraceReading, trace_lines
 
 __all__ = ["world"]
 

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from trainwatch.cli import main
+from trainwatch.core.model.change import Change
 from trainwatch.core.model.fact import AttemptStarted, RunCreated
-from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Start, Tick
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.fakes.e2e_world import Done, in_this_process
 from trainwatch.core.act import processes
-from trainwatch.core.act.launch import lock_slots
-from trainwatch.core.act.launch.lock_slots import SLOT_BYTES, SUPERVISOR, Owner
+from trainwatch.core.act.launch import locks
+from trainwatch.core.act.launch.locks import SLOT_BYTES, SUPERVISOR, Owner
 from trainwatch.core.act.launch.output_locks import NAME
 
 TRAINER = [sys.executable, "-c", "for n in range(1, 4): print(f'step {n}/3 loss 0.{9 - n}', flush=True)"]
@@ -27,7 +27,7 @@ def verb(folder: Path, *words: str) -> Done:
 
 def lock_text(**changed: Any) -> str:
     owner = Owner("theirs-2", 2.0, "/nowhere/at/all", "/out")
-    holder = lock_slots.here(owner, SUPERVISOR)
+    holder = locks.here(owner, SUPERVISOR)
     content = {"trainwatch": 1, **owner._asdict(), **holder._asdict()}
     del content["owner"]
     return json.dumps(content | changed)

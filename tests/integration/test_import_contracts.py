@@ -15,35 +15,35 @@ LINT = "from importlinter.cli import lint_imports_command as lint; lint()"
 
 VIOLATIONS = {
     "model knows nobody and does nothing": ("core/model/run.py", "import time"),
-    "judge is pure and knows only the model": ("core/judge/findings/health_levels.py", "from ..store import clock"),
+    "judge is pure and knows only the model": ("core/judge/findings/health.py", "from ..store import clock"),
     "the packages of core know the model, not each other": (
-        "core/act/stop/stopping.py",
-        "from ...sense import wakeup",
+        "core/act/stopping.py",
+        "from ..sense import sampler",
     ),
     "the packages of core know neither the loop nor the use cases": ("core/store/lock.py", "from .. import supervisor"),
     "core knows no screen and no command line": ("core/views/words.py", "import textual"),
     "the screen knows views, model and the store only": ("tui/ui/chart.py", "from ...core.act import actor"),
-    "inside the screen each shelf knows only those below it": ("tui/panes/tab_bar.py", "from .. import app"),
+    "inside the screen each shelf knows only those below it": ("tui/panes/head.py", "from .. import app"),
     "only wiring hands act and sense to the supervisor": ("core/supervisor/loop.py", "from ..sense import gpu"),
     "the readers and detectors of the judge do not know each other": (
-        "core/judge/hang/gpu_activity.py",
+        "core/judge/hang/activity.py",
         "from ..findings import eta",
     ),
     "the readers and detectors of the judge change no state": (
         "core/judge/text/lines.py",
-        "from .. import run_machine",
+        "from .. import run_states",
     ),
     "inside the judge's text: lines, then fields, then what a log has shown, then kinds of lines": (
-        "core/judge/text/fields/counters.py",
-        "from ..position import opening",
+        "core/judge/text/counters.py",
+        "from . import reading",
     ),
     "only one module imports libtmux": ("core/act/view/tmux.py", "import libtmux"),
     "inside checkpoints: formats, then layouts, then verdicts, then what is done with them": (
-        "core/checkpoints/formats/damage.py",
+        "core/checkpoints/formats/byte_range.py",
         "from ..layouts import members",
     ),
     "the command line calls use cases and imports no package behind them": (
-        "cli/watch/verb_status.py",
+        "cli/watch.py",
         "from trainwatch.core.act import actor",
     ),
     "inside the application each package knows only those below it": (

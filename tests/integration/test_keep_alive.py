@@ -15,16 +15,16 @@ from tests.fakes.e2e_world import World, lives, until, world
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.keep_alive import LOOKS, SupervisorWatch
-from trainwatch.core.store.life_sign import LifeSignWriter
 from trainwatch.core.store.lock import SupervisorLock, holder_pid
+from trainwatch.core.store.run_directory import LifeSignWriter
 
 __all__ = ["world"]
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from trainwatch.core.app.supervise.vitality import read_stat
-from trainwatch.core.store.life_sign import LifeSignWriter
+from trainwatch.core.app.supervise.state_keeper import read_stat
+from trainwatch.core.store.run_directory import LifeSignWriter
 from trainwatch.core.store.lock import SupervisorLock
 import os
 folder = Path(sys.argv[1])

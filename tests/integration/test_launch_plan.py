@@ -10,8 +10,7 @@ import pytest
 from tests.fakes.e2e_world import TRAINER, World, world
 from tests.tiers import SECOND_TIER
 from trainwatch.cli import main
-from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
-from trainwatch.core.app.plan.project_plan import plan_command
+from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command, plan_launch
 from trainwatch.core.app.preflight.checklist import RUN_CHECKS, why_not_start
 from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.decision import StartAttempt

@@ -9,11 +9,11 @@ import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, until, world
 from tests.tiers import SECOND_TIER
-from trainwatch.core.app.plan.project_plan import project_spec
+from trainwatch.core.app.plan.launch_plan import project_spec
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
-from trainwatch.core.app.screen.run_profiles import RunProfiles
-from trainwatch.core.app.screen.run_trials import RunTrials
-from trainwatch.core.model.launch.launch_preview import LaunchCheck, LaunchRequest
+from trainwatch.core.app.screen.run_looks import RunProfiles
+from trainwatch.core.app.screen.run_services import RunTrials
+from trainwatch.core.model.launch import LaunchCheck, LaunchRequest
 from trainwatch.core.store.lock import holder_pid, is_held
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.screens.launch import plan_rows

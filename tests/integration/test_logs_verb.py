@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.runs.trainer_log import BLOCK_BYTES, log_pieces
+from trainwatch.core.app.runs.known_runs import BLOCK_BYTES, log_pieces
 from trainwatch.core.model.fact import AttemptStarted
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter

@@ -11,9 +11,9 @@ from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.observation import HostSample, MetricValues
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.lock import SupervisorLock
-from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 
 

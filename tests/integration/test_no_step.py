@@ -4,7 +4,7 @@ import signal
 import sys
 
 from tests.fakes.e2e_world import World, until, world
-from trainwatch.core.model.incident import NO_STEP, Incident
+from trainwatch.core.model.attempt import NO_STEP, Incident
 
 __all__ = ["world"]
 

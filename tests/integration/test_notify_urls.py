@@ -13,9 +13,9 @@ import pytest
 from tests.fakes.e2e_world import World, until, world
 from trainwatch.core.act import notify as notify_module
 from trainwatch.core.act.notify import notify_urls
-from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.project import load_project
-from trainwatch.core.model.text.redact import HIDDEN, Redaction, url_secrets
+from trainwatch.core.model.redact import HIDDEN, Redaction, url_secrets
 
 __all__ = ["world"]
 

@@ -12,17 +12,16 @@ import pytest
 
 from tests.fakes.e2e_world import until
 from tests.fakes.started_by_hand import project_with, started_by_hand
-from trainwatch.core.act.adopt.adoption import look_at, record_start
+from trainwatch.core.act.adopt import look_at, record_start
 from trainwatch.core.app.errors import CliError
-from trainwatch.core.app.plan.launch_plan import LaunchPlan
-from trainwatch.core.app.plan.project_plan import plan_command
+from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.app.preflight.other_trainer import accept, other_trainers, refusal_at_launch
-from trainwatch.core.app.queue.starting import start_entry
-from trainwatch.core.app.screen.supervisors import DetachedStarter
+from trainwatch.core.app.queue.entries import start_entry
+from trainwatch.core.app.screen.store_feed import DetachedStarter
 from trainwatch.core.app.start.start_choice import Wish, choose_start
 from trainwatch.core.config.spec import Overrides
-from trainwatch.core.model.launch.queue import QueueEntry
+from trainwatch.core.model.trial import QueueEntry
 from trainwatch.core.store.run_directory import RunDirectory
 
 TRAIN = """\

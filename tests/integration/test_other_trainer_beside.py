@@ -15,17 +15,14 @@ import pytest
 from tests.fakes.e2e_world import TRAINER, World, until, world
 from tests.fakes.started_by_hand import project_with, started_by_hand
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act.adopt.adoption import look_at, record_start
+from trainwatch.core.act.adopt import look_at, record_start
 from trainwatch.core.act.launch.launching import find_attempt
-from trainwatch.core.app.plan.launch_plan import LaunchPlan
-from trainwatch.core.app.plan.project_plan import plan_command
-from trainwatch.core.app.preflight.beside_attempt import BesideAttempt
-from trainwatch.core.app.preflight.other_trainer import accept, refusal_at_launch
+from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command
+from trainwatch.core.app.preflight.other_trainer import BesideAttempt, accept, refusal_at_launch
 from trainwatch.core.config.spec import Overrides
-from trainwatch.core.model.beside.other_trainer import OtherTrainer, OtherTrainersSeen
-from trainwatch.core.model.incident import Incident
-from trainwatch.core.model.observation import Observation
-from trainwatch.core.sense.process.other_trainers import OtherTrainers
+from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.observation import Observation, OtherTrainer, OtherTrainersSeen
+from trainwatch.core.sense.process.ranks import OtherTrainers
 from trainwatch.core.sense.process.run_tree import RunTree
 from trainwatch.core.store.clock import RunClock
 from trainwatch.core.store.lock import SupervisorLock

@@ -12,7 +12,7 @@ import pytest
 from tests.fakes.e2e_world import until
 from tests.fakes.services import LocalService, local_service
 from trainwatch.core.act.notify import GAP_S, Outbox
-from trainwatch.core.app.supervise.observation_works import ObservationWorks
+from trainwatch.core.app.supervise.run_output import ObservationWorks
 from trainwatch.core.model.observation import HostSample, ProcessSample
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Notify, Settings

@@ -10,22 +10,24 @@ import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.cli import main
-from trainwatch.core.act.launch import lock_slots
-from trainwatch.core.act.launch.lock_slots import Owner
+from trainwatch.core.act.launch import locks
+from trainwatch.core.act.launch.locks import Owner
 from trainwatch.core.act.launch.output_locks import NAME, OutputLocks, machine_paths
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.machine.host_checks import check_output_lock, check_output_owner
-from trainwatch.core.app.runs.output_claim import OutputClaim, lock_order, take_over
-from trainwatch.core.app.runs.output_owner import (
+from trainwatch.core.app.preflight.host_checks import check_output_lock, check_output_owner
+from trainwatch.core.app.runs.output_claim import (
+    OutputClaim,
+    lock_order,
     require_own_output,
     require_own_output_to_start,
     rival_of,
+    take_over,
 )
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.start.project_run import project_run
-from trainwatch.core.model.launch.launch_preview import LaunchRequest
+from trainwatch.core.model.launch import LaunchRequest
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock, holder_pid
 from trainwatch.core.store.run_directory import RunDirectory
@@ -71,9 +73,9 @@ def test_a_locked_output_folder_is_recognised_under_any_path(home: Path, tmp_pat
 
 
 def lock_of_another_host(path: Path) -> None:
-    holder = lock_slots.here(Owner("far", 1.0, "/far"), lock_slots.SUPERVISOR)._replace(boot="another", host="far")
+    holder = locks.here(Owner("far", 1.0, "/far"), locks.SUPERVISOR)._replace(boot="another", host="far")
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    lock_slots.write_slot(descriptor, lock_slots.SUPERVISOR, holder)
+    locks.write_slot(descriptor, locks.SUPERVISOR, holder)
     os.close(descriptor)
 
 
@@ -191,7 +193,7 @@ def test_the_locks_of_a_start_go_over_to_its_supervisor(world: World, monkeypatc
     assert world.run.id == started
     for path in machine_paths(owner, order.command):
         with Path(path).open("rb") as lock:
-            found = lock_slots.read_slots(lock.fileno())
+            found = locks.read_slots(lock.fileno())
         assert found is not None
         assert [holder and holder.role for holder in found] == ["supervisor", "runner"]
         assert found[0] is not None

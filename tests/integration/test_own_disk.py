@@ -17,9 +17,9 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import load_story, read_journal
-from trainwatch.core.store.journal.safe_journal import SafeJournal
 from trainwatch.core.store.lock import LockLost, SupervisorLock, is_held
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.safe_journal import SafeJournal
 
 __all__ = ["world"]
 
@@ -92,11 +92,11 @@ from pathlib import Path
 from trainwatch.core.model.decision import StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.supervisor.write_ahead import WriteAhead
+from trainwatch.core.supervisor.loop import WriteAhead
 from trainwatch.core.store.ballast import Ballast
 from trainwatch.core.store.journal import JournalFollower, read_journal
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.store.journal.safe_journal import SafeJournal
+from trainwatch.core.store.safe_journal import SafeJournal
 from trainwatch.core.act.launch import log_room
 spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0)
 def fill(name="fill"):
@@ -240,8 +240,8 @@ def test_an_output_folder_that_became_read_only_is_waited_for_not_given_up(tmp_p
         """
         from trainwatch.core.act.launch.launching import WAITED_FOR
         from trainwatch.core.app.plan.launch_plan import LaunchPlan
-        from trainwatch.core.app.preflight.machine.disk_checks import check_output_dir
-        from trainwatch.core.model.shipped.preset import Preset
+        from trainwatch.core.app.preflight.host_checks import check_output_dir
+        from trainwatch.core.model.preset import Preset
         import msgspec
         plan = LaunchPlan(spec=msgspec.structs.replace(spec, output_dir=str(Path("state").absolute())),
                           preset=Preset(name="generic"), profiles={})

@@ -7,17 +7,16 @@ import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.integration.sense_world import ListInbox, RunClock
-from trainwatch.core.app.plan.definitions import definitions_of
+from trainwatch.core.app.plan.specs import definitions_of
 from trainwatch.core.app.preflight.after_run import read_after
 from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
 from trainwatch.core.app.runs.output_lists import OutputLists
-from trainwatch.core.app.screen.run_checkpoints import RunCheckpoints
-from trainwatch.core.app.screen.run_services import RunSamples
+from trainwatch.core.app.screen.run_services import RunCheckpoints, RunSamples
 from trainwatch.core.app.supervise.run_output import RunOutput
 from trainwatch.core.app.wiring.sensors import checkpoint_sensor
-from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.shipped import load_presets
-from trainwatch.core.model.launch.output_place import OutputPlace
+from trainwatch.core.model.change import OutputPlace
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory

@@ -14,9 +14,9 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.attempt_records import read_order
 from trainwatch.core.act.launch.launching import find_attempt
-from trainwatch.core.act.stop.stopping import members
+from trainwatch.core.act.stopping import members
 from trainwatch.core.store.journal import load_story
-from trainwatch.core.store.lists.queue_file import QueueFile
+from trainwatch.core.store.lists import QueueFile
 from trainwatch.core.store.lock import holder_pid
 
 __all__ = ["fake_nvml", "fake_nvml_library", "world"]

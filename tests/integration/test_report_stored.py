@@ -7,22 +7,22 @@ import pytest
 from msgspec.structs import replace
 
 from tests.fakes.feed import CRASH, WALL0, created, started
-from trainwatch.core.app.runs.report.sources import gather
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.app.runs.report import gather
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import Decision, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CommandReceived, Fact, IncidentOpened, RampMoved, StateChanged
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.report.particulars import particulars_of
+from trainwatch.core.model.particulars import particulars_of
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply_all
-from trainwatch.core.store.journal import JournalWriter, read_journal, stored_story
-from trainwatch.core.store.journal.stored_story import NAME, read_stored
+from trainwatch.core.store import journal
+from trainwatch.core.store.journal import NAME, JournalWriter, read_journal, read_stored
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.report.markdown_report import markdown
-from trainwatch.core.views.report.report_building import build_report
-from trainwatch.core.views.report.report_rows import CHECKPOINTS_SHOWN
-from trainwatch.core.views.report.short_report import short_report
+from trainwatch.core.views.report import CHECKPOINTS_SHOWN
+from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.report_pages import markdown
+from trainwatch.core.views.short_report import short_report
 
 SPEC = RunSpec(id="luca-1a2b3c4d", name="luca", command=("python", "t.py"), cwd="/", created_wall=WALL0)
 Body = Fact | Decision | Outcome
@@ -30,7 +30,7 @@ Body = Fact | Decision | Outcome
 
 @pytest.fixture(autouse=True)
 def _each_record_is_worth_storing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_story, "WORTH_BYTES", 0)
+    monkeypatch.setattr(journal, "WORTH_BYTES", 0)
 
 
 def checkpoint(number: int) -> CheckpointKnown:
@@ -80,7 +80,7 @@ def expected(run: RunDirectory) -> tuple[str, ...]:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     monkeypatch.setattr("time.time", lambda: WALL0 + 5000.0)
-    monkeypatch.setattr("trainwatch.core.app.runs.report.sources.as_found", lambda _run, story: story)
+    monkeypatch.setattr("trainwatch.core.app.runs.report.as_found", lambda _run, story: story)
     return RunDirectory.create(tmp_path / "home", SPEC)
 
 
@@ -134,7 +134,7 @@ def test_report_of_a_story_that_other_code_stored(run: RunDirectory, monkeypatch
     for turn in range(4):
         append(run, turn)
     with monkeypatch.context() as before:
-        before.setattr(stored_story, "_fold", lambda: 1)
+        before.setattr(journal, "_fold", lambda: 1)
         texts(run)
     for turn in range(4, len(EVENTS)):
         append(run, turn)

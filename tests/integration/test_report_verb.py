@@ -9,14 +9,13 @@ import pytest
 
 from tests.fakes.feed import CRASH, WALL0, created, started, training
 from trainwatch.cli import main
-from trainwatch.core.app.runs.report.log_ends import last_words
-from trainwatch.core.app.runs.report.machine_facts import wsl
+from trainwatch.core.app.runs.report import last_words, wsl
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, IncidentOpened, StateChanged
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 
 Say = Callable[..., tuple[int, str, str]]

@@ -9,8 +9,7 @@ import pytest
 
 from tests.fakes.e2e_world import World, until, world
 from tests.tiers import SECOND_TIER, second
-from trainwatch.core.app.screen.store_feed import StoreFeed
-from trainwatch.core.app.screen.supervisors import DetachedStarter
+from trainwatch.core.app.screen.store_feed import DetachedStarter, StoreFeed
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory

@@ -12,7 +12,7 @@ from tests.fakes.tmux_terminal import NO_TMUX, terminal
 
 pytestmark = [NO_TMUX, pytest.mark.tmux]
 
-HELP = Path("tui", "dialogs", "info_dialogs.py")
+HELP = Path("tui", "dialogs", "cards.py")
 KEYS = Path("tui", "keys.py")
 OF_HELP = ("╭─ Keys ", "[Esc] close")
 

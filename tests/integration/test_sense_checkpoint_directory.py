@@ -12,12 +12,12 @@ from safetensors.numpy import save
 from tests.integration.sense_world import ListInbox, RunClock, running, wait_until
 from trainwatch.core.checkpoints.inspection import inspect
 from trainwatch.core.checkpoints.listing import list_checkpoints
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
-from trainwatch.core.sense.files import directory_events
+from trainwatch.core.sense.files import checkpoint_directory
 from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
-from trainwatch.core.sense.files.checkpoint_entries import candidates, signature
+from trainwatch.core.sense.files.checkpoint_scan import candidates, signature
 
 WATCH = Watch(settle_s=0.1, rescan_s=0.3)
 EVENTS_ONLY = Watch(settle_s=0.1, rescan_s=3600.0)
@@ -226,7 +226,7 @@ def test_an_output_directory_may_appear_late_vanish_and_return(make: Make, inbox
 def test_a_directory_without_file_events_is_polled(
     make: Make, inbox: ListInbox, out: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(directory_events, "POLL_S", 0.1)
+    monkeypatch.setattr(checkpoint_directory, "POLL_S", 0.1)
     sensor = make(EVENTS_ONLY, mountinfo=lambda: f"22 1 0:21 / {out.parent} rw - {kind} server rw\n")
     wait_until(lambda: sensor.means == "polling", "polling")
     (out / "a.pt").write_bytes(WHOLE)
@@ -239,7 +239,7 @@ def test_lost_file_events_are_found_by_the_periodic_scan(
     def no_watch_left(self: object) -> None:
         raise OSError(24, "inotify instance limit reached")
 
-    monkeypatch.setattr(directory_events.DirectoryEvents, "open", no_watch_left)
+    monkeypatch.setattr(checkpoint_directory.DirectoryEvents, "open", no_watch_left)
     trouble: list[str] = []
     sensor = make(WATCH, on_problem=trouble.append)
     wait_until(lambda: sensor.means == "rescan", "the first look")

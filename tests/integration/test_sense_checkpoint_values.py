@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from tests.integration.sense_world import ListInbox, RunClock, wait_until
 from trainwatch.core.checkpoints.inspection import verify
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.observation import CheckpointValues
 from trainwatch.core.sense.files import checkpoint_values
 from trainwatch.core.sense.files.checkpoint_values import CheckpointValuesSensor

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
 from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.sense.log.log_tail import AHEAD_CHARACTERS, BURST_BYTES, CHUNK_BYTES, LogTail
-from trainwatch.core.supervisor.inbox import BoundedInbox
+from trainwatch.core.supervisor.action_threads import BoundedInbox
 
 US = identity(os.getpid())
 

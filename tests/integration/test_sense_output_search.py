@@ -15,8 +15,8 @@ import pytest
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
 from trainwatch.core.checkpoints import state_of
 from trainwatch.core.model.observation import OutputSeen
-from trainwatch.core.sense.files.outputs.output_search import OutputSearch
-from trainwatch.core.sense.files.written_files import open_for_writing
+from trainwatch.core.sense.files.inotify import open_for_writing
+from trainwatch.core.sense.files.output_search import OutputSearch
 from trainwatch.core.sense.process.proc_stat import read_stat
 
 WRITER = """

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.sense_world import ListInbox, RunClock, wait_until
 from trainwatch.core.model.observation import TerminationNotice
-from trainwatch.core.sense.host.termination import (
+from trainwatch.core.sense.host.kernel_log import (
     AZURE_TAG,
     Cloud,
     Metadata,

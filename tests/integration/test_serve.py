@@ -23,7 +23,7 @@ __all__ = ["world"]
 aiohttp = pytest.importorskip("aiohttp")
 pytest.importorskip("textual_serve")
 
-from trainwatch.cli.web_server import MOST_SCREENS, TokenServer, new_token, token_in  # noqa: E402
+from trainwatch.cli.web import MOST_SCREENS, TokenServer, new_token, token_in  # noqa: E402
 
 TOKEN = "a-token-of-this-test"
 

@@ -12,7 +12,7 @@ from tests.fakes.e2e_world import until
 from tests.fakes.services import LocalService, local_service
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.notify import notify_urls
-from trainwatch.core.app.supervise.dead_man import DeadManPing
+from trainwatch.core.app.supervise.channels import DeadManPing
 
 BOT = "123456789:abc-def_ghi"
 

@@ -12,8 +12,7 @@ import pytest
 from tests.fakes.another_user import NOBODY, as_another_user
 from tests.fakes.e2e_world import Done, in_this_process
 from tests.tiers import second
-from trainwatch.core.act.launch.lock_file import Taken, look
-from trainwatch.core.act.launch.lock_slots import SLOT_BYTES, Owner
+from trainwatch.core.act.launch.locks import SLOT_BYTES, Owner, Taken, look
 from trainwatch.core.act.launch.output_locks import NAME
 
 LONG_AGO = 1_000_000_000

@@ -10,8 +10,8 @@ from tests.fakes.feed import WALL0, created, started, training
 from tests.unit.test_views_header import incident
 from trainwatch.cli import main
 from trainwatch.core.model.fact import HealthChanged, IncidentOpened, StateChanged
+from trainwatch.core.model.progress import PLAIN, HoldKind, Why
 from trainwatch.core.model.run import RunSpec, RunState
-from trainwatch.core.model.why import PLAIN, HoldKind, Why
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory

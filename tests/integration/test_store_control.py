@@ -17,15 +17,9 @@ import pytest
 from trainwatch.core.model.control_messages import Reply, Request
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.control import control_server
-from trainwatch.core.store.control.control_client import (
-    LINE_BYTES,
-    NoSupervisor,
-    SupervisorSilent,
-    send,
-    socket_folder,
-)
-from trainwatch.core.store.control.control_server import ControlServer
+from trainwatch.core.store import control_server
+from trainwatch.core.store.control_client import LINE_BYTES, NoSupervisor, SupervisorSilent, send, socket_folder
+from trainwatch.core.store.control_server import ControlServer
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -101,7 +95,7 @@ def test_a_missing_supervisor_is_reported_at_once(run: RunDirectory, serve: Serv
 def test_the_socket_of_a_dead_supervisor_is_replaced(run: RunDirectory, serve: Serve, tmp_path: Path) -> None:
     code = (
         "import sys, signal\nfrom pathlib import Path\nfrom trainwatch.core.store.run_directory import RunDirectory\n"
-        "from trainwatch.core.store.control.control_server import ControlServer\n"
+        "from trainwatch.core.store.control_server import ControlServer\n"
         "ControlServer(RunDirectory(Path(sys.argv[1])), print, {'XDG_RUNTIME_DIR': sys.argv[2]}).start()\n"
         "print(flush=True)\nsignal.pause()"
     )

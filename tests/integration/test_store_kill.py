@@ -7,16 +7,16 @@ from pathlib import Path
 
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import LogChunk
+from trainwatch.core.store.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.journal import JournalWriter, read_journal
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
-from trainwatch.core.store.trace_reading import TraceReading, trace_lines
+from trainwatch.core.store.trace import TraceReading, trace_lines
 
 WRITE = """
 import sys
 from pathlib import Path
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import GpuReading, GpuSample, LogChunk
-from trainwatch.core.store.metrics.history import HistoryWriter
+from trainwatch.core.store.history import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.trace import TraceWriter
 home = Path(sys.argv[1])

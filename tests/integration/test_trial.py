@@ -14,8 +14,8 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.trial_check import check_measured
-from trainwatch.core.app.runs.measured_trials import measured_here
+from trainwatch.core.app.preflight.launch_checks import check_measured
+from trainwatch.core.app.runs.forgetting import measured_here
 from trainwatch.core.app.trial import apart_trial
 from trainwatch.core.app.trial.trial_here import try_here
 from trainwatch.core.app.trial.trial_run import Trial

@@ -221,7 +221,7 @@ def upgrade(folder: Path) -> None:
     shutil.rmtree(folder / "trainwatch")
     copy(folder)
     package = folder / "trainwatch"
-    moved = {"core/checkpoints/inspection.py": "examination", "cli/watch/status_text.py": "status_words"}
+    moved = {"core/checkpoints/inspection.py": "examination", "trainwatch/cli/status_text.py": "status_words"}
     for name, new in moved.items():
         old = package / name
         for path in package.rglob("*.py"):

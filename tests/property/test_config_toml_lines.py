@@ -7,7 +7,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.config.toml_lines import KeyPath, key_lines
+from trainwatch.core.config.document import KeyPath, key_lines
 
 keys = st.text(alphabet="ab-_.é \"'\\#=[]{},1\t", min_size=1, max_size=6)
 scalars = st.one_of(

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from tests.tiers import examples
+from trainwatch.core.act.config.edits import CORE, PYYAML, edit_toml, edit_yaml, read_toml, read_yaml, yaml_text
 from trainwatch.core.act.config.flags import find_option, set_option
 from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError, Edit, edited, same
-from trainwatch.core.act.config.toml_edit import edit_toml, read_toml
-from trainwatch.core.act.config.yaml_edit import edit_yaml, read_yaml
-from trainwatch.core.act.config.yaml_scalars import CORE, PYYAML, yaml_text
 
 names = st.one_of(
     st.sampled_from(

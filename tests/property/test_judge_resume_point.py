@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.builders import World, judge
 from tests.tiers import examples
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge.recovery.restored_state import from_story
+from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import StartAttempt

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from tests.shipped import SHAPES, read_progress
 from tests.tiers import examples
-from trainwatch.core.judge.progress.log_progress import START
-from trainwatch.core.judge.progress.metric_reader import MetricReader
-from trainwatch.core.judge.text.fields.skeletons import KEPT
+from trainwatch.core.judge.metric_reader import MetricReader
+from trainwatch.core.judge.progress import START
+from trainwatch.core.judge.text.columns import KEPT
 from trainwatch.core.model.observation import MOST_METRICS
 
 PARTS = st.sampled_from(

@@ -10,7 +10,7 @@ from tests.tiers import examples
 from trainwatch.core.judge.failure.diagnosis import diagnose
 from trainwatch.core.judge.failure.evidence_state import DiagnosisState
 from trainwatch.core.judge.failure.log_evidence import START_EVIDENCE, read_evidence
-from trainwatch.core.judge.progress.log_progress import START, ProgressState
+from trainwatch.core.judge.progress import START, ProgressState
 from trainwatch.core.judge.text.lines import Finished, LineFold, fold, gates_of, lines_with
 
 PIECES = st.sampled_from(

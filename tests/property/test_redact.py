@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from trainwatch.core.model.attempt import Evidence, Incident
+from trainwatch.core.model.edge import Edge
 from trainwatch.core.model.fact import Note, RunCreated
-from trainwatch.core.model.incident import Evidence, Incident
-from trainwatch.core.model.text.edge import Edge
-from trainwatch.core.model.text.redact import HIDDEN
+from trainwatch.core.model.redact import HIDDEN
 
 ALNUM = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 BODY = st.text(ALNUM, min_size=24, max_size=40)

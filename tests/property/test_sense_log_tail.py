@@ -11,9 +11,8 @@ from tests.integration.sense_world import HandClock, ListInbox, identity, target
 from tests.tiers import examples
 from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.sense.log.burst_reduction import BurstReduction
-from trainwatch.core.sense.log.followed_file import ROTATION_POLLS
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
-from trainwatch.core.sense.log.log_tail import LogTail
+from trainwatch.core.sense.log.log_tail import ROTATION_POLLS, LogTail
 
 BYTES = st.one_of(
     st.binary(max_size=40),

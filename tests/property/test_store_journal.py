@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiers import examples
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,
@@ -22,7 +23,6 @@ from trainwatch.core.model.fact import (
     RunCreated,
     StateChanged,
 )
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Entry, Record
@@ -35,8 +35,9 @@ from trainwatch.core.store.journal import (
     fold_whole_lines,
     load_story,
     read_journal,
+    read_stored,
+    store,
 )
-from trainwatch.core.store.journal.stored_story import read_stored, store
 
 texts = st.text(max_size=30)
 floats = st.floats(allow_nan=False, allow_infinity=False)

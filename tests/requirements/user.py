@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from tests.fakes.e2e_world import until
 from tests.fakes.left_processes import Left, end_processes_with, processes_with
 from trainwatch.cli import main
+from trainwatch.core.model.json_line import encode_line
 from trainwatch.core.model.observation import Observation
-from trainwatch.core.model.text.json_line import encode_line
 
 from .shown import Shown
 

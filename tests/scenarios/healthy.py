@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from tests.builders import Story, busy, evaluating, first_only, idle, jumpy, spin
 from tests.scenarios.cases import Build, Case, begun, new, scattered
-from trainwatch.core.model.launch.habits import Habits, PhaseHabit
 from trainwatch.core.model.observation import Learned
+from trainwatch.core.model.run import Habits, PhaseHabit
 from trainwatch.core.model.settings import Hang, Settings
 
 HEALTHY: dict[str, Build] = {}

@@ -24,8 +24,8 @@ from tests.scenarios.cases import (
     scattered,
 )
 from tests.scenarios.healthy import hours
-from trainwatch.core.model.launch.habits import Habits, PhaseHabit
 from trainwatch.core.model.observation import Learned, Rank
+from trainwatch.core.model.run import Habits, PhaseHabit
 from trainwatch.core.model.settings import Hang, Settings
 
 SICK: dict[str, Build] = {}

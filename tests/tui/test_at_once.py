@@ -18,11 +18,9 @@ from tests.tui.test_partial_refresh import moved
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.progress import Outlook
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.panes.dashboard import dashboard_view
-from trainwatch.tui.background import Round, Show, TaskQueue
-from trainwatch.tui.poller import Aside, Poller, Snapshot
-from trainwatch.tui.screens.dashboard.at_once import at_once
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.core.views.dashboard import dashboard_view
+from trainwatch.tui.background import Aside, Poller, Round, Show, Snapshot, TaskQueue
+from trainwatch.tui.screens.dashboard import Dashboard, at_once
 
 
 def said(now: Situation) -> object:
@@ -84,7 +82,7 @@ class Polled:
         self.t, self.key, self.aside = 10.0, "same", None  # type: tuple[float, object, Aside | None]
         self.taken: list[Snapshot] = []
         self.queue = Queue()
-        monkeypatch.setattr("trainwatch.tui.poller.time", SimpleNamespace(monotonic=lambda: self.t))
+        monkeypatch.setattr("trainwatch.tui.background.time", SimpleNamespace(monotonic=lambda: self.t))
         queue: Any = self.queue
         self.poller = Poller(
             FakeFeed(healthy()), queue, self.taken.append, period_s=1.0, at_once=lambda _: self.key,
@@ -182,7 +180,7 @@ async def dashboard(world: LogWorld, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     rounds: list[Round] = []
     monkeypatch.setattr(TaskQueue, "repeat", lambda _queue, task, _period_s: rounds.append(task))
     monkeypatch.setattr(Poller, "poll", lambda _poller: None)
-    monkeypatch.setattr("trainwatch.tui.poller.REST_S", 1e9)
+    monkeypatch.setattr("trainwatch.tui.background.REST_S", 1e9)
     app = world.app()
     app.interval_s = 1.0
     async with app.run_test(size=(160, 48)) as pilot:

@@ -9,9 +9,9 @@ import pytest
 from tests.fakes.feed import given_up, healthy, open_run
 from tests.tiers import second
 from tests.tui.conftest import look, until
-from trainwatch.core.model.summary import Look, Need, Summary
+from trainwatch.core.model.story import Look, Need, Summary
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.away_dialog import AwayDialog
+from trainwatch.tui.dialogs.cards import AwayDialog
 from trainwatch.tui.dialogs.choose import Choice
 
 SAID = Summary(

@@ -24,9 +24,9 @@ from trainwatch.core.model.fact import ProgressMade
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.incident_list import incident_view
-from trainwatch.core.views.panes.timeline import timeline_view
+from trainwatch.core.views.timeline import timeline_view
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard import Dashboard
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30)]
 FIRST = frozenset({"empty", "healthy", "busy", "hung"})

@@ -9,13 +9,13 @@ from tests.fakes.screen_jobs import rich_run, troubled
 from tests.tui.conftest import look, showing, until
 from trainwatch.core.model.settings import Screen as ScreenSettings
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.panes.header import header_view
+from trainwatch.core.views.dashboard import header_view
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.places import TerminalTitle
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
-from trainwatch.tui.terminal_title import TerminalTitle
-from trainwatch.tui.ui.glyphs import UNICODE
+from trainwatch.tui.ui.cells import UNICODE
 
 
 def board(app: TrainwatchApp) -> Dashboard:

@@ -18,10 +18,10 @@ from tests.tui.conftest import look, until
 from tests.tui.test_away import FakeLooks
 from tests.tui.test_no_dead_keys import CASES, NAMES, app_of, offered, run_of, seen
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.summary import Need, NeedKind, Summary
-from trainwatch.core.views.screens.away_card import KEYS as CARD_KEYS
+from trainwatch.core.model.story import Need, NeedKind, Summary
+from trainwatch.core.views.screens.incident_card import KEYS as CARD_KEYS
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.away_dialog import AwayDialog
+from trainwatch.tui.dialogs.cards import AwayDialog
 
 PROMISE = re.compile(r"\[([^\]\s]{1,6})\] ([\w ]+)")
 CLOSING = ("cancel", "close")

@@ -6,14 +6,24 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.tiers import examples
-from trainwatch.core.views.state.level import ALL_SAFE, BOUNDS
-from trainwatch.tui.screens.dashboard.dashboard_layout import Contents, arrange
-from trainwatch.tui.ui.cells import changed_cells, clauses, cut, fit, plain, wrap, wrap_words
-from trainwatch.tui.ui.chart import bar, braille, curve, scale, spark, spark_range
-from trainwatch.tui.ui.glyphs import ASCII, UNICODE, glyphs_for
-from trainwatch.tui.ui.last_value import LastValue
-from trainwatch.tui.ui.paragraph import Paragraph, rows_of
-from trainwatch.tui.ui.series import SeriesCache, SeriesQuery, stretch
+from trainwatch.core.views.state.run_progress import ALL_SAFE, BOUNDS
+from trainwatch.tui.screens.dashboard import Contents, arrange
+from trainwatch.tui.ui.cells import (
+    ASCII,
+    UNICODE,
+    Paragraph,
+    changed_cells,
+    clauses,
+    cut,
+    fit,
+    glyphs_for,
+    plain,
+    rows_of,
+    wrap,
+    wrap_words,
+)
+from trainwatch.tui.ui.chart import SeriesCache, SeriesQuery, bar, braille, curve, scale, spark, spark_range, stretch
+from trainwatch.tui.ui.looks import LastValue
 
 TEXTS = st.text(max_size=60)
 SPANS = st.lists(st.tuples(st.sampled_from(["a", "b"]), TEXTS.map(plain)), max_size=6)

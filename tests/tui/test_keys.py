@@ -31,14 +31,14 @@ from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.shipped.profile import Profile
+from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import ChooseProfile
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
 from trainwatch.tui.keys import KEYS
-from trainwatch.tui.log.prompt import LogPrompt
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.tui.log.log_viewer import LogPrompt
+from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.runs_screen import RunsScreen
 
 

@@ -19,9 +19,9 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import ConfirmByName
 from trainwatch.tui.log.log_view import FEW_ROWS
 from trainwatch.tui.panes.rows_pane import RowsPane
-from trainwatch.tui.screens.machine.gpu_screen import GpuScreen
+from trainwatch.tui.screens.machine import GpuScreen
 from trainwatch.tui.ui.cells import wrap_words, wrapped
-from trainwatch.tui.ui.themes import own_themes
+from trainwatch.tui.ui.terminal import own_themes
 
 PROGRAM = Path(__file__).with_name("screen_program.py")
 SIZE = (80, 24)

@@ -11,13 +11,12 @@ from textual.widgets import Input
 from tests.fakes.feed import FakePicker, FakeStarter, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
-from trainwatch.core.model.launch.launch_preview import LaunchPreview, LaunchRequest
+from trainwatch.core.model.launch import LaunchPreview, LaunchRequest
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Confirm, Dialog
-from trainwatch.tui.dialogs.type_command import TypeCommand
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
-from trainwatch.tui.screens.launch.launch_screen import LaunchScreen
+from trainwatch.tui.dialogs.dialog import Confirm, Dialog, TypeCommand
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.launch import LaunchScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]

@@ -10,11 +10,11 @@ from textual.pilot import Pilot
 from tests.fakes.feed import FakePicker
 from tests.fakes.launcher import OFFERS, FakeLauncher
 from tests.tui.conftest import until
-from trainwatch.core.model.launch.launch_preview import LaunchOffer, LaunchRequest
+from trainwatch.core.model.launch import LaunchOffer, LaunchRequest
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.type_command import TypeCommand
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
-from trainwatch.tui.screens.launch.launch_screen import LaunchScreen
+from trainwatch.tui.dialogs.dialog import TypeCommand
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.launch import LaunchScreen
 
 LUCA, MIRA = OFFERS
 RUNS = msgspec.structs.replace(LUCA, run_id="luca-1", state="running")

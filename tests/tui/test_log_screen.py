@@ -9,8 +9,8 @@ from textual.pilot import Pilot
 
 from tests.tiers import SECOND_TIER
 from tests.tui.log_world import OOM, LogWorld, open_log, settled, until
-from trainwatch.tui.log.log_window import KEPT_LINES
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.tui.log.log_view import KEPT_LINES
+from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.log_screen import LogScreen
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from tests.tui.log_world import LogWorld, until
-from trainwatch.tui.background import Show
-from trainwatch.tui.poller import Aside
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.tui.background import Aside, Show
+from trainwatch.tui.screens.dashboard import Dashboard
 
 
 @asynccontextmanager

@@ -13,16 +13,13 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.machine_details import GpuProcess, MachineDetails
 from trainwatch.core.model.observation import GpuSample, HostSample
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.machine.gauge import Gauge, axis_label
-from trainwatch.core.views.machine.host_page import host_page_view
+from trainwatch.core.views.host_page import Gauge, axis_label, host_page_view
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.ask_filter import AskFilter
-from trainwatch.tui.panes.machine.gauges_pane import GaugesPane
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
-from trainwatch.tui.screens.machine.gpu_screen import GpuScreen
-from trainwatch.tui.screens.machine.host_screen import HostScreen
-from trainwatch.tui.ui.recent import Recent
-from trainwatch.tui.ui.time_window import TimeWindow
+from trainwatch.tui.dialogs.dialog import AskFilter
+from trainwatch.tui.panes.machine import GaugesPane
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.machine import GpuScreen, HostScreen
+from trainwatch.tui.ui.recent import Recent, TimeWindow
 
 FIRST_SIZES = [(40, 10), (80, 24)]
 SIZES = [

@@ -15,7 +15,7 @@ from tests.tui.conftest import showing, until
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import Choice
-from trainwatch.tui.screens.metrics.metrics_screen import MetricsScreen
+from trainwatch.tui.screens.metrics import MetricsScreen
 
 
 def page(app: TrainwatchApp) -> MetricsScreen:

@@ -5,21 +5,18 @@ from textual.widgets import Input, OptionList, Static
 
 from tests.fakes.feed import healthy
 from tests.tui.conftest import showing
-from trainwatch.core.views.panes.header import HeaderView
-from trainwatch.core.views.screens.away_card import AwayCard
-from trainwatch.core.views.screens.run_comparison import RunComparison
+from trainwatch.core.views.dashboard import HeaderView
+from trainwatch.core.views.screens.incident_card import AwayCard
+from trainwatch.core.views.screens.profiles import RunComparison
 from trainwatch.core.views.state.verdict import Verdict
-from trainwatch.tui.dialogs.away_dialog import AwayDialog
+from trainwatch.tui.dialogs.cards import NOT_NOW, AwayDialog, ComparisonDialog, HelpDialog, legend
 from trainwatch.tui.dialogs.choose import below_each_other, choose_act, hanging
-from trainwatch.tui.dialogs.comparison_dialog import ComparisonDialog
 from trainwatch.tui.dialogs.dialog import Dialog, fit_hint
-from trainwatch.tui.dialogs.info_dialogs import NOT_NOW, HelpDialog, legend
 from trainwatch.tui.keys import KEYS, KeyContext
-from trainwatch.tui.log.prompt import LogPrompt
+from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.panes.head import Head
 from trainwatch.tui.screens.runs_screen import RUNS_KEYS
-from trainwatch.tui.ui.cells import size_of
-from trainwatch.tui.ui.glyphs import glyphs_for
+from trainwatch.tui.ui.cells import glyphs_for, size_of
 
 HINT = "[Enter] at next checkpoint   [n] now   [Esc] cancel"
 

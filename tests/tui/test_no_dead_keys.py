@@ -12,12 +12,12 @@ from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look
-from trainwatch.core.model.ports.screen import LogAccess, OpenRun
+from trainwatch.core.model.screen_ports import LogAccess, OpenRun
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.keys import KEYS
-from trainwatch.tui.screens.explain import explain
+from trainwatch.tui.screens.place_screen import explain
 
 PLACES = ("dashboard", "log", "incidents", "checkpoints", "profiles", "runs", "metrics", "gpus", "host", "launch")
 

@@ -16,7 +16,7 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.panes.pane import Pane
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard import Dashboard
 
 CODE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|(\n)|([^\x1b\n])")
 TITLE = re.compile(r"\x1b\][^\x07]*\x07")

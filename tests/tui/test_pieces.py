@@ -8,11 +8,10 @@ from tests.tui.test_partial_refresh import board, moved
 from trainwatch.tui.panes.pane import WHOLE_FOR
 from trainwatch.tui.panes.pieces import Piece, section
 from trainwatch.tui.ui.cells import Line, width_of
-from trainwatch.tui.ui.chart import calm_scale
+from trainwatch.tui.ui.chart import SeriesQuery, calm_scale, same_charts
 from trainwatch.tui.ui.looks import COLOURS, GROUNDS
 from trainwatch.tui.ui.looks import look as style_of
-from trainwatch.tui.ui.series import SeriesQuery, same_charts
-from trainwatch.tui.ui.time_window import Charts, TimeWindow
+from trainwatch.tui.ui.recent import Charts, TimeWindow
 
 LINE: Line = (("label", "RAM   "), ("strong", "12.1 GiB"), ("safe", " ● "), ("text", "▄▅▆"))
 

@@ -15,28 +15,25 @@ from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, finished,
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
-from trainwatch.core.model.incident import Evidence
+from trainwatch.core.model.attempt import Evidence
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.ports.screen import LogAccess
-from trainwatch.core.model.run_card import RunCard
-from trainwatch.core.model.shipped.profile import Profile
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.preset import Profile
+from trainwatch.core.model.screen_ports import LogAccess
+from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.views.screens.incident_detail import incident_detail
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Ask, Confirm, ConfirmByName
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
-from trainwatch.tui.screens.incidents_screen import IncidentsScreen
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.incidents_screen import IncidentsScreen, StacksScreen
 from trainwatch.tui.screens.log_screen import LogScreen
-from trainwatch.tui.screens.machine.gpu_screen import GpuScreen
-from trainwatch.tui.screens.machine.host_screen import HostScreen
-from trainwatch.tui.screens.metrics.metrics_screen import MetricsScreen
+from trainwatch.tui.screens.machine import GpuScreen, HostScreen
+from trainwatch.tui.screens.metrics import MetricsScreen
 from trainwatch.tui.screens.place_screen import PlaceScreen
 from trainwatch.tui.screens.profiles_screen import ProfilesScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
-from trainwatch.tui.screens.stacks_screen import StacksScreen
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 

@@ -9,15 +9,15 @@ from tests.fakes.feed import healthy
 from tests.tiers import second
 from tests.tui.conftest import look, until
 from tests.tui.test_machine_screens import app_of, said
-from trainwatch.core.model.launch.elsewhere.job import JobHandle, JobRecord
-from trainwatch.core.model.launch.elsewhere.nodes import Node, Nodes, RankNow, RankTable
+from trainwatch.core.model.job import JobHandle, JobRecord
+from trainwatch.core.model.nodes import Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.columns import shown_columns
-from trainwatch.core.views.machine.columns import RANK_COLUMNS
-from trainwatch.core.views.machine.ranks_page import ranks_page_view
+from trainwatch.core.views.machine_columns import RANK_COLUMNS
+from trainwatch.core.views.ranks_page import ranks_page_view
 from trainwatch.core.views.state.rank_standing import with_standing
-from trainwatch.tui.screens.machine.ranks_screen import RanksScreen
+from trainwatch.tui.screens.machine import RanksScreen
 
 
 class Source:

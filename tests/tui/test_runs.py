@@ -9,12 +9,11 @@ from tests.fakes.feed import FakePicker, healthy
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import showing, until
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
-from trainwatch.tui.dialogs.comparison_dialog import ComparisonDialog
+from trainwatch.tui.dialogs.cards import ComparisonDialog
 from trainwatch.tui.dialogs.dialog import Confirm
-from trainwatch.tui.panes.column_cells import row_cells
+from trainwatch.tui.panes.rows_pane import row_cells
 from trainwatch.tui.screens.runs_screen import RunsScreen
-from trainwatch.tui.ui.cells import size_of
-from trainwatch.tui.ui.glyphs import UNICODE
+from trainwatch.tui.ui.cells import UNICODE, size_of
 
 
 async def opened(app: Any, pilot: Any) -> RunsScreen:

@@ -17,14 +17,13 @@ from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tiers import second
 from tests.tui.conftest import look, until
-from trainwatch.core.model.checkpoints.sample import Sample
-from trainwatch.core.sense.files.sample_images import find_samples
+from trainwatch.core.model.checkpoint import Sample
+from trainwatch.core.sense.files.checkpoint_values import find_samples
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens import samples_screen
 from trainwatch.tui.screens.samples_screen import SamplesScreen
-from trainwatch.tui.ui import picture_file as pictures
-from trainwatch.tui.ui.picture_file import PictureError, decode
-from trainwatch.tui.ui.picture_protocol import image_widget, way_of
+from trainwatch.tui.ui import picture as pictures
+from trainwatch.tui.ui.picture import PictureError, decode, image_widget, way_of
 
 Image = pytest.importorskip("PIL.Image")
 RED, BLUE = (200, 10, 10), (10, 10, 200)
@@ -249,7 +248,7 @@ def test_loading_the_image_library_sends_no_terminal_query() -> None:
 
     reader, terminal = pty.openpty()
     code = (
-        "from trainwatch.tui.ui.picture_protocol import image_widget\n"
+        "from trainwatch.tui.ui.picture import image_widget\n"
         "for way in ('kitty', 'sixel'):\n"
         "    assert image_widget(way) is not None\n"
     )

@@ -12,7 +12,7 @@ from tests.tiers import SECOND_TIER
 from tests.tui.conftest import showing, until
 from tests.tui.log_world import LogWorld
 from trainwatch.tui.dialogs.dialog import ConfirmByName
-from trainwatch.tui.ui.ascii_filter import AsciiFilter
+from trainwatch.tui.ui.cells import AsciiFilter
 
 SIZES = [(80, 5), (80, 2), (12, 3), (80, 1)]
 MORE_SIZES = [(80, 6), (80, 4), (80, 3), (40, 5)]

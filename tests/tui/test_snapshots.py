@@ -14,7 +14,7 @@ from tests.fakes.screen_jobs import rich_run, troubled
 from tests.tiers import second
 from tests.tui.conftest import app_of, look, until
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.screens.launch.launch_screen import LaunchScreen
+from trainwatch.tui.screens.launch import LaunchScreen
 from trainwatch.tui.screens.samples_screen import SamplesScreen
 
 

@@ -11,12 +11,12 @@ from tests.tui.conftest import until
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.ports.screen import LogAccess, OpenRun
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.screen_ports import LogAccess, OpenRun
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
+from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
-from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.state.run_progress import live_progress
 from trainwatch.tui.app import TrainwatchApp

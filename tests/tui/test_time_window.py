@@ -5,14 +5,13 @@ import pytest
 
 from tests.fakes.feed import CRASH, HOUR, FakeFeed, StoryTeller, created, finished, healthy, hung, started, training
 from tests.tui.conftest import look, showing
-from trainwatch.core.views.charts.curve import spiked
-from trainwatch.core.views.panes.timeline import ticks
-from trainwatch.core.views.state.level import ALL_SAFE
-from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
-from trainwatch.tui.ui.chart import spark
-from trainwatch.tui.ui.glyphs import ASCII, UNICODE, Glyphs
-from trainwatch.tui.ui.series import SeriesQuery, placed
-from trainwatch.tui.ui.time_window import LENGTHS_S, USUAL_S, WHOLE, window, zoomed_by
+from trainwatch.core.views.charts import spiked
+from trainwatch.core.views.state.run_progress import ALL_SAFE
+from trainwatch.core.views.timeline import ticks
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.ui.cells import ASCII, UNICODE, Glyphs
+from trainwatch.tui.ui.chart import SeriesQuery, placed, spark
+from trainwatch.tui.ui.recent import LENGTHS_S, USUAL_S, WHOLE, window, zoomed_by
 
 
 def test_a_live_run_shows_its_newest_minutes() -> None:
@@ -168,7 +167,7 @@ async def test_zooming_a_live_run_keeps_the_present_on_the_axis() -> None:
 
 
 def test_ticks_of_a_zoomed_axis_are_round_times() -> None:
-    from trainwatch.core.views.panes.timeline import timeline_view
+    from trainwatch.core.views.timeline import timeline_view
 
     view = timeline_view(healthy())
     found = ticks(view, 100, axis=(CRASH.t - 225.0, CRASH.t + 75.0))

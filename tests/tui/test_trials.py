@@ -15,8 +15,8 @@ from tests.tui.conftest import look, showing, until
 from trainwatch.core.views.screens.profiles import KeyRow, measured_words
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm
-from trainwatch.tui.panes.profile_rows import SettingsTable
-from trainwatch.tui.screens.trial_task import trial_price
+from trainwatch.tui.panes.rows_pane import SettingsTable
+from trainwatch.tui.screens.profiles_screen import trial_price
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from trainwatch.core.act import processes
-from trainwatch.core.act.stop.stop_sequence import (
+from trainwatch.core.act.stop_sequence import (
     KILL_GRACE_S,
     WSL_INTERRUPT_S,
     WSL_TERMINATE_S,

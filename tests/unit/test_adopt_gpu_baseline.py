@@ -4,7 +4,7 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from trainwatch.core.app.adopt.gpu_baseline import baseline_of
+from trainwatch.core.app.adopt import baseline_of
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 
 OWN = frozenset({7, 8})

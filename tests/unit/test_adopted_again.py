@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.act.adopt.log_place import LogPlace
-from trainwatch.core.app.adopt.adopted_again import take_over_options
+from trainwatch.core.act.adopt import LogPlace
+from trainwatch.core.app.adopt import take_over_options
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.run import RunSpec

@@ -9,8 +9,7 @@ import pytest
 from rich.segment import Segment
 from textual.color import Color
 
-from trainwatch.tui.ui.ascii_filter import SIGNS, AsciiFilter
-from trainwatch.tui.ui.glyphs import UNICODE
+from trainwatch.tui.ui.cells import SIGNS, UNICODE, AsciiFilter
 
 ROOT = Path(__file__).resolve().parents[2]
 CHOSEN = set("".join(map(str, msgspec.structs.astuple(UNICODE))))

@@ -9,9 +9,8 @@ import pytest
 from trainwatch.cli import main
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.asked_settings import asked_changes, with_asked, without_a_place, words_of
-from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
-from trainwatch.core.app.plan.project_plan import plan_command
-from trainwatch.core.app.plan.trainer_values import trainer_values
+from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command, plan_launch
+from trainwatch.core.app.plan.trainer_folders import trainer_values
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.config.spec import Overrides
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from trainwatch.core.model.attempt import AttemptStory
-from trainwatch.core.views.report.attempt_starts import Starts
+from trainwatch.core.views.report import Starts
 
 
 @pytest.mark.parametrize("seed", range(5))

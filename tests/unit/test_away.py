@@ -8,17 +8,16 @@ import pytest
 from tests.fakes.feed import asking, empty, finished, given_up, healthy, in_state, unwatched
 from tests.unit.test_report_texts import SPEC, records
 from tests.unit.test_views_header import HOT, NAN, with_incidents
-from trainwatch.core.model.report.particulars import particulars_of
+from trainwatch.core.model.particulars import particulars_of
+from trainwatch.core.model.progress import Why
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.summary import Look
-from trainwatch.core.model.why import Why
+from trainwatch.core.model.story import Look
 from trainwatch.core.store.last_look import read_look, write_look
-from trainwatch.core.views.report.away import AWAY_S, is_due, since_wall
-from trainwatch.core.views.report.open_decisions import needs, urgent_keys
-from trainwatch.core.views.report.report import LossCourse, ReportSources
-from trainwatch.core.views.report.report_building import build_report
-from trainwatch.core.views.report.short_report import short_report, summary
-from trainwatch.core.views.screens.away_card import away_card
+from trainwatch.core.views.away import AWAY_S, is_due, needs, since_wall, urgent_keys
+from trainwatch.core.views.report import LossCourse, ReportSources
+from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.screens.incident_card import away_card
+from trainwatch.core.views.short_report import short_report, summary
 
 replace = msgspec.structs.replace
 

@@ -10,31 +10,49 @@ from msgspec import structs
 
 from tests.fakes.feed import StoryTeller, created, started, training
 from tests.shipped import SHAPES
-from trainwatch.core.judge.progress.metric_reader import MetricReader
+from trainwatch.core.judge.metric_reader import MetricReader
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import IncidentOpened, IncidentUpdated, StateChanged
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
-from trainwatch.core.model.ports.screen import Point
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.model.screen_ports import Point
+from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
 from trainwatch.core.views import quantity
-from trainwatch.core.views.charts.attempts import (
+from trainwatch.core.views.chart_view import (
+    ChartOptions,
+    RunRows,
+    RunSeries,
+    chart_view,
+    marks_on,
+    seconds_in,
+    series_rows,
+    x_bounds,
+)
+from trainwatch.core.views.charts import (
     AttemptSpan,
+    Span,
     StepOf,
+    at_end,
     attempt_spans,
     by_step,
+    dotted,
     joined,
     last_step_t,
+    log_ticks,
+    moved,
+    nearest,
+    round_step,
+    showing,
     silences,
+    smoothed,
+    span_ticks,
+    step_label,
+    ticks,
     until_last_step,
+    value_range,
+    zoomed,
 )
-from trainwatch.core.views.charts.axis import log_ticks, round_step, span_ticks, step_label, ticks
-from trainwatch.core.views.charts.chart_files import RunRows, series_rows
-from trainwatch.core.views.charts.chart_view import ChartOptions, RunSeries, chart_view, marks_on, seconds_in, x_bounds
-from trainwatch.core.views.charts.curve import dotted, nearest, value_range
-from trainwatch.core.views.charts.smoothing import smoothed
-from trainwatch.core.views.charts.zoom import Span, at_end, moved, showing, zoomed
-from trainwatch.core.views.metric_words import (
+from trainwatch.core.views.metrics import (
     axis_unit,
     in_order,
     matching,
@@ -46,7 +64,7 @@ from trainwatch.core.views.metric_words import (
     without_doubles,
     words_of,
 )
-from trainwatch.core.views.panes.timeline import Mark
+from trainwatch.core.views.timeline import Mark
 
 
 def flat(*pairs: tuple[float, float]) -> tuple[Point, ...]:

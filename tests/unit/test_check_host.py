@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.act.launch import scope
+from trainwatch.core.act.launch import launching
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.checklist import MACHINE_CHECKS, RUN_CHECKS, machine_checks, preflight
-from trainwatch.core.app.preflight.machine.disk_checks import check_state_folder
-from trainwatch.core.app.preflight.machine.host_checks import (
+from trainwatch.core.app.preflight.host_checks import (
     check_gpu_channel,
     check_logout,
     check_sleep,
+    check_state_folder,
     check_tmux,
     check_wsl_idle,
 )
@@ -27,7 +27,7 @@ WSL = "5.15.167.4-microsoft-standard-WSL2"
 
 @pytest.fixture(autouse=True)
 def _no_user_manager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scope, "why_not", lambda: "no systemd user session here")
+    monkeypatch.setattr(launching, "why_not", lambda: "no systemd user session here")
 
 
 def machine(tmp_path: Path, **more: Any) -> Machine:
@@ -60,7 +60,7 @@ def test_killuserprocesses_without_lingering_fails(tmp_path: Path) -> None:
 
 
 def test_a_systemd_scope_survives_logout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scope, "why_not", lambda: None)
+    monkeypatch.setattr(launching, "why_not", lambda: None)
     write(tmp_path, "etc/systemd/logind.conf", "KillUserProcesses=yes\n")
     assert check_logout(machine(tmp_path)).result == "pass"
 

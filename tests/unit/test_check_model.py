@@ -18,16 +18,17 @@ from tests.unit.test_check_settings import machine, plan
 from trainwatch.core.act.config.derive import Derived
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.plan.launch_plan import settings_in
+from trainwatch.core.app.preflight import checkpoint_checks
 from trainwatch.core.app.preflight.check import Check
-from trainwatch.core.app.preflight.resumed import torch_load
-from trainwatch.core.app.preflight.resumed.data_inventory import count_files
-from trainwatch.core.app.preflight.resumed.model_checks import (
+from trainwatch.core.app.preflight.checkpoint_checks import check_load, count_files, torch_shapes
+from trainwatch.core.app.preflight.model_checks import (
+    Held,
+    Wanted,
     check_data_changed,
     check_model,
+    misfits,
     remember_data,
 )
-from trainwatch.core.app.preflight.resumed.model_fit import Held, Wanted, misfits
-from trainwatch.core.app.preflight.resumed.torch_load import check_load, torch_shapes
 from trainwatch.core.checkpoints import verify
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -388,5 +389,5 @@ def test_nothing_is_said_where_the_variable_is_set_or_the_version_is_not_known(
     assert load_checked(tmp_path, PLAIN, held) is not None
     assert load_checked(tmp_path, PLAIN, held, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1") is None
     assert load_checked(tmp_path, PLAIN, held, PYTHONPATH="lib") is None
-    monkeypatch.setattr(torch_load, "WEIGHTS_ONLY_SINCE", (99, 0))
+    monkeypatch.setattr(checkpoint_checks, "WEIGHTS_ONLY_SINCE", (99, 0))
     assert load_checked(tmp_path, PLAIN, held) is None

@@ -12,6 +12,17 @@ from tests.fakes import checkpoint_layouts as layouts
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch, settings_in
 from trainwatch.core.app.preflight.check import Check, Machine
+from trainwatch.core.app.preflight.checkpoint_checks import check_checkpoint_named
+from trainwatch.core.app.preflight.gpu_checks import (
+    check_advice,
+    check_gpus,
+    check_memory,
+    check_need,
+    check_torch,
+    check_vram,
+    interpreter,
+)
+from trainwatch.core.app.preflight.host_checks import check_disk, check_output_dir, check_resume_point, kept_checkpoints
 from trainwatch.core.app.preflight.launch_checks import (
     check_command,
     check_launch,
@@ -20,24 +31,10 @@ from trainwatch.core.app.preflight.launch_checks import (
     check_profile,
     check_script,
 )
-from trainwatch.core.app.preflight.machine.disk_checks import (
-    check_disk,
-    check_output_dir,
-    check_resume_point,
-    kept_checkpoints,
-)
-from trainwatch.core.app.preflight.machine.gpu_checks import (
-    check_gpus,
-    check_torch,
-    check_vram,
-    interpreter,
-)
-from trainwatch.core.app.preflight.machine.memory_checks import check_advice, check_memory, check_need
-from trainwatch.core.app.preflight.resumed.checkpoint_checks import check_checkpoint_named
 from trainwatch.core.config.shipped import load_presets
+from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Checkpoints, Notify, Profiles, Settings
-from trainwatch.core.model.shipped.profile import Profile
 
 GB = 1e9
 WSL = "5.15.167.4-microsoft-standard-WSL2"

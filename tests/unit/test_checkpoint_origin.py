@@ -6,17 +6,16 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
 from tests.unit.test_judge_resume_listing import resumed
-from trainwatch.core.judge.recovery.restored_state import from_story
-from trainwatch.core.judge.resume.checkpoint_events import with_event
-from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex
+from trainwatch.core.judge.recovery.takeover import from_story
+from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, with_event
 from trainwatch.core.judge.resume.resume_point import left_behind, newest_verified
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.checkpoints.origin import EntryState, FolderList, Made, origin_of
+from trainwatch.core.model.checkpoint import EntryState, FolderList, Made, origin_of
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown
-from trainwatch.core.model.launch.resume_support import ResumeSupport
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.resume import ResumeSupport
 from trainwatch.core.model.settings import Restart, Settings
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.runs.lists.checkpoint_quality import rated_paths
-from trainwatch.core.app.supervise.run_retention import RunRetention
+from trainwatch.core.app.runs.lists import rated_paths
+from trainwatch.core.app.supervise.run_output import RunRetention
 from trainwatch.core.checkpoints import inspect
-from trainwatch.core.model.checkpoints.evaluation import Evaluation
+from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.fact import CheckpointEvaluated, CheckpointKnown, CheckpointsSetAside, Fact, RunCreated
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
@@ -20,9 +20,9 @@ from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.checkpoint_list import checkpoint_views
-from trainwatch.core.views.panes.timeline import timeline_view
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_facts, checkpoint_rows, score_text
 from trainwatch.core.views.state import status
+from trainwatch.core.views.timeline import timeline_view
 
 
 class Place:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from tests.source_trees import OURS, one_of, trees
-from trainwatch.core.model.checkpoints import checkpoint_suffixes
-from trainwatch.core.model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
+from trainwatch.core.model import checkpoint_suffixes
+from trainwatch.core.model.checkpoint_suffixes import TENSOR_SUFFIXES
 
 TABLE = Path(checkpoint_suffixes.__file__).resolve()
 
@@ -23,11 +23,11 @@ exec(source.replace('".sft": "safetensors",', '".sft": "safetensors", ".new": "s
 
 import numpy as np
 from safetensors.numpy import save_file
-from trainwatch.core.act.stop import save_in_progress
+from trainwatch.core.act import stop_sequence as save_in_progress
 from trainwatch.core.app.preflight import launch_checks
 from trainwatch.core.checkpoints import list_checkpoints, verify
-from trainwatch.core.judge.resume import known_checkpoint
-from trainwatch.core.sense.files import checkpoint_entries
+from trainwatch.core.judge.resume import checkpoint_index as known_checkpoint
+from trainwatch.core.sense.files import checkpoint_scan as checkpoint_entries
 
 root = Path(sys.argv[2])
 save_file({"w": np.ones(3, dtype=np.float32)}, root / "luca-000004.new")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.checkpoints.formats.count_keys import EPOCH_KEYS, STEP_KEYS, epoch_keys, step_keys
+from trainwatch.core.checkpoints.formats.tensor_file import EPOCH_KEYS, STEP_KEYS, epoch_keys, step_keys
 
 
 @pytest.mark.parametrize(

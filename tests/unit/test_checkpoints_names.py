@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.model.checkpoints.checkpoint_names import (
+from trainwatch.core.model.checkpoint_files import (
     is_checkpoint_directory_name,
     is_part,
     is_temporary,

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 from tests.fakes.checkpoint_layouts import deepspeed, training_state, transformers, weights
 from trainwatch.core.checkpoints import inspect, inspect_any, list_checkpoints, not_understood, verify
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoint import Checkpoint
 
 
 class State:

@@ -10,8 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from trainwatch.core.checkpoints import verify
-from trainwatch.core.checkpoints.formats.checksums import crc32
-from trainwatch.core.checkpoints.formats.page_cache import ReadOnce, cached_pages
+from trainwatch.core.checkpoints.formats.byte_range import ReadOnce, cached_pages, crc32
 
 MB = 1 << 20
 WINDOW = 2 * MB

@@ -2,9 +2,9 @@
 
 import pytest
 
-from trainwatch.core.checkpoints.formats.pickles.pickle_reader import read_pickle
-from trainwatch.core.checkpoints.formats.pickles.pickle_values import Instance
-from trainwatch.core.checkpoints.formats.pickles.torch_objects import TorchInterpreter
+from trainwatch.core.checkpoints.formats.pickle_reader import read_pickle
+from trainwatch.core.checkpoints.formats.pickle_values import Instance
+from trainwatch.core.checkpoints.formats.torch_objects import TorchInterpreter
 
 
 def getattr_of(module: str, name: str, member: bytes, behind: bytes = b"") -> bytes:

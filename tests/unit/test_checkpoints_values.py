@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from tests.fakes.checkpoint_layouts import transformers, weights
 from tests.fakes.torch_files import Called, write_dcp, write_legacy, write_zip
 from trainwatch.core.checkpoints import verify
-from trainwatch.core.checkpoints.formats.reading_pace import Pace
+from trainwatch.core.checkpoints.formats.byte_range import Pace
 
 WIDTH = {
     "F64": 8,
@@ -151,7 +151,7 @@ def test_values_that_no_tensor_covers_are_not_tested(tmp_path: Path) -> None:
     from trainwatch.core.checkpoints.formats.elements import TORCH_ELEMENTS
     from trainwatch.core.checkpoints.formats.file_contents import Tensor
     from trainwatch.core.checkpoints.formats.nonfinite import check_values
-    from trainwatch.core.checkpoints.formats.torch_zip import read_torch_archive
+    from trainwatch.core.checkpoints.formats.torch_files import read_torch_archive
     from trainwatch.core.checkpoints.formats.value_scan import Scanner
 
     with open_bytes(path) as source:

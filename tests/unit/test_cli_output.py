@@ -9,12 +9,12 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
 from trainwatch.cli.event_text import event_line
+from trainwatch.core.model.attempt import Evidence, Incident
+from trainwatch.core.model.change import Change
 from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RampMoved, RemedyApplied, RunCreated
-from trainwatch.core.model.incident import Evidence, Incident
-from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.text.printable import printable, printable_lines
+from trainwatch.core.model.text import printable, printable_lines
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -11,10 +12,12 @@ from trainwatch.cli.parser import (
     build_parser,
     every_action,
     listed_verbs,
-    module_of,
     spelled_out,
     verbs,
     whole_parser,
+)
+from trainwatch.cli.parser import (
+    verb as verb_named,
 )
 from trainwatch.core.model.settings import Settings
 
@@ -54,7 +57,7 @@ def test_an_unknown_verb_without_a_near_match_lists_all_verbs(capsys: pytest.Cap
     assert "supervise" not in told
 
 
-@pytest.mark.parametrize("verb", [v for v in listed_verbs() if verbs()[v] == "control"])
+@pytest.mark.parametrize("verb", [v for v in listed_verbs() if verbs()[v][0] == "control"])
 def test_every_operator_verb_accepts_the_yes_option(
     verb: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,12 +72,18 @@ def test_each_verb_has_one_file_and_one_section_of_the_help(capsys: pytest.Captu
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = capsys.readouterr().out
-    for verb, section in verbs().items():
-        module = module_of(verb)
-        line = f"\n  {verb:12} {module.HELP}\n"
-        assert shown.count(line) == (module.HELP is not None)
-        _, _, below = shown.partition(f"\n{SECTIONS[section]}:\n")
-        assert module.HELP is None or line in f"\n{below.split(chr(10) * 2)[0]}\n"
+    for verb, (section, _) in verbs().items():
+        said = verb_named(verb).help
+        line = f"\n  {verb:12} {said}\n"
+        assert shown.count(line) == (said is not None)
+        _, _, below = shown.partition(f"\n{SECTIONS[section][0]}:\n")
+        assert said is None or line in f"\n{below.split(chr(10) * 2)[0]}\n"
+
+
+def test_every_verb_of_a_file_is_in_a_section() -> None:
+    for _, files in SECTIONS.values():
+        for file, names in files.items():
+            assert set(import_module(f"trainwatch.cli.{file}").VERBS) == set(names)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from trainwatch.cli import main
 from trainwatch.cli.parser import listed_verbs, verbs
-from trainwatch.cli.prepare.verb_completion import SHELLS, script
+from trainwatch.cli.prepare import SHELLS, script
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
 

@@ -5,15 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainwatch.cli.examine.verb_replay import act as replay
+from trainwatch.cli.examine import replay_verb as replay
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_ladder
-from trainwatch.core.config.placeholders import misspelt
-from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.project import load_project
-from trainwatch.core.config.spec import spec_for_command
+from trainwatch.core.config.spec import misspelt, spec_for_command
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.project import Project, find_project, load_project
 from trainwatch.core.model.settings import Settings
 

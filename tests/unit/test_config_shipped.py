@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.config.detection import config_keys, detect_preset
-from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles, read_failures
-from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
+from trainwatch.core.model.preset import Preset, ResumeStyle
 
 
 def project(folder: Path, kind: str, **files: str) -> Path:

@@ -6,13 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from trainwatch.core.config.overrides import with_overrides
-from trainwatch.core.config.problem import ConfigError
-from trainwatch.core.config.project import Project, load_project
+from trainwatch.core.config.document import ConfigError
+from trainwatch.core.config.project import Project, load_project, with_overrides
 from trainwatch.core.config.spec import Overrides, name_of_command, origins, spec_for_command, spec_for_run
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings
-from trainwatch.core.model.shipped.preset import Preset
 
 PRESETS = {
     "generic": Preset(name="generic"),

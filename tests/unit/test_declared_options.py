@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.app.plan.declared_options import declared_options, defaults_of_options, undeclared
-from trainwatch.core.app.plan.fitting_profiles import fitting_profiles
-from trainwatch.core.app.plan.launch_plan import plan_launch
-from trainwatch.core.app.plan.trainer_values import trainer_values
+from trainwatch.core.app.plan.launch_plan import fitting_profiles, plan_launch
+from trainwatch.core.app.plan.resume_plan import declared_options, defaults_of_options, undeclared
+from trainwatch.core.app.plan.trainer_folders import trainer_values
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.config.shipped import load_profiles, load_remedies
-from trainwatch.core.judge.recovery.remedies.remedies import Circumstances, options
+from trainwatch.core.judge.recovery.remedies import Circumstances, options
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
-from trainwatch.core.model.shipped.preset import Preset
 
 SEARCH = """
 import argparse

@@ -5,10 +5,17 @@ from typing import Any
 
 import pytest
 
+from trainwatch.core.act.config.edits import (
+    CORE,
+    PYYAML,
+    edit_toml,
+    edit_yaml,
+    read_toml,
+    read_yaml,
+    resolve_plain,
+    yaml_text,
+)
 from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError, Edit, locate, one_line, same
-from trainwatch.core.act.config.toml_edit import edit_toml, read_toml
-from trainwatch.core.act.config.yaml_edit import edit_yaml, read_yaml
-from trainwatch.core.act.config.yaml_scalars import CORE, PYYAML, resolve_plain, yaml_text
 
 
 def test_toml_keeps_comments_and_layout() -> None:

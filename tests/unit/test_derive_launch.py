@@ -12,11 +12,10 @@ import pytest
 
 from tests.derived_launch import derive
 from trainwatch.core.act.config.derive import DeriveError, preview, read_config
-from trainwatch.core.act.config.trainer_settings import effective
-from trainwatch.core.model.launch.change import Change
+from trainwatch.core.act.config.trainer_config import effective
+from trainwatch.core.model.change import Change
+from trainwatch.core.model.preset import Preset, Profile, ResumeStyle
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
-from trainwatch.core.model.shipped.profile import Profile
 
 CONFIGS = files("trainwatch.configs")
 

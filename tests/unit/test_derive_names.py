@@ -6,8 +6,8 @@ import pytest
 
 from tests.derived_launch import derive
 from tests.unit.test_derive_launch import KOHYA, SDXL, checkpoint, preset, profile, run
-from trainwatch.core.act.config.output_names import own_name
-from trainwatch.core.model.checkpoints.checkpoint_names import series_of
+from trainwatch.core.act.config.trainer_config import own_name
+from trainwatch.core.model.checkpoint_files import series_of
 from trainwatch.core.model.run import RunSpec
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.act.config.derive import Derived, DeriveError, preview
+from trainwatch.core.model.preset import Preset, ResumeStyle
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
 
 SCRIPT = "#!/bin/bash\nset -e\n# python train.py is started here\npython -u train.py --steps 9 2>&1 | tee log\n"
 

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from tests.shipped import CATALOGUE, FAILURES, SHAPES
-from trainwatch.core.judge.failure.catalogue import CompiledCatalogue, Proof
+from trainwatch.core.judge.failure.catalogue import SIGNALS, CompiledCatalogue, Proof, read_kernel_line
 from trainwatch.core.judge.failure.diagnosis import SPECIFIC
-from trainwatch.core.judge.failure.exceptions import find_exception
-from trainwatch.core.judge.failure.exit_status import SIGNALS
-from trainwatch.core.judge.failure.kernel_lines import read_kernel_line
-from trainwatch.core.model.shipped.failure import FailureCatalogue, FailureClass, KernelPattern
+from trainwatch.core.judge.failure.tracebacks import find_exception
+from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, KernelPattern
 
 parser: Any = re._parser  # type: ignore[attr-defined]
 codes: Any = re._constants  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from trainwatch.core.judge.failure.log_evidence import (
     kernel_evidence,
     read_evidence,
 )
-from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
+from trainwatch.core.judge.text.shapes import ShapeTable
 
 BAR = "\rsteps:  10%|█         | {0}/100 [00:10<01:30,  1.00s/it, loss=0.5]"
 OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB\n"

@@ -3,9 +3,8 @@
 import pytest
 
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.circumstances import Circumstances
+from trainwatch.core.judge.failure.circumstances import Circumstances, retry_reason
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-from trainwatch.core.judge.failure.retry import retry_reason
 
 ODD = "step 3/9 loss 2\nRuntimeError: odd\n"
 QUIET = "step 3/9 loss 2\n"

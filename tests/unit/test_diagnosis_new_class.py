@@ -14,13 +14,13 @@ from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.shipped.failure import FailureCatalogue
+from trainwatch.core.model.shipped import FailureCatalogue
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.report.markdown_report import markdown
-from trainwatch.core.views.report.report import ReportSources
-from trainwatch.core.views.report.report_building import build_report
+from trainwatch.core.views.report import ReportSources
+from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.report_pages import markdown
 from trainwatch.core.views.state.status import status_object
 
 ENTRY = """

@@ -11,7 +11,7 @@ from tests.unit.test_judge_recovery import quick, running
 from trainwatch.cli import main
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-from trainwatch.core.judge.text.source_places import placed
+from trainwatch.core.judge.text.numbers import placed
 from trainwatch.core.model.observation import Exit, LogChunk
 
 TRACEBACK = "Traceback (most recent call last):\n"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.shipped import CATALOGUE
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-from trainwatch.core.model.shipped.failure import Diagnosis
+from trainwatch.core.model.shipped import Diagnosis
 
 FRAME = 'Traceback (most recent call last):\n  File "/job/train.py", line 3, in <module>\n    {line}\n'
 INPUT = FRAME.format(line="answer = input()") + "EOFError: EOF when reading a line\n"

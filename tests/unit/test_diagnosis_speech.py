@@ -4,7 +4,7 @@ import pytest
 
 from tests.shipped import CATALOGUE
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-from trainwatch.core.judge.failure.speech import Act, act_of
+from trainwatch.core.judge.failure.evidence_lines import Act, act_of
 
 OOM = "CUDA out of memory"
 

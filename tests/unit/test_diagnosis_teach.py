@@ -8,9 +8,9 @@ import pytest
 
 from tests.fakes.feed import WALL0, created
 from trainwatch.cli import main
-from trainwatch.core.app.screen.run_causes import RunCauses
-from trainwatch.core.config.learned_patterns import FILE_NAME, learned_patterns, with_learned
-from trainwatch.core.judge.failure.skeleton import last_line, pattern_of, skeleton_of
+from trainwatch.core.app.screen.run_services import RunCauses
+from trainwatch.core.config.shipped import FILE_NAME, learned_patterns, with_learned
+from trainwatch.core.judge.failure.circumstances import last_line, pattern_of, skeleton_of
 from trainwatch.core.model.fact import AttemptStarted
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter

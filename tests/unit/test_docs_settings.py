@@ -6,8 +6,8 @@ import runpy
 from pathlib import Path
 
 from tests.source_trees import OURS, REPOSITORY, one_of
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Settings
-from trainwatch.core.model.shipped.preset import Preset
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -26,7 +26,7 @@ def test_a_module_that_uses_doors_and_values_only_is_one(text: str, folder: str)
         ("from trainwatch.core.model.fact import Note\n", "unit"),  # comes through nothing
         (CLI + "def test_a():\n    from trainwatch.core.views.state import verdict\n", "unit"),
         (CLI + "from trainwatch.core.views.state import (  # a word\n    verdict as said,\n)\n", "integration"),
-        (CLI + 'patch.setattr("trainwatch.core.sense.wakeup.POLL_S", 0)\n', "unit"),
+        (CLI + 'patch.setattr("trainwatch.core.sense.sampler.POLL_S", 0)\n', "unit"),
         ("from tests.builders import World\nassert World().state.ramp is None\n", "unit"),
         ("from trainwatch.core.store.lock import read_lock\n", "integration"),
     ],

@@ -12,14 +12,14 @@ from trainwatch.core.act.config.trainer_config import write_copy
 from trainwatch.core.act.launch import spool
 from trainwatch.core.checkpoints import apply_prune, backup, plan_prune
 from trainwatch.core.model.fact import Note
-from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.summary import Look
+from trainwatch.core.model.story import Look
+from trainwatch.core.model.trial import TrialResult
 from trainwatch.core.store.atomic import write_atomically
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.last_look import read_look, write_look
-from trainwatch.core.store.learned.trials import keep_trial, trials_folder
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.trials import keep_trial, trials_folder
 
 
 class Disk:

@@ -8,17 +8,16 @@ import pytest
 
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.length_check import check_length, expected_of, expected_of_run
+from trainwatch.core.app.preflight.launch_checks import check_length, expected_of, expected_of_run
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.fact import RunCreated
-from trainwatch.core.model.launch.expected_length import ExpectedLength, LengthKeys, Pace, expected_length, guide_pace
-from trainwatch.core.model.launch.habits import Habits
+from trainwatch.core.model.length import ExpectedLength, LengthKeys, Pace, expected_length, guide_pace
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run import Habits, RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.store.learned.habits_file import HabitsFile
-from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.length_words import length_words
 from trainwatch.core.views.state.position_words import expected

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from trainwatch.cli.control import verb_forget
+from trainwatch.cli import control
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.runs.forgetting import old_runs
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
@@ -70,14 +70,14 @@ def test_each_is_asked_for_and_outputs_stay(
 ) -> None:
     runs = [made(home, n, "finished") for n in range(1, 5)]
     with pytest.raises(CliError, match="add --yes"):
-        verb_forget.act(args())
+        control.forget_verb(args())
     terminal = io.StringIO("y\nn\n")
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdin", terminal)
-    assert verb_forget.act(args()) == 0
+    assert control.forget_verb(args()) == 0
     assert [run.path.exists() for run in runs] == [True, False, True, True]
     assert "removed: what is kept about luca-2" in capsys.readouterr().out
-    assert verb_forget.act(args(yes=True)) == 0
+    assert control.forget_verb(args(yes=True)) == 0
     assert [run.path.exists() for run in runs] == [False, False, True, True]
     assert len(list((home.parent / "out").glob("*/model.safetensors"))) == 4
 
@@ -85,4 +85,4 @@ def test_each_is_asked_for_and_outputs_stay(
 @pytest.mark.parametrize("wrong", [{"run": "luca"}, {"old": False}, {"keep": 0}, {"old": False, "run": "x", "keep": 3}])
 def test_what_is_not_clear_is_refused(home: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(CliError):
-        verb_forget.act(args(**wrong))
+        control.forget_verb(args(**wrong))

@@ -10,13 +10,13 @@ import pytest
 from tests.derived_launch import derive
 from tests.unit.test_derive_launch import checkpoint, preset, profile, run
 from trainwatch.core.act.config.derive import DeriveError, read_config
-from trainwatch.core.app.plan.trainer_values import trainer_values
+from trainwatch.core.app.plan.trainer_folders import trainer_values
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.recovery.remedies.remedies import Circumstances, merged, options
-from trainwatch.core.model.launch.change import Change
+from trainwatch.core.judge.recovery.remedies import Circumstances, merged, options
+from trainwatch.core.model.change import Change
+from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.shipped.profile import Profile
-from trainwatch.core.model.shipped.remedy import UNKNOWN, AppliedRemedy
+from trainwatch.core.model.shipped import UNKNOWN, AppliedRemedy
 
 DATASET = """# mine
 [general]

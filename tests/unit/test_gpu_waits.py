@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from trainwatch.core.act.evidence.gpu_waits import frames_by_thread, waits
+from trainwatch.core.act.evidence.loop_looks import frames_by_thread, waits
 
 
 def frame(name: str, module: str) -> dict[str, object]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from trainwatch.core.model.health import Level
+from trainwatch.core.model.health_words import health_clause, reading_name
+from trainwatch.core.model.progress import Level
 from trainwatch.core.model.settings import Health
-from trainwatch.core.model.text.health_words import health_clause, reading_name
-from trainwatch.core.views.state.level import bounds_of, limit_in
+from trainwatch.core.views.state.run_progress import bounds_of, limit_in
 
 GIB = 2.0**30
 

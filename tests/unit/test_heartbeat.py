@@ -16,7 +16,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import save
 from trainwatch import heartbeat
-from trainwatch.core.judge.hang.log_activity import ANNOUNCED
+from trainwatch.core.judge.hang.activity import ANNOUNCED
 from trainwatch.core.model.decision import RequestSave
 from trainwatch.core.model.fact import Note, PhaseChanged
 from trainwatch.core.model.observation import HEARTBEAT, LogChunk

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act.remote.ssh import needs_a_person, why_failed
+from trainwatch.core.act.remote import needs_a_person, why_failed
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.hosts.known_hosts import all_hosts, host_named
-from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.project import load_project
 from trainwatch.core.model.host import Host
 

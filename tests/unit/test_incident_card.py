@@ -7,10 +7,10 @@ import pytest
 
 from tests.fakes.feed import CRASH, StoryTeller, asking, crashed, given_up, healthy, hung
 from tests.unit.test_views_header import incident, told, with_incidents
+from trainwatch.core.model.attempt import EvidenceFile, IncidentKind
+from trainwatch.core.model.change import Change
 from trainwatch.core.model.decision import CaptureStacks, StopAttempt
 from trainwatch.core.model.fact import IncidentUpdated, RemedyProposed
-from trainwatch.core.model.incident import EvidenceFile, IncidentKind
-from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation

@@ -7,13 +7,13 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge.evaluation.evaluations import with_result
-from trainwatch.core.model.checkpoints.evaluation import Evaluation
+from trainwatch.core.judge.memory import with_result
+from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.decision import BackUpCheckpoint, EndWatch, NotifyPeople, RunAtEnd
 from trainwatch.core.model.observation import CheckpointEvent, HostSample, Outcome
 from trainwatch.core.model.settings import Backup, End, Hang, Restart, Settings
 from trainwatch.core.model.story import ActionStory, RunStory
-from trainwatch.core.views.state.backup_state import BACK_UP, backup_line, backup_state
+from trainwatch.core.views.state.status import BACK_UP, backup_line, backup_state
 
 WALL = 1_000_000.0
 

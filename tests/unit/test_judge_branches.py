@@ -9,9 +9,9 @@ from trainwatch.core.judge.run_states import Stopped
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, Note
-from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
+from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.resume import resume_support
 
 HF = Preset(name="hf", resume_directory=ResumeStyle(args=("--resume_from_checkpoint", "{path}")))
 KOHYA = Preset(

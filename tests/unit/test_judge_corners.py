@@ -1,8 +1,8 @@
 """Answers of the judge's small parts where little is known."""
 
 from trainwatch.core.judge.attempt_progress import AttemptProgress
-from trainwatch.core.judge.progress.log_progress import START
-from trainwatch.core.judge.recovery.failure_history import Cause, in_a_row
+from trainwatch.core.judge.memory import Cause, in_a_row
+from trainwatch.core.judge.progress import START
 from trainwatch.core.judge.resume.resume_check import check_count
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.text.lines import QUIET_KEPT, Finished, gates_of, is_quiet

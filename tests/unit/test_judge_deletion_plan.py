@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import DeleteCheckpoint, PlanRetention
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk, Observation, Outcome

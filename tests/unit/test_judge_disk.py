@@ -2,8 +2,8 @@
 
 from tests.builders import Story, World
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge.findings import disk_forecast
-from trainwatch.core.judge.findings.disk_forecast import DiskUse, Forecast
+from trainwatch.core.judge.findings import health
+from trainwatch.core.judge.findings.health import DiskUse, Forecast
 from trainwatch.core.model.observation import CheckpointEvent, HostSample, LogChunk
 
 GB = 1e9
@@ -12,20 +12,20 @@ GB = 1e9
 def after(*free: float, every_s: float = 600.0) -> DiskUse:
     use = DiskUse()
     for n, each in enumerate(free, start=1):
-        use = disk_forecast.with_free(use, n * every_s, each, n)
+        use = health.with_free(use, n * every_s, each, n)
     return use
 
 
 def test_forecast_needs_three_checkpoints_that_took_space() -> None:
-    assert disk_forecast.forecast(after(50 * GB, 45 * GB), 1200.0, 45 * GB) is None
-    assert disk_forecast.forecast(after(50 * GB, 50 * GB, 50 * GB), 1800.0, 50 * GB) is None
-    assert disk_forecast.forecast(after(50 * GB, 45 * GB, 40 * GB, every_s=0.0), 0.0, 40 * GB) is None
+    assert health.forecast(after(50 * GB, 45 * GB), 1200.0, 45 * GB) is None
+    assert health.forecast(after(50 * GB, 50 * GB, 50 * GB), 1800.0, 50 * GB) is None
+    assert health.forecast(after(50 * GB, 45 * GB, 40 * GB, every_s=0.0), 0.0, 40 * GB) is None
 
 
 def test_time_to_full_follows_from_free_space_size_and_interval() -> None:
-    coming = disk_forecast.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
+    coming = health.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
     assert coming == Forecast(full_s=8 * 600.0 + 500.0, each_bytes=5 * GB, every_s=600.0)
-    assert disk_forecast.describe_forecast(coming) == (
+    assert health.describe_forecast(coming) == (
         "the disk will be full in about 1.5 h: each checkpoint takes 5.00 GB, one comes every 10 min; "
         "free some space or keep fewer"
     )
@@ -33,37 +33,37 @@ def test_time_to_full_follows_from_free_space_size_and_interval() -> None:
 
 def test_short_times_to_a_full_disk_are_no_zeros() -> None:
     coming = Forecast(full_s=45.0, each_bytes=3e6, every_s=10.0)
-    told = disk_forecast.describe_forecast(coming)
+    told = health.describe_forecast(coming)
     assert told.startswith("the disk will be full in 45 s: each checkpoint takes 3.00 MB, one comes every 10 s;")
 
 
 def test_forecast_restarts_after_a_deletion() -> None:
     use = after(50 * GB, 45 * GB, 40 * GB)
-    assert disk_forecast.with_free(use, 5000.0, 1.0, 3) is use
-    assert disk_forecast.with_free(use, 5000.0, 45 * GB, 2) == DiskUse(saves=2)
+    assert health.with_free(use, 5000.0, 1.0, 3) is use
+    assert health.with_free(use, 5000.0, 45 * GB, 2) == DiskUse(saves=2)
 
 
 def test_disk_is_short_if_full_before_the_training_is_done() -> None:
     coming = Forecast(full_s=3600.0, each_bytes=GB, every_s=600.0)
     use = after(50 * GB, 45 * GB, 40 * GB)
-    assert disk_forecast.is_short(use, coming, 7200.0)
-    assert not disk_forecast.is_short(use, coming, 1800.0)
-    assert disk_forecast.is_short(use, coming, None)
-    assert not disk_forecast.is_short(use, None, None)
-    assert disk_forecast.is_enough(use, None, None)
-    assert disk_forecast.is_enough(use, coming, 1800.0)
-    assert not disk_forecast.is_enough(use, coming, 3000.0)
-    assert not disk_forecast.is_enough(use, coming, None)
+    assert health.is_short(use, coming, 7200.0)
+    assert not health.is_short(use, coming, 1800.0)
+    assert health.is_short(use, coming, None)
+    assert not health.is_short(use, None, None)
+    assert health.is_enough(use, None, None)
+    assert health.is_enough(use, coming, 1800.0)
+    assert not health.is_enough(use, coming, 3000.0)
+    assert not health.is_enough(use, coming, None)
 
 
 def test_burst_of_saves_is_ignored_unless_the_disk_is_nearly_full() -> None:
     burst = after(50 * GB, 45 * GB, 40 * GB, every_s=2.0)
-    assert not disk_forecast.is_short(burst, Forecast(full_s=5000.0, each_bytes=GB, every_s=2.0), 9000.0)
-    assert disk_forecast.is_short(burst, Forecast(full_s=300.0, each_bytes=GB, every_s=2.0), 9000.0)
+    assert not health.is_short(burst, Forecast(full_s=5000.0, each_bytes=GB, every_s=2.0), 9000.0)
+    assert health.is_short(burst, Forecast(full_s=300.0, each_bytes=GB, every_s=2.0), 9000.0)
 
 
 def test_disk_warning_stays_after_a_deletion_until_more_is_known() -> None:
-    assert not disk_forecast.is_enough(DiskUse(saves=1), None, None)
+    assert not health.is_enough(DiskUse(saves=1), None, None)
 
 
 def filled() -> tuple[World, float]:
@@ -102,11 +102,11 @@ def test_a_disk_that_is_full_is_no_longer_forecast() -> None:
 
 def test_space_taken_by_other_programs_is_not_counted_as_checkpoints() -> None:
     use = after(50 * GB, 45 * GB, 40 * GB)
-    assert disk_forecast.forecast(use, 1900.0, 40 * GB, 40_000.0) is None
-    bounded = disk_forecast.forecast(use, 1900.0, 40 * GB, 1.5 * GB)
+    assert health.forecast(use, 1900.0, 40 * GB, 40_000.0) is None
+    bounded = health.forecast(use, 1900.0, 40 * GB, 1.5 * GB)
     assert bounded is not None
     assert bounded.each_bytes == 3 * GB
-    assert disk_forecast.forecast(use, 1900.0, 40 * GB, 12 * GB) == disk_forecast.forecast(use, 1900.0, 40 * GB)
+    assert health.forecast(use, 1900.0, 40 * GB, 12 * GB) == health.forecast(use, 1900.0, 40 * GB)
 
 
 def test_small_checkpoints_on_a_busy_disk_give_no_warning() -> None:

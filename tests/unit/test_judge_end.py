@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save
-from trainwatch.core.config.end_times import end_after, end_time
+from trainwatch.core.config.bounds import end_after, end_time
 from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, RunAtEnd, StopAttempt

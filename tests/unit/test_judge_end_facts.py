@@ -11,16 +11,15 @@ from tests.fakes.feed import WALL0, created, started
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.cli import main
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.recovery.end_facts import end_facts
-from trainwatch.core.judge.resume.known_checkpoint import KnownCheckpoint
+from trainwatch.core.judge.recovery.attempts import end_facts
+from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.attempt import EndFacts
+from trainwatch.core.model.attempt import EndFacts, Incident
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import Exit, HostSample, KernelLine, LogChunk
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.history import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.metrics.history import HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory
 
 XID = "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', GPU has fallen off the bus."

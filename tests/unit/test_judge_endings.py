@@ -6,15 +6,14 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.recovery.ending.ending import Counters, place_of
-from trainwatch.core.judge.recovery.ending.ending_evidence import ended_well, run_total
+from trainwatch.core.judge.recovery.ending import Counters, ended_well, place_of, run_total
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import AttemptEnded, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.settings import Restart, Settings
-from trainwatch.core.model.shipped.preset import Preset
 
 SENTENCE = "nothing in the log says that this was the end"
 HF = Preset(name="hf", title="Hugging Face Trainer")

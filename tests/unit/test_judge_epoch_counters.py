@@ -12,16 +12,16 @@ from tests.builders import World, judge
 from tests.fakes.feed import healthy
 from tests.unit.test_judge_branches import ANYWHERE, GENERIC, notes
 from tests.unit.test_judge_recovery import quick
-from trainwatch.cli.watch.status_text import status_lines
-from trainwatch.core.app.runs.report.log_ends import last_step
+from trainwatch.cli.status_text import status_lines
+from trainwatch.core.app.runs.report import last_step
 from trainwatch.core.judge.attempt_progress import AttemptProgress, whole_epochs
-from trainwatch.core.judge.outlook import shown_progress
+from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.model.decision import StopAttempt
 from trainwatch.core.model.fact import IncidentOpened, StateChanged
-from trainwatch.core.model.launch.resume_support import resume_support
-from trainwatch.core.model.launch.told_length import ToldLength
+from trainwatch.core.model.length import ToldLength
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.resume import resume_support
 from trainwatch.core.views.state.position_words import where
 from trainwatch.core.views.state.status import status_object
 

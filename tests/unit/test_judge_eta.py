@@ -2,8 +2,8 @@
 
 import pytest
 
-from trainwatch.core.judge.findings.eta import Pace, begin_stretch, pace_of, with_own_pace, with_step
-from trainwatch.core.judge.hang.step_clock import StepClock, after_gap, beat
+from trainwatch.core.judge.findings.pace import Pace, begin_stretch, pace_of, with_own_pace, with_step
+from trainwatch.core.judge.hang.deadlines import StepClock, after_gap, beat
 from trainwatch.core.model.progress import Progress
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import GB, Story, World, judge
 from tests.unit.test_judge_recovery import crash
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.model.checkpoints.evaluation import Evaluation
+from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.decision import (
     Decision,
     DeleteCheckpoint,

@@ -9,18 +9,17 @@ from tests.unit.test_judge_ramp import on, profiles, saves
 from tests.unit.test_judge_recovery import crash, save, story
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.attempt_progress import AttemptProgress
-from trainwatch.core.judge.recovery.fallback import settings_that_ran
-from trainwatch.core.judge.recovery.remedies.ramp_state import Ramp, SettingsThatRan
+from trainwatch.core.judge.memory import Ramp, SettingsThatRan
+from trainwatch.core.judge.recovery.policy import settings_that_ran
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.change import Change, FailedRung
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved, RemediesDropped, RemedyApplied
-from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.launch.ramp_rule import FailedRung
 from trainwatch.core.model.observation import Start
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
-from trainwatch.core.model.shipped.preset import Preset
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 

@@ -2,8 +2,8 @@
 
 from tests.builders import World
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge.findings import health_levels
-from trainwatch.core.judge.recovery.ending.ending_evidence import ended_well
+from trainwatch.core.judge.findings import health
+from trainwatch.core.judge.recovery.ending import ended_well
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.settings import Settings
 
@@ -77,8 +77,8 @@ def test_nan_between_two_steps_is_reported_once() -> None:
 
 
 def test_value_beyond_its_band_but_of_the_same_level_is_not_reported() -> None:
-    before = {"ram_used": health_levels.Band(level="warning", low=69.0, high=80.0, outside_t=0.0)}
-    table = health_levels.metrics(Settings().health, None)
-    bands, changes = health_levels.take(before, iter([("ram_used", "ram_used", 82.0)]), table, 30.0)
+    before = {"ram_used": health.Band(level="warning", low=69.0, high=80.0, outside_t=0.0)}
+    table = health.metrics(Settings().health, None)
+    bands, changes = health.take(before, iter([("ram_used", "ram_used", 82.0)]), table, 30.0)
     assert changes == ()
     assert bands["ram_used"].high == Settings().health.ram_danger_pct

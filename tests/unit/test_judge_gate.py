@@ -8,7 +8,10 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from tests.unit.test_resume_evidence import began_anew, resumed
-from trainwatch.core.judge.recovery.answers import (
+from trainwatch.core.judge.memory import Rung, SettingsThatRan
+from trainwatch.core.judge.recovery.apply import in_words
+from trainwatch.core.judge.recovery.attempts import launch
+from trainwatch.core.judge.recovery.policy import (
     Answer,
     ApplyRemedy,
     GoBack,
@@ -17,14 +20,10 @@ from trainwatch.core.judge.recovery.answers import (
     WaitForGpu,
     WaitForRoom,
 )
-from trainwatch.core.judge.recovery.apply import in_words
-from trainwatch.core.judge.recovery.attempts import launch
-from trainwatch.core.judge.recovery.remedies.ramp_state import Rung, SettingsThatRan
-from trainwatch.core.judge.recovery.remedies.remedies import Option
+from trainwatch.core.judge.recovery.remedies import Option
 from trainwatch.core.judge.run_states import RestartPlan
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.judge.step_builder import StepBuilder
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import CaptureStacks, DeleteCheckpoint, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
     ActChanged,
@@ -37,10 +36,10 @@ from trainwatch.core.model.fact import (
     RunCreated,
 )
 from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, Start, Tick
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
-from trainwatch.core.model.shipped.preset import Preset
-from trainwatch.core.model.shipped.remedy import Remedy
+from trainwatch.core.model.shipped import Remedy
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.replay import Replay

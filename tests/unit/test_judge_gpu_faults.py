@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import NotifyPeople
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import GpuReading, GpuSample
 
 LOST = "lost: it no longer answers on the bus; reboot to get it back"

@@ -9,7 +9,7 @@ from tests.builders import GpuShape, Story, World, busy, first_only, idle
 from tests.unit.test_judge_gpu_waits import WAITS
 from tests.unit.test_judge_loops import finding
 from tests.unit.test_judge_recovery import save
-from trainwatch.core.judge.hang import gpu_activity
+from trainwatch.core.judge.hang import activity
 from trainwatch.core.model.decision import LookForLoop
 from trainwatch.core.model.observation import GpuReading, GpuSample
 
@@ -128,5 +128,5 @@ def test_gpus_that_a_trainer_may_use() -> None:
     mine, other = GpuReading(index=0, own=True), GpuReading(index=1, own=False)
     unknown, held = GpuReading(index=2), GpuReading(index=3, own=False, own_mem_bytes=1e9)
     sample = GpuSample(t=0.0, gpus=(mine, other, unknown, held))
-    assert gpu_activity.own_gpus(sample) == (mine, unknown, held)
-    assert gpu_activity.own_gpus(GpuSample(t=0.0, gpus=(other,))) == (other,), "shown, and known as not its own"
+    assert activity.own_gpus(sample) == (mine, unknown, held)
+    assert activity.own_gpus(GpuSample(t=0.0, gpus=(other,))) == (other,), "shown, and known as not its own"

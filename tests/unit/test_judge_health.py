@@ -4,13 +4,13 @@ import pytest
 
 from tests.builders import GB, Story, World, judge
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge.findings import health_levels
+from trainwatch.core.judge.findings import health
 from trainwatch.core.model.fact import HealthChanged, Note
-from trainwatch.core.model.health import Level
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
+from trainwatch.core.model.progress import Level
 from trainwatch.core.model.settings import Health, Profiles, Settings
 
-TABLE = health_levels.metrics(Health(), None)
+TABLE = health.metrics(Health(), None)
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ TABLE = health_levels.metrics(Health(), None)
     ],
 )
 def test_a_bound_belongs_to_the_milder_level(row: str, value: float, level: Level) -> None:
-    assert health_levels.level_of(TABLE[row], value) == level
+    assert health.level_of(TABLE[row], value) == level
 
 
 def test_the_profile_stable_warns_of_vram_earlier() -> None:
-    assert health_levels.level_of(health_levels.metrics(Health(), "stable")["vram"], 96.0) == "warning"
+    assert health.level_of(health.metrics(Health(), "stable")["vram"], 96.0) == "warning"
 
 
 def host(t: float, **fields: float) -> HostSample:

@@ -10,13 +10,13 @@ from tests.tiers import second
 from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.change import FailedRung
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
-from trainwatch.core.model.incident import Incident
-from trainwatch.core.model.launch.ramp_rule import FailedRung
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Profiles, Remedies, Settings
-from trainwatch.core.model.shipped.preset import Preset
 
 
 def mind(preset: str, values: dict[str, Any], profile: str = "") -> Judge:

@@ -9,14 +9,13 @@ from tests.unit.test_judge_branches import ANYWHERE, GENERIC, NOWHERE, at_step, 
 from tests.unit.test_judge_not_understood import is_held
 from tests.unit.test_judge_recovery import crash
 from tests.unit.test_judge_takeover import from_journal
-from trainwatch.core.judge.recovery.resume_point.kept_copies import at_risk
+from trainwatch.core.judge.recovery.unclear_states import at_risk
 from trainwatch.core.judge.run_states import WaitingForRoom
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.judge.step_builder import StepBuilder
+from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
-from trainwatch.core.model.why import Why
+from trainwatch.core.model.progress import Why
 
 LAST = "out/last.pt"
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.test_judge_endings import SENTENCE, begun, leave, reason, see
 from tests.unit.test_judge_recovery import CUDA, save
-from trainwatch.core.judge.recovery.ending.ending import Counters, place_of
+from trainwatch.core.judge.recovery.ending import Counters, place_of
 from trainwatch.core.model.progress import Progress
 
 LOSSES = "Epoch {}/{} loss: 0.5"

@@ -4,19 +4,12 @@ import msgspec
 import pytest
 
 from tests.builders import Story, busy, evaluating, idle, judge, spin
-from trainwatch.core.judge.handlers.learned_habits import describe_habits, habits_of
+from trainwatch.core.judge.handlers.hints import describe_habits, habits_of
 from trainwatch.core.judge.hang import phase_times
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.model.fact import IncidentOpened
-from trainwatch.core.model.launch.habits import (
-    FADE,
-    GpuHabit,
-    Habits,
-    PhaseHabit,
-    faded,
-    without_pace,
-)
 from trainwatch.core.model.observation import Learned
+from trainwatch.core.model.run import FADE, GpuHabit, Habits, PhaseHabit, faded, without_pace
 from trainwatch.core.replay import Replay
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import running, save
-from trainwatch.core.judge.hang.loop_watch import LoopWatch, answered
+from trainwatch.core.judge.hang.pauses import LoopWatch, answered
 from trainwatch.core.model.decision import LookForLoop
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.settings import Hang, Settings

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from tests.builders import World
-from trainwatch.core.judge.findings import loss, loss_trend
-from trainwatch.core.judge.findings.loss_trend import Finding, LossTrend
+from trainwatch.core.judge.findings import loss
+from trainwatch.core.judge.findings import loss as loss_trend
+from trainwatch.core.judge.findings.loss import Finding, LossTrend
 from trainwatch.core.model.observation import LogChunk
 
 

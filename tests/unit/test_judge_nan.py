@@ -10,9 +10,9 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
-from trainwatch.core.judge.progress.log_progress import START, read_progress
+from trainwatch.core.judge.progress import START, read_progress
 from trainwatch.core.judge.recovery import nan_rollback
-from trainwatch.core.judge.text.position.loss_run import LossRun
+from trainwatch.core.judge.text.loss_run import LossRun
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ActionWithheld
 from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues, Exit, LogChunk

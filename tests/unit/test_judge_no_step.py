@@ -7,13 +7,13 @@ from tests.builders import Story, World, judge
 from tests.shipped import LOG_SHAPES, SHAPES
 from trainwatch.core.judge.findings import unread_steps
 from trainwatch.core.judge.findings.unread_steps import KINDS, LINE_CHARS, TAIL_CHARS, UnreadLog
-from trainwatch.core.judge.progress.log_progress import progress_of
+from trainwatch.core.judge.progress import progress_of
 from trainwatch.core.judge.run_states import Hung, Running, Starting
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
+from trainwatch.core.judge.text.shapes import ShapeTable
+from trainwatch.core.model.attempt import NO_STEP, Incident
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import StateChanged
-from trainwatch.core.model.incident import NO_STEP, Incident
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, Start, Tick
 from trainwatch.core.model.settings import Restart, Settings
 

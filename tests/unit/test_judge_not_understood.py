@@ -7,15 +7,15 @@ from tests.builders import World, judge
 from tests.unit.test_judge_branches import ANYWHERE, GENERIC, HF, NOWHERE, at_step, notes, resumed, run_of, saved
 from tests.unit.test_judge_recovery import crash, quick, running
 from tests.unit.test_judge_takeover import from_journal, journal_of
-from trainwatch.core.judge.resume import checkpoint_index, unclear_state
+from trainwatch.core.judge.resume import checkpoint_index, output_folders
 from trainwatch.core.judge.run_states import Stopped
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
-from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent, Command
-from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
-from trainwatch.core.model.why import Why
+from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.progress import Why
+from trainwatch.core.model.resume import resume_support
 
 UNKNOWN = "unknown format (binary): only its trainer can tell whether it is whole"
 
@@ -461,7 +461,7 @@ def test_a_resume_is_not_refused_for_a_save_that_was_new_when_the_trainer_ended(
     world = world.command("stop").wait(2.0)
     index = checkpoint_index.changed(world.state.checkpoints, {"out/last.pkl"}, still_s=0.4)
     world.state = msgspec.structs.replace(world.state, checkpoints=index)
-    assert unclear_state.to_resume_from(index, world.judge.knowledge.resume_support) is None
+    assert output_folders.to_resume_from(index, world.judge.knowledge.resume_support) is None
     assert world.judge.answer(world.state, Command(t=world.t, verb="resume")).ok
 
 

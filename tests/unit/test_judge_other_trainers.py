@@ -8,11 +8,10 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.model.beside.other_trainer import OtherTrainer
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import Note
-from trainwatch.core.model.incident import Incident
-from trainwatch.core.model.observation import OtherTrainersSeen
+from trainwatch.core.model.observation import OtherTrainer, OtherTrainersSeen
 
 RIVAL = OtherTrainer(
     pid=4242,

@@ -6,10 +6,9 @@ import pytest
 from tests.builders import Story, World, judge, knowledge
 from tests.unit.test_judge_resume_listing import outcome
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.checkpoints.origin import Whose
+from trainwatch.core.model.checkpoint import Whose
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import MetricFilesKnown, OutputKnown
-from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import (
     CheckpointEvent,
     CheckpointValues,
@@ -19,8 +18,9 @@ from trainwatch.core.model.observation import (
     OutputSeen,
     Start,
 )
+from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.resume import resume_support
 from trainwatch.core.model.settings import Restart, Settings
-from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
 
 FOLDER = "/data/results/000-DiT/checkpoints"
 

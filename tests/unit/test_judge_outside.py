@@ -10,8 +10,8 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, RemedyApplied, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, KernelLine
-from trainwatch.core.model.text.size_words import sizes_apart
-from trainwatch.core.model.why import Why
+from trainwatch.core.model.progress import Why
+from trainwatch.core.model.text import sizes_apart
 
 FULL = "\nOSError: [Errno 28] No space left on device\n"
 OFFLINE = "\nfailure in name resolution\n"

@@ -5,10 +5,10 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import running, save
-from trainwatch.core.judge.failure.lost_gpu import SeenGpu, is_of_run, names_lost_gpu
-from trainwatch.core.judge.handlers.cost_of_ending import loss_s
+from trainwatch.core.judge.failure.circumstances import SeenGpu, is_of_run, names_lost_gpu
+from trainwatch.core.judge.handlers.saving import loss_s
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import CaptureStacks, NotifyPeople
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import Exit, KernelLine, LogChunk, ProcessSample, Start
 from trainwatch.core.model.settings import Hang, Settings
 

@@ -5,15 +5,15 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, story
-from trainwatch.core.judge.recovery.remedies.ramp_state import Ramp
+from trainwatch.core.judge.memory import Ramp
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.model.change import FailedRung, RampGoal, goal_of_rung, ramp_goal
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
-from trainwatch.core.model.launch.ramp_rule import FailedRung, RampGoal, goal_of_rung, ramp_goal
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
-from trainwatch.core.model.shipped.preset import Preset
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 
@@ -174,7 +174,7 @@ def test_a_hang_on_a_rung_is_trouble_too() -> None:
 def test_a_rung_that_spills_is_left_at_the_next_checkpoint() -> None:
     world = saves(climber("1 checkpoint"), 5)
     on(world)
-    from trainwatch.core.judge.step_builder import StepBuilder  # the sign itself is the stall judge's business
+    from trainwatch.core.judge.state import StepBuilder  # the sign itself is the stall judge's business
 
     builder = StepBuilder(world.judge.knowledge, world.state)
     builder.open_incident("stall", "spilling", "GPU memory is full and steps take 4 x as long", severity="warning")

@@ -8,8 +8,8 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Restart, Settings
-from trainwatch.core.model.shipped.preset import Preset
 
 CUDA = "\nRuntimeError: CUDA error: unknown error\n"
 

@@ -9,11 +9,11 @@ from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
 from tests.unit.test_judge_found_resume import FOUND, STYLE, found_run, with_checkpoint
 from tests.unit.test_judge_recovery import crash, quick, running
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.resume.refused_option import speaks_of
+from trainwatch.core.judge.resume.resume_point import speaks_of
 from trainwatch.core.model.decision import GiveUp, StartAttempt
-from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import Exit, LogChunk
-from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
+from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.resume import resume_support
 
 KNOWN_STYLE = msgspec.structs.replace(STYLE, found="")
 KNOWN = msgspec.structs.replace(GENERIC, resume_file=KNOWN_STYLE, resume_directory=KNOWN_STYLE)

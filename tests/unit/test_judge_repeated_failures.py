@@ -14,11 +14,11 @@ from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
-from trainwatch.core.model.launch.recognition import OwnEnd
 from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.resume_way import OwnEnd
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Remedies, Settings
-from trainwatch.core.model.shipped.preset import Preset
 
 SHIPPED = CompiledCatalogue(FAILURES, SHAPES)
 

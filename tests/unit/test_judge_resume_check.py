@@ -9,13 +9,12 @@ from tests.builders import Story, World, judge
 from tests.shipped import read_progress
 from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.judge.attempt_progress import AttemptProgress, with_beat
-from trainwatch.core.judge.progress.log_progress import START, begin_attempt
-from trainwatch.core.judge.resume.proof_words import resume_in_words
-from trainwatch.core.judge.resume.resume_check import check_count
+from trainwatch.core.judge.progress import START, begin_attempt
+from trainwatch.core.judge.resume.resume_check import check_count, resume_in_words
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
-from trainwatch.core.model.shipped.preset import Preset
+from trainwatch.core.model.preset import Preset
 
 KOHYA = Preset(name="kohya", resume="weights")
 RESUMED = AttemptProgress(

@@ -9,12 +9,12 @@ from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-from trainwatch.core.judge.resume.doubt import DOUBTED, names_another_file
-from trainwatch.core.model.checkpoints.checkpoint import LoadRefusal
+from trainwatch.core.judge.resume.checkpoint_index import DOUBTED, names_another_file
+from trainwatch.core.model.checkpoint import LoadRefusal
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import CheckpointsSetAside, RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.why import Why
+from trainwatch.core.model.progress import Why
 
 UNREADABLE = "\nRuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n"
 WEIGHTS_ONLY = """

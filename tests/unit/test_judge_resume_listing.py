@@ -5,7 +5,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save
-from trainwatch.core.judge.recovery.restored_state import from_story
+from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.resume.checkpoint_index import AT_MOST, IN_SNAPSHOT
 from trainwatch.core.judge.resume.resume_point import newest_verified

@@ -8,17 +8,19 @@ import pytest
 from tests.builders import Story, World, busy, judge, spin
 from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
+from trainwatch.core.judge import memory
 from trainwatch.core.judge.attempt_progress import AttemptProgress, lost_steps, with_beat, with_saved
-from trainwatch.core.judge.findings import eta, loss, slow
-from trainwatch.core.judge.findings.health_levels import Band
-from trainwatch.core.judge.hang import active_time, cost, gpu_activity, gpu_signs, process_signs, step_clock
-from trainwatch.core.judge.hang.active_time import ActiveTime
-from trainwatch.core.judge.hang.gpu_activity import GpuNormal
+from trainwatch.core.judge.findings import loss, slow
+from trainwatch.core.judge.findings import pace as eta
+from trainwatch.core.judge.findings.health import Band
+from trainwatch.core.judge.hang import activity, deadlines, detector, liveness, pauses
+from trainwatch.core.judge.hang import evidence as gpu_signs
+from trainwatch.core.judge.hang.activity import GpuNormal
+from trainwatch.core.judge.hang.deadlines import StepClock
 from trainwatch.core.judge.hang.liveness import Liveness
-from trainwatch.core.judge.hang.step_clock import StepClock
+from trainwatch.core.judge.hang.pauses import ActiveTime
 from trainwatch.core.judge.next_step import outlook_of
-from trainwatch.core.judge.recovery import budget
-from trainwatch.core.judge.recovery.operator.commands import SNOOZE_S
+from trainwatch.core.judge.recovery.commands import SNOOZE_S
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.run_states import Paused
 from trainwatch.core.model.observation import (
@@ -69,31 +71,31 @@ def test_gpu_state_follows_from_utilisation_and_power(
     normal: GpuNormal, util: float | None, power: float | None, limit: float | None, state: str
 ) -> None:
     reading = GpuReading(index=0, util_pct=util, power_w=power, power_limit_w=limit)
-    assert gpu_activity.read(normal, reading, idle_util_pct=5.0) == state
+    assert activity.read(normal, reading, idle_util_pct=5.0) == state
 
 
 def test_power_share_is_unknown_without_power() -> None:
-    assert gpu_activity.power_share(LEARNED, GpuReading(index=0)) is None
+    assert activity.power_share(LEARNED, GpuReading(index=0)) is None
 
 
 def test_usual_power_is_learned_from_samples_before_a_step() -> None:
     normals: tuple[GpuNormal, ...] = ()
     for util, power in [(0, 40.0), *[(97, 300.0)] * 6, (None, None)]:
-        normals = gpu_activity.watch(normals, (GpuReading(index=0, util_pct=util, power_w=power),))
-    (normal,) = gpu_activity.learn(normals)
+        normals = activity.watch(normals, (GpuReading(index=0, util_pct=util, power_w=power),))
+    (normal,) = activity.learn(normals)
     assert (normal.rest_w, normal.busy_w, normal.util_pct) == (40.0, 300.0, 97.0)
-    assert gpu_activity.drop_samples(gpu_activity.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
+    assert activity.drop_samples(activity.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
 
 
 def test_gpu_that_appears_later_is_learned_too() -> None:
-    two = gpu_activity.watch((LEARNED,), (GpuReading(index=0, util_pct=90), GpuReading(index=1, util_pct=90)))
+    two = activity.watch((LEARNED,), (GpuReading(index=0, util_pct=90), GpuReading(index=1, util_pct=90)))
     assert [n.busy_w for n in two] == [290.0, None]
 
 
 def test_own_gpus_are_those_marked_as_own() -> None:
     mine, other = GpuReading(index=0, own=True), GpuReading(index=1, own=False)
-    assert gpu_activity.own_gpus(GpuSample(t=0.0, gpus=(mine, other))) == (mine,)
-    assert len(gpu_activity.own_gpus(GpuSample(t=0.0, gpus=(other, other)))) == 2
+    assert activity.own_gpus(GpuSample(t=0.0, gpus=(mine, other))) == (mine,)
+    assert len(activity.own_gpus(GpuSample(t=0.0, gpus=(other, other)))) == 2
 
 
 def test_sample_without_gpus_changes_nothing() -> None:
@@ -115,8 +117,8 @@ def test_checkpoint_of_the_same_size_is_no_sign_of_life() -> None:
 
 
 def test_io_counters_that_restart_are_no_sign_of_life() -> None:
-    first = process_signs.with_process(Liveness(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
-    second = process_signs.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
+    first = liveness.with_process(Liveness(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
+    second = liveness.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
     assert second.io_at is None
 
 
@@ -125,9 +127,7 @@ def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores:
     signs = Liveness()
     for second in range(10):
         t = float(second)
-        signs = process_signs.with_process(
-            signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores)
-        )
+        signs = liveness.with_process(signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores))
     assert (signs.cpu_alive_at == 9.0) is alive
 
 
@@ -136,25 +136,25 @@ def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores:
 
 def test_jump_in_time_is_a_suspend_and_a_long_sampling_period_is_not() -> None:
     line = ActiveTime(t=10.0, period_s=2.0)
-    assert active_time.advance(line, 45.0)[1] == 0.0
-    line, slept = active_time.advance(line, 3610.0)
+    assert pauses.advance(line, 45.0)[1] == 0.0
+    line, slept = pauses.advance(line, 3610.0)
     assert slept == 3598.0
-    assert active_time.now(line) == 12.0
-    assert active_time.advance(ActiveTime(t=10.0, period_s=30.0), 200.0)[1] == 0.0
+    assert pauses.now(line) == 12.0
+    assert pauses.advance(ActiveTime(t=10.0, period_s=30.0), 200.0)[1] == 0.0
 
 
 def test_active_time_does_not_go_back_and_stops_with_the_trainer() -> None:
     line = ActiveTime(t=10.0)
-    assert active_time.advance(line, 5.0) == (line, 0.0)
-    stopped, _ = active_time.advance(ActiveTime(t=10.0, stopped=True), 500.0)
-    assert active_time.now(stopped) == 10.0
+    assert pauses.advance(line, 5.0) == (line, 0.0)
+    stopped, _ = pauses.advance(ActiveTime(t=10.0, stopped=True), 500.0)
+    assert pauses.now(stopped) == 10.0
 
 
 def test_sampling_period_is_the_distance_of_rounds() -> None:
     line = ActiveTime()
     for t in (0.0, 0.1, 2.0, 2.1, 4.0, 4.1):
-        line, _ = active_time.advance(line, t)
-        line = active_time.sampled(line)
+        line, _ = pauses.advance(line, t)
+        line = pauses.sampled(line)
     assert line.period_s == pytest.approx(2.0)
 
 
@@ -162,7 +162,7 @@ def beats(intervals: list[float], announced: bool = False) -> StepClock:
     clock, now = StepClock(), 0.0
     for interval in intervals:
         now += interval
-        clock = step_clock.beat(clock, now, 1, 3, announced=announced)
+        clock = deadlines.beat(clock, now, 1, 3, announced=announced)
     return clock
 
 
@@ -174,10 +174,10 @@ def test_no_pace_is_learned_from_warm_up_steps() -> None:
 def test_the_wait_for_the_first_line_is_no_usual_distance_of_lines_for_people() -> None:
     """Imports took 14 s, lines come each second: 'usually one every 14.0 s' hid a silence of 40 s."""
     early = beats([14.0, 1.0, 1.2, 1.1, 1.0])
-    assert step_clock.told_usual_s(early) == pytest.approx(1.1)
-    assert step_clock.usual_s(early) == 14.0, "the deadline allows for it"
-    assert step_clock.told_usual_s(beats([14.0, 1.0])) == 14.0, "the first lines compile"
-    assert step_clock.told_usual_s(beats([])) is None
+    assert deadlines.told_usual_s(early) == pytest.approx(1.1)
+    assert deadlines.usual_s(early) == 14.0, "the deadline allows for it"
+    assert deadlines.told_usual_s(beats([14.0, 1.0])) == 14.0, "the first lines compile"
+    assert deadlines.told_usual_s(beats([])) is None
 
 
 def test_one_odd_step_does_not_lengthen_the_deadline() -> None:
@@ -270,7 +270,7 @@ def test_an_attempt_with_another_pace_gives_its_own_time_left() -> None:
 
 
 def test_backoff_may_be_empty() -> None:
-    assert budget.charge(budget.Budget(used=2), Restart(backoff_s=()))[1] == 0.0
+    assert memory.charge(memory.Budget(used=2), Restart(backoff_s=()))[1] == 0.0
 
 
 # --- loss, pace -----------------------------------------------------------------------------------------------------
@@ -510,7 +510,7 @@ def test_tick_without_a_wait_does_nothing() -> None:
 
 def watched(normal: GpuNormal, *, util_pct: float, power_w: float, power_limit_w: float | None = None) -> GpuNormal:
     reading = GpuReading(index=0, util_pct=util_pct, power_w=power_w, power_limit_w=power_limit_w)
-    (seen,) = gpu_activity.watch((normal,), (reading,))
+    (seen,) = activity.watch((normal,), (reading,))
     return seen
 
 
@@ -542,21 +542,21 @@ def test_a_trainer_without_measurable_cpu_is_not_alive_by_using_none() -> None:
 
 
 def test_the_silence_from_which_ending_is_worth_it_is_the_one_at_which_it_is_decided() -> None:
-    for weight in get_args(cost.Weight):
+    for weight in get_args(detector.Weight):
         for loss_s in (0.0, 30.0, 6000.0):
-            due_s = cost.worth_ending_from(weight, deadline_s=140.0, loss_s=loss_s)
+            due_s = detector.worth_ending_from(weight, deadline_s=140.0, loss_s=loss_s)
             assert due_s >= 140.0
-            assert cost.is_worth_ending(weight, silent_s=due_s + 0.01, deadline_s=140.0, loss_s=loss_s)
+            assert detector.is_worth_ending(weight, silent_s=due_s + 0.01, deadline_s=140.0, loss_s=loss_s)
             if due_s > 140.0:
-                assert not cost.is_worth_ending(weight, silent_s=due_s - 0.01, deadline_s=140.0, loss_s=loss_s)
+                assert not detector.is_worth_ending(weight, silent_s=due_s - 0.01, deadline_s=140.0, loss_s=loss_s)
 
 
 def test_how_likely_a_silent_run_is_dead_grows_with_the_silence_and_is_never_certain() -> None:
-    for weight in get_args(cost.Weight):
-        told = [cost.likelihood(weight, silent_s=s, deadline_s=140.0) for s in (140.0, 200.0, 400.0, 90_000.0)]
+    for weight in get_args(detector.Weight):
+        told = [detector.likelihood(weight, silent_s=s, deadline_s=140.0) for s in (140.0, 200.0, 400.0, 90_000.0)]
         assert told == sorted(told)
-        assert 0.15 < told[0] <= told[-1] == cost.CERTAIN
-    at_deadline = {w: cost.likelihood(w, silent_s=140.0, deadline_s=140.0) for w in get_args(cost.Weight)}
+        assert 0.15 < told[0] <= told[-1] == detector.CERTAIN
+    at_deadline = {w: detector.likelihood(w, silent_s=140.0, deadline_s=140.0) for w in get_args(detector.Weight)}
     assert at_deadline["certain"] > at_deadline["strong"] > at_deadline["even"] > at_deadline["weak"]
 
 

@@ -4,9 +4,8 @@ import pytest
 
 from tests.builders import Story, World
 from trainwatch.core.judge.attempt_progress import AttemptProgress
-from trainwatch.core.judge.resume.checkpoint_index import find
-from trainwatch.core.judge.resume.known_checkpoint import KnownCheckpoint
-from trainwatch.core.judge.resume.step_agreement import disagreement
+from trainwatch.core.judge.resume.agreement import disagreement
+from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint, find
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 
 

@@ -6,11 +6,11 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.recovery.ending.told_end import Counted, told_place
+from trainwatch.core.judge.recovery.ending import Counted, told_place
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch
 from trainwatch.core.model.fact import StateChanged
-from trainwatch.core.model.launch.told_length import ToldLength
+from trainwatch.core.model.length import ToldLength
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 
 SENTENCE = "nothing in the log says that this was the end"

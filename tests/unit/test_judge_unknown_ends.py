@@ -5,12 +5,12 @@ from pathlib import Path
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.recovery.restored_state import from_story
+from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.observation import Exit, LogChunk
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.store.learned.unknown_ends import KEPT, UnknownEnds
+from trainwatch.core.store.learned import KEPT, UnknownEnds
 
 SKELETON = "the frobnicator of # lost # widgets"
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.wsl_channel import channel_state
+from trainwatch.core.judge.failure.circumstances import channel_state
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.observation import Exit, KernelLine, LogChunk
 from trainwatch.core.model.settings import Restart, Settings

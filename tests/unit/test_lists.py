@@ -11,10 +11,7 @@ import pytest
 import trainwatch.cli
 import trainwatch.core.views
 import trainwatch.tui
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
-from trainwatch.core.model.launch.elsewhere.nodes import RankNow, RankTable
-from trainwatch.core.model.launch.queue import QueueEntry
-from trainwatch.core.model.launch.trial import TrialResult
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.machine_details import (
     GpuDetail,
     GpuDetails,
@@ -23,19 +20,20 @@ from trainwatch.core.model.machine_details import (
     TreeDetails,
     TreeProcess,
 )
+from trainwatch.core.model.nodes import RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading, GpuSample
-from trainwatch.core.model.run_card import RunCard
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.situation import RunCard, Situation
+from trainwatch.core.model.trial import QueueEntry, TrialResult
 from trainwatch.core.views.checkpoint_list import CheckpointView
 from trainwatch.core.views.columns import Column, is_number, text_rows
-from trainwatch.core.views.machine.gpu_page import gpu_page_view
-from trainwatch.core.views.machine.host_page import host_page_view
-from trainwatch.core.views.machine.ranks_page import ranks_page_view
+from trainwatch.core.views.gpu_page import gpu_page_view
+from trainwatch.core.views.host_page import host_page_view
+from trainwatch.core.views.ranks_page import ranks_page_view
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
 from trainwatch.core.views.screens.run_list import run_row
 from trainwatch.tui.keys import Key
-from trainwatch.tui.panes.column_cells import row_cells, value_cell
-from trainwatch.tui.ui.glyphs import UNICODE
+from trainwatch.tui.panes.rows_pane import row_cells, value_cell
+from trainwatch.tui.ui.cells import UNICODE
 
 NOW = 1_700_000_000.0
 GIB = 2.0**30

@@ -2,9 +2,9 @@
 
 import pytest
 
-from trainwatch.core.model.text.log_lines import LogLine
+from trainwatch.core.model.log_lines import LogLine
 from trainwatch.core.sense.log.visible_text import painted, visible
-from trainwatch.tui.log.log_rows import drawn, rows_of
+from trainwatch.tui.log.log_view import drawn, rows_of
 from trainwatch.tui.ui.cells import width_of, wrapped
 
 BAR = "steps:  60%|██████    | 6120/10260 [4:15:00<2:52:30, 2.50s/it, avr_loss=0.0912]"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.model.text.log_filters import level_pattern, rank_of, rank_pattern
+from trainwatch.core.model.log_lines import level_pattern, rank_of, rank_pattern
 
 
 @pytest.mark.parametrize(

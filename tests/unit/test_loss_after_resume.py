@@ -9,16 +9,16 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
-from trainwatch.core.judge.recovery.loss_after_resume import former, settings_of
-from trainwatch.core.judge.resume.loss_agreement import Compared, began_again
+from trainwatch.core.judge.recovery.restarts import former, settings_of
+from trainwatch.core.judge.resume.agreement import Compared, began_again
 from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.judge.text.position.loss_curve import FEW, MOST_POINTS, LossCurve, with_loss
+from trainwatch.core.judge.text.loss_run import FEW, MOST_POINTS, LossCurve, with_loss
+from trainwatch.core.model.change import Change
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import Note
-from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Exit, LogChunk
-from trainwatch.core.model.shipped.remedy import AppliedRemedy
+from trainwatch.core.model.shipped import AppliedRemedy
 
 Losses = Callable[[int], float]
 

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import WALL0, asking
+from trainwatch.core.model.attempt import Incident, IncidentKind
 from trainwatch.core.model.fact import (
     ActionWithheld,
     AttemptEnded,
@@ -14,13 +15,12 @@ from trainwatch.core.model.fact import (
     ProgressMade,
     StateChanged,
 )
-from trainwatch.core.model.incident import Incident, IncidentKind
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.story import STATES, RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.state.lost_time import lost_time
+from trainwatch.core.views.state.cadence import lost_time
 
 
 def told(*facts: tuple[float, Fact]) -> RunStory:

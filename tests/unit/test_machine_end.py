@@ -9,8 +9,7 @@ import pytest
 from tests.builders import World, judge
 from tests.integration.sense_world import wait_until
 from tests.unit.test_judge_recovery import running, save
-from trainwatch.core.app.supervise.as_init import AS_INIT
-from trainwatch.core.app.supervise.machine_end import JOBS, ends_with_us, grace_s, others_end_with, passed_on
+from trainwatch.core.app.supervise.machine_end import AS_INIT, JOBS, ends_with_us, grace_s, others_end_with, passed_on
 from trainwatch.core.model.attempt import AttemptStory
 from trainwatch.core.model.decision import EndWatch, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import CheckpointEvent, Outcome, Start

@@ -2,8 +2,8 @@
 
 import pytest
 
-from trainwatch.core.views.panes.timeline import Mark
-from trainwatch.tui.panes.timeline.mark_columns import mark_columns
+from trainwatch.core.views.timeline import Mark
+from trainwatch.tui.panes.timeline_pane import mark_columns
 
 CRASH = Mark(t=20.0, kind="crash", text="exit code 1")
 RESTART = Mark(t=20.4, kind="restart", text="attempt 2")

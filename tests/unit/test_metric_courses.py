@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from trainwatch.core.app.runs.report.sources import metric_courses
+from trainwatch.core.app.runs.report import metric_courses
 from trainwatch.core.model.observation import MetricValues
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.history import HistoryReader, HistoryWriter
 
 
 def test_the_last_value_is_not_the_mean_of_its_second(tmp_path: Path) -> None:

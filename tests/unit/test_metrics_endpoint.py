@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.supervise import metrics_endpoint
-from trainwatch.core.app.supervise.metrics_endpoint import MetricsEndpoint
+from trainwatch.core.app.supervise import channels
+from trainwatch.core.app.supervise.channels import MetricsEndpoint
 from trainwatch.core.config.bounds import endpoint as endpoint_rule
-from trainwatch.core.model.text.listen_address import listen_address
+from trainwatch.core.model.text import listen_address
 
 Made = Callable[..., tuple[MetricsEndpoint, list[str | None]]]
 
@@ -144,7 +144,7 @@ def test_a_port_of_another_program_is_a_notice_until_it_is_free(made: Made) -> N
 
 
 def test_a_client_that_sends_too_slowly_is_dropped(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_endpoint, "CLIENT_S", 0.2)
+    monkeypatch.setattr(channels, "CLIENT_S", 0.2)
     port = free_port()
     made(port, lambda: "up 1\n")
     until(serves(port, b"up 1\n"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.plan.named_places import folders_elsewhere, saved_places
+from trainwatch.core.app.plan.trainer_folders import folders_elsewhere, saved_places
 from trainwatch.core.model.run import RunSpec
 
 SCRIPT = """

@@ -10,10 +10,9 @@ from tests.builders import World
 from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.checkpoints import list_checkpoints
-from trainwatch.core.judge.resume.checkpoint_events import with_event
-from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex
+from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, with_event
 from trainwatch.core.judge.resume.resume_point import newest_verified
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, age_order, newest_complete
+from trainwatch.core.model.checkpoint import Checkpoint, age_order, newest_complete
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside, Fact
 from trainwatch.core.model.observation import CheckpointEvent

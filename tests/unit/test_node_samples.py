@@ -13,11 +13,11 @@ from tests.fakes.e2e_world import until
 from trainwatch import heartbeat
 from trainwatch.core import rank_files
 from trainwatch.core.act.slurm import node_agent
-from trainwatch.core.model.launch.elsewhere.job import JobHandle, JobRecord
-from trainwatch.core.model.launch.elsewhere.nodes import Nodes
+from trainwatch.core.model.job import JobHandle, JobRecord
+from trainwatch.core.model.nodes import Nodes
 from trainwatch.core.model.observation import GpuSample, LogChunk, Observation, ProcessSample, RankEnded
-from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.node_samples import NodeLine, NodeSamples, new_lines
 
 

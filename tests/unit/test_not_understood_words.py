@@ -8,11 +8,11 @@ import pytest
 from tests.unit.test_newest_checkpoint import story
 from trainwatch.cli import main
 from trainwatch.core.checkpoints import plan_prune
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.away import needs
 from trainwatch.core.views.checkpoint_list import checkpoint_views
-from trainwatch.core.views.report.open_decisions import needs
 from trainwatch.tui.dialogs.choose import BEGINNING, choose_checkpoint
 
 

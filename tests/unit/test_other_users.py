@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.another_user import as_another_user
 from trainwatch.core.app.gpu_survey import process_name
-from trainwatch.core.sense.process.process_words import is_another_users
+from trainwatch.core.sense.process.run_tree import is_another_users
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to look as another user")
 

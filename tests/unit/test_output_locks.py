@@ -16,9 +16,22 @@ from typing import Any
 import pytest
 
 from trainwatch.core.act import processes
-from trainwatch.core.act.launch import lock_file, lock_slots, output_locks
-from trainwatch.core.act.launch.lock_file import CannotLock, LockFile, Taken, look
-from trainwatch.core.act.launch.lock_slots import RUNNER, SUPERVISOR, Holder, Owner, Slots, read_slots, write_slot
+from trainwatch.core.act.launch import locks as lock_file
+from trainwatch.core.act.launch import locks as lock_slots
+from trainwatch.core.act.launch import output_locks
+from trainwatch.core.act.launch.locks import (
+    RUNNER,
+    SUPERVISOR,
+    CannotLock,
+    Holder,
+    LockFile,
+    Owner,
+    Slots,
+    Taken,
+    look,
+    read_slots,
+    write_slot,
+)
 from trainwatch.core.act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
 from trainwatch.core.checkpoints import list_checkpoints
 
@@ -490,8 +503,8 @@ def test_of_many_that_begin_at_the_same_time_one_gets_the_folder(tmp_path: Path)
 def test_a_killed_holder_leaves_no_lock(path: Path) -> None:
     code = (
         "import sys, time\n"
-        "from trainwatch.core.act.launch.lock_file import LockFile\n"
-        "from trainwatch.core.act.launch.lock_slots import Owner\n"
+        "from trainwatch.core.act.launch.locks import LockFile\n"
+        "from trainwatch.core.act.launch.locks import Owner\n"
         "lock = LockFile(sys.argv[1], Owner('x', 3.0, '/h'), 0)\n"
         "lock.take(); print('held', flush=True); time.sleep(60)\n"
     )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainwatch.core.act.overlay.covered_folders import folders_to_cover, read_mounts
+from trainwatch.core.act.overlay import folders_to_cover, read_mounts
 
 MOUNTS = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw

@@ -3,8 +3,8 @@
 from trainwatch.core.model.decision import Decision, EndWatch, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import CommandReceived, Fact, Note, RampMoved
 from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.particulars import ActionResult, IncidentAction, Particulars, joined, particulars_of
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.report.particulars import ActionResult, IncidentAction, Particulars, joined, particulars_of
 from trainwatch.core.store.journal import record_of
 
 ASKED = CommandReceived(verb="stop", by="luca")

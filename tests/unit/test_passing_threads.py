@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from tests.integration.sense_world import wait_until
-from trainwatch.core.supervisor.passing_threads import PassingThreads
+from trainwatch.core.supervisor.action_threads import PassingThreads
 
 
 def names() -> list[str]:

@@ -16,10 +16,10 @@ import trainwatch.core.judge
 from tests.tiers import SECOND_TIER
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.progress.log_progress import START, read_progress
+from trainwatch.core.judge.progress import START, read_progress
 from trainwatch.core.judge.text.lines import LINE_CAP, plain
-from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
-from trainwatch.core.model.text.patterns import LazyPattern
+from trainwatch.core.judge.text.shapes import ShapeTable
+from trainwatch.core.model.patterns import LazyPattern
 
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 MANY = 16

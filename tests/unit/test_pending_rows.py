@@ -2,8 +2,8 @@
 
 import tracemalloc
 
-from trainwatch.core.store.metrics.history_schema import Row
-from trainwatch.core.store.metrics.pending_rows import PendingRows
+from trainwatch.core.store.history_schema import Row
+from trainwatch.core.store.history_writer import PendingRows
 
 
 def test_rows_come_back_in_their_order_with_what_is_unknown() -> None:

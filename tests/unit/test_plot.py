@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainwatch.core.views.metric_words import fitted
-from trainwatch.tui.panes.curve_heads import curve_heads
-from trainwatch.tui.panes.timeline.timeline_pane import GUTTER as TIMELINE_GUTTER
-from trainwatch.tui.ui.glyphs import ASCII, UNICODE
-from trainwatch.tui.ui.plot import Layer, Row, Scale, plotted, tick_rows
+from trainwatch.core.views.metrics import fitted
+from trainwatch.tui.panes.timeline_pane import GUTTER as TIMELINE_GUTTER
+from trainwatch.tui.panes.timeline_pane import curve_heads
+from trainwatch.tui.ui.cells import ASCII, UNICODE
+from trainwatch.tui.ui.chart import Layer, Row, Scale, plotted, tick_rows
 
 
 def text(rows: list[Row]) -> list[str]:

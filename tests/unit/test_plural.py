@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.model.text.plural import plural
+from trainwatch.core.model.text import plural
 
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 steps"), (1, "1 step"), (2, "2 steps")])

@@ -3,8 +3,25 @@
 import msgspec
 import pytest
 
+from trainwatch.core.judge.memory import (
+    Budget,
+    Cause,
+    History,
+    Rung,
+    SettingsThatRan,
+    at_the_same_step,
+    charge,
+    count,
+    failed,
+    in_a_row,
+    in_words,
+    is_spent,
+    nth_wait_s,
+    saved,
+    with_cause,
+)
 from trainwatch.core.judge.recovery import policy
-from trainwatch.core.judge.recovery.answers import (
+from trainwatch.core.judge.recovery.policy import (
     Answer,
     ApplyRemedy,
     FailureInput,
@@ -19,22 +36,11 @@ from trainwatch.core.judge.recovery.answers import (
     WaitForGpu,
     WaitForRoom,
 )
-from trainwatch.core.judge.recovery.budget import Budget, charge, failed, is_spent, nth_wait_s, saved
-from trainwatch.core.judge.recovery.failure_history import (
-    Cause,
-    History,
-    at_the_same_step,
-    count,
-    in_a_row,
-    in_words,
-    with_cause,
-)
-from trainwatch.core.judge.recovery.remedies.ramp_state import Rung, SettingsThatRan
-from trainwatch.core.judge.recovery.remedies.remedies import Option
+from trainwatch.core.judge.recovery.remedies import Option
 from trainwatch.core.judge.run_states import RestartPlan
-from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.change import Change
 from trainwatch.core.model.settings import Restart
-from trainwatch.core.model.shipped.remedy import Remedy
+from trainwatch.core.model.shipped import Remedy
 
 GB = 1e9
 SETTINGS = Restart(max_restarts=3, backoff_s=(0.0, 10.0), network_wait_s=(30.0, 60.0, 300.0))

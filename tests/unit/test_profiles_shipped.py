@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from trainwatch.core.act.config.edits import read_yaml
 from trainwatch.core.act.config.flags import option_groups
-from trainwatch.core.act.config.yaml_edit import read_yaml
-from trainwatch.core.model.shipped.preset import Preset
-from trainwatch.core.model.shipped.profile import Profile
+from trainwatch.core.model.preset import Preset, Profile
 
 CONFIGS = files("trainwatch.configs")
 PROFILES = {

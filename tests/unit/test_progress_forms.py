@@ -5,10 +5,9 @@ import json
 import pytest
 
 from tests.shipped import SHAPES, read_progress
-from trainwatch.core.judge.progress.log_progress import START, progress_of
+from trainwatch.core.judge.progress import START, progress_of
 from trainwatch.core.judge.text.carriers import own_text
-from trainwatch.core.judge.text.fields.counters import find_epoch, find_pair, find_step
-from trainwatch.core.judge.text.fields.durations import find_seconds_per_step
+from trainwatch.core.judge.text.counters import find_epoch, find_pair, find_seconds_per_step, find_step
 from trainwatch.core.judge.text.lines import Finished, lines_with
 from trainwatch.core.model.progress import Progress
 

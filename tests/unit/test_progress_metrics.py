@@ -7,10 +7,10 @@ import pytest
 
 from tests.shipped import SHAPES
 from trainwatch.cli import main
-from trainwatch.core.judge.progress.metric_reader import MetricReader
-from trainwatch.core.judge.text.fields.metric_fields import metrics_of, row_of
+from trainwatch.core.judge.metric_reader import MetricReader
+from trainwatch.core.judge.text.line_fields import metrics_of, row_of
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.history import HistoryReader, HistoryWriter
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import Story, World
 from tests.shipped import SHAPES
 from trainwatch.cli import main
-from trainwatch.core.judge.progress.log_progress import START, ProgressState, begin_attempt, read_progress
+from trainwatch.core.judge.progress import START, ProgressState, begin_attempt, read_progress
 from trainwatch.core.judge.run_states import Running, Starting
 from trainwatch.core.model.progress import Progress
 

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from tests.shipped import LOG_SHAPES, SHAPES, progress_of
-from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.shipped import read_log_shapes
-from trainwatch.core.judge.progress import log_progress
+from trainwatch.core.judge import progress as log_progress
 from trainwatch.core.judge.text.numbers import NUMBER
-from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
+from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.shipped.log_shapes import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape
+from trainwatch.core.model.shipped import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape
 
 ROWS: dict[str, Any] = {
     **{row.name: row for row in LOG_SHAPES.shapes},

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.shipped import progress_of, read_progress
-from trainwatch.core.judge.progress.log_progress import START, ProgressState
+from trainwatch.core.judge.progress import START, ProgressState
 
 BAR = "\rsteps:  10%|█         | {0}/100 [00:10<01:30,  1.00s/it, loss=0.5]"
 

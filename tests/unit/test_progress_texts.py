@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.shipped import SHAPES
-from trainwatch.core.judge.progress.log_progress import progress_of
+from trainwatch.core.judge.progress import progress_of
 
 FIELDS = ("step", "total_steps", "epoch", "total_epochs", "loss", "lr", "sec_per_step")
 TEXTS = Path(__file__).parents[1] / "fixtures" / "progress" / "texts.jsonl"

@@ -11,10 +11,10 @@ import pytest
 
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, MetricValues
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.situation import SupervisorLife
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.supervisor_life import SupervisorLife
-from trainwatch.core.views.metrics_out.run_metrics import METRICS, RunNow, run_samples
-from trainwatch.core.views.metrics_out.text_format import Metric, Sample, exposition
+from trainwatch.core.views.metrics import Metric, Sample, exposition
+from trainwatch.core.views.run_metrics import METRICS, RunNow, run_samples
 from trainwatch.core.views.state.status import status_object
 
 LIFE = SupervisorLife(pid=9, alive=True, responsive=True, age_s=0.5)

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 from trainwatch import __version__
-from trainwatch.core.act.remote.there import MARK, look_there, remove_there_script, unpack_there_script
+from trainwatch.core.act.remote import MARK, look_there, remove_there_script, unpack_there_script
 from trainwatch.core.app.hosts.own_copy import own_wheel
 from trainwatch.core.model.host import Host
 

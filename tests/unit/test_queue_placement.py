@@ -6,9 +6,8 @@ import pytest
 
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuUser
-from trainwatch.core.app.queue.entries import amount
-from trainwatch.core.app.queue.placement import loads, place
-from trainwatch.core.model.launch.queue import QueueEntry
+from trainwatch.core.app.queue.entries import amount, loads, place
+from trainwatch.core.model.trial import QueueEntry
 
 GB = 1e9
 

@@ -8,14 +8,13 @@ import pytest
 
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
-from trainwatch.core.app.queue.entries import add_entry, move_entry, new_entry, queue_now, remove_entry
-from trainwatch.core.app.queue.starting import Started
+from trainwatch.core.app.queue.entries import Started, add_entry, move_entry, new_entry, queue_now, remove_entry
 from trainwatch.core.app.queue.worker import MOST_BEGINNINGS, OVER_KEPT, QueueWorker
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
-from trainwatch.core.model.launch.queue import LABEL, QueueEntry
 from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.model.trial import LABEL, QueueEntry
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.lists.queue_file import QueueFile
+from trainwatch.core.store.lists import QueueFile
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 

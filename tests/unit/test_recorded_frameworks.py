@@ -16,7 +16,7 @@ from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.fact import IncidentOpened, Note
 from trainwatch.core.replay import Replay, replay
-from trainwatch.core.store.trace_reading import TraceReading
+from trainwatch.core.store.trace import TraceReading
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "frameworks"
 RECORDED = sorted(path.stem for path in FOLDER.glob("*.toml"))

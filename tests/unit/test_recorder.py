@@ -10,10 +10,9 @@ from tests.unit.test_judge_recovery import running
 from trainwatch.core.app.supervise.recorder import RunRecorder
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.observation import LogChunk, Start
-from trainwatch.core.store.learned.habits_file import HabitsFile
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
-from trainwatch.core.store.trace import TraceWriter
-from trainwatch.core.store.trace_reading import trace_lines
+from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.learned import HabitsFile
+from trainwatch.core.store.trace import TraceWriter, trace_lines
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import pytest
 
 from trainwatch.core.act.config.derive import DeriveError, preview
 from trainwatch.core.act.config.redirect import redirected
+from trainwatch.core.model.preset import Preset, Profile
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.shipped.preset import Preset
-from trainwatch.core.model.shipped.profile import Profile
 
 KOHYA = Preset(name="kohya", config_format="toml", sections_ignored=True)
 DIT = Preset(name="dit", config_format="yaml")

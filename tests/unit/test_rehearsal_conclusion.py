@@ -6,10 +6,9 @@ import msgspec
 import pytest
 
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
-from trainwatch.core.app.rehearse.conclusion import conclude
-from trainwatch.core.app.rehearse.order import Seen
-from trainwatch.core.model.launch.rehearsal import FaultOutlook, LossProof, Rehearsal, StepProof
-from trainwatch.core.model.launch.resume_way import ResumeWay
+from trainwatch.core.app.rehearse.conclusion import Seen, conclude
+from trainwatch.core.model.launch import FaultOutlook, LossProof, Rehearsal, StepProof
+from trainwatch.core.model.resume_way import ResumeWay
 from trainwatch.core.model.run import RunSpec
 
 SPEC = RunSpec(id="job", name="job", command=("python", "train.py", "--resume", "{resume}"), cwd="/", created_wall=0.0)

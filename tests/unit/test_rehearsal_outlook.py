@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.tiers import SECOND_TIER
-from trainwatch.core.app.plan.definitions import read_definitions
+from trainwatch.core.app.plan.specs import read_definitions
 from trainwatch.core.app.rehearse.outlook import outlook
-from trainwatch.core.app.wiring.judge_of_run import replay_of
+from trainwatch.core.app.wiring.sensors import replay_of
 from trainwatch.core.model.observation import LogChunk, Observation, ProcessSample, Start
 from trainwatch.core.model.run import RunSpec
 

@@ -4,11 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.rehearse.printed_steps import Printed, StepsReader
-from trainwatch.core.app.rehearse.proof import of_no_resume, prove_loss, prove_steps, with_loss, with_verified
-from trainwatch.core.app.rehearse.spec_apart import SETTLE_S, spec_apart
-from trainwatch.core.judge.resume.unclear_state import STILL_S
-from trainwatch.core.model.launch.rehearsal import LossProof, StepProof
+from trainwatch.core.app.rehearse.conclusion import (
+    Printed,
+    StepsReader,
+    of_no_resume,
+    prove_loss,
+    prove_steps,
+    with_loss,
+    with_verified,
+)
+from trainwatch.core.app.rehearse.rehearse import SETTLE_S, spec_apart
+from trainwatch.core.judge.resume.output_folders import STILL_S
+from trainwatch.core.model.launch import LossProof, StepProof
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.plan.rehearsed import rehearsed_words, with_rehearsed
-from trainwatch.core.model.launch.rehearsal import Rehearsal
+from trainwatch.core.app.plan.resume_plan import rehearsed_words, with_rehearsed
+from trainwatch.core.model.launch import Rehearsal
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.learned.rehearsals import keep_rehearsal, known_rehearsal, source_digest
+from trainwatch.core.store.learned import keep_rehearsal, known_rehearsal, source_digest
 
 COMMAND = ("python", "src/train.py", "--config=cfg.yaml")
 

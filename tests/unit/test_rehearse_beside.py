@@ -8,7 +8,7 @@ import pytest
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
-from trainwatch.core.app.rehearse.beside import beside
+from trainwatch.core.app.rehearse.rehearse import beside
 from trainwatch.core.model.fact import StateChanged
 from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.store.journal import JournalWriter

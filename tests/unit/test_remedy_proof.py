@@ -10,10 +10,9 @@ from tests.unit.test_derive_launch import preset as shipped
 from tests.unit.test_judge_recovery import crash, running, story
 from tests.unit.test_judge_remedies import FAMILIES, OOM, PLAIN
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.recovery.remedies import remedy_proof
-from trainwatch.core.judge.recovery.remedies.remedy_memory import Printed
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.judge.step_builder import StepBuilder
+from trainwatch.core.judge.memory import Printed
+from trainwatch.core.judge.recovery import remedy_proof
+from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import RemediesDropped, RemedyApplied
 from trainwatch.core.model.observation import LogChunk

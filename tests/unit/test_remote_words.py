@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.tiers import examples
 from trainwatch.cli.other_host import asks_screen, without_on
-from trainwatch.core.act.remote.there import MARK, command_there, look_there
+from trainwatch.core.act.remote import MARK, command_there, look_there
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.hosts.run_there import detached, needs_terminal
 from trainwatch.core.model.host import Host
-from trainwatch.core.model.text.suggestion import typed
+from trainwatch.core.model.suggestion import typed
 
 SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "fish", "csh", "tcsh", "busybox") if shutil.which(shell)]
 AWKWARD = ["a b", "it's", '"q"', "a;b", "$HOME", "`id`", "$(id)", "*", "!x", "\\", "\\n", "", "n\nl", "ends\n", "ü", "-x",

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from trainwatch.core.app.supervise import replaced_files
-from trainwatch.core.app.supervise.replaced_files import PACKAGE, fingerprint
+from trainwatch.core.app.supervise import state_keeper
+from trainwatch.core.app.supervise.state_keeper import PACKAGE, fingerprint
 
 
 def test_its_own_files_are_those_of_the_package_and_nothing_beside_them() -> None:
     assert PACKAGE.name == "trainwatch"
-    assert (PACKAGE / "core" / "app" / "supervise" / Path(replaced_files.__file__).name).is_file()
+    assert (PACKAGE / "core" / "app" / "supervise" / Path(state_keeper.__file__).name).is_file()
     assert not (PACKAGE / "tests").exists(), "a test that is edited is no upgrade"
 
 

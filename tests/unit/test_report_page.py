@@ -10,9 +10,9 @@ import pytest
 from tests.fakes.feed import finished
 from tests.tiers import SECOND_TIER
 from tests.unit.test_report_texts import SPEC
-from trainwatch.core.views.report.html_report import html
-from trainwatch.core.views.report.report import ReportSources
-from trainwatch.core.views.report.report_building import build_report
+from trainwatch.core.views.report import ReportSources
+from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.report_pages import html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHART = (

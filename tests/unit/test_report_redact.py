@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.text.redact import HIDDEN, Redaction, is_secret
+from trainwatch.core.model.redact import HIDDEN, Redaction, is_secret
 
 PLAIN = Redaction()
 

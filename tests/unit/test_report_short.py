@@ -6,18 +6,15 @@ import pytest
 from tests.fakes.feed import asking, checkpoint, crashed, empty, finished, given_up, healthy, hung, in_state
 from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
-from trainwatch.core.model.checkpoints.evaluation import Evaluation
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.supervisor_life import SupervisorLife
-from trainwatch.core.model.why import Why
+from trainwatch.core.model.checkpoint import Evaluation
+from trainwatch.core.model.progress import Why
+from trainwatch.core.model.situation import Situation, SupervisorLife
+from trainwatch.core.views.away import is_due, needs
 from trainwatch.core.views.checkpoint_list import step_words
-from trainwatch.core.views.panes.timeline import timeline_view
-from trainwatch.core.views.report.away import is_due
-from trainwatch.core.views.report.html_report import html
-from trainwatch.core.views.report.markdown_report import markdown
-from trainwatch.core.views.report.open_decisions import needs
-from trainwatch.core.views.report.short_report import MOST_INCIDENTS, short_report
+from trainwatch.core.views.report_pages import html, markdown
+from trainwatch.core.views.short_report import MOST_INCIDENTS, short_report
 from trainwatch.core.views.state.troubles import frozen_text, troubles
+from trainwatch.core.views.timeline import timeline_view
 
 pytestmark = pytest.mark.usefixtures("utc")
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_views_whole_run import began, told
-from trainwatch.core.app.runs.usage import usage_of
+from trainwatch.core.app.runs.run_usage import usage_of
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import IncidentOpened
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
-from trainwatch.core.views.report.targets import Usage, target_cells, targets
+from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.views.report import Usage, target_cells, targets
 
 NIGHT = Usage(util_pct=97.4, vram_pct=95.0, ram_pct=64.0, temp_c=76.0, swap_bytes=0.0, alone_s=9 * 3600.0)
 

@@ -13,16 +13,14 @@ from tests.fakes.feed import CRASH, HOUR, WALL0, asking, empty, finished, given_
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import CommandReceived
 from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.particulars import particulars_of
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.report.particulars import particulars_of
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.report.html_report import html
-from trainwatch.core.views.report.markdown_report import markdown
-from trainwatch.core.views.report.report import LossCourse, Report, ReportSources
-from trainwatch.core.views.report.report_building import build_report, with_machine
-from trainwatch.core.views.report.report_rows import overview
-from trainwatch.core.views.report.summary_sentence import SummaryNumbers, summary_sentence
+from trainwatch.core.views.report import LossCourse, Report, ReportSources, overview
+from trainwatch.core.views.report_building import build_report, with_machine
+from trainwatch.core.views.report_pages import html, markdown
+from trainwatch.core.views.short_report import SummaryNumbers, summary_sentence
 
 TEXTS = Path(__file__).parent / "report_texts"
 SCENES = {

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, quick, save
-from trainwatch.core.judge.resume.resume_evidence import says_that_it_loads
+from trainwatch.core.judge.resume.resume_check import says_that_it_loads
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import Note, ProgressMade

@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.operate import send_command
-from trainwatch.core.app.start.resume_place import option_of, what_to_add
+from trainwatch.core.app.start.start_choice import option_of, what_to_add
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.ports.rounds import next_round
+from trainwatch.core.model.rounds import next_round
 
 
 @given(st.floats(0.0, 1e7), st.sampled_from([0.05, 0.5, 1.0, 4.0]))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shipped import progress_of, read_progress
-from trainwatch.core.judge.progress.log_progress import START, begin_attempt
-from trainwatch.core.judge.text.position.run_count import Count, RunCount, with_count, with_declared, with_epoch
+from trainwatch.core.judge.progress import START, begin_attempt
+from trainwatch.core.judge.text.run_count import Count, RunCount, with_count, with_declared, with_epoch
 
 
 def bar(label: str, count: int, total: int, post: str = "", left: str = "00:09") -> str:

@@ -7,12 +7,12 @@ import pytest
 
 from tests.builders import Story, knowledge
 from tests.shipped import SHAPES
-from trainwatch.core.judge.findings.run_length import with_told
-from trainwatch.core.judge.outlook import shown_progress
-from trainwatch.core.judge.progress.log_progress import START, read_progress
+from trainwatch.core.judge.findings.pace import with_told
+from trainwatch.core.judge.progress import START, read_progress
+from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.launch.told_length import ToldLength
+from trainwatch.core.model.length import ToldLength
 from trainwatch.core.model.observation import Start
 from trainwatch.core.model.progress import Progress
 

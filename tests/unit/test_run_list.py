@@ -10,16 +10,15 @@ from tests.fakes.feed import empty, finished, given_up, healthy, unwatched
 from tests.unit.test_views_header import NAN, with_incidents
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.screen.run_cards import card_of, hide, run_cards
+from trainwatch.core.app.screen.run_looks import options, settings_of
 from trainwatch.core.app.screen.run_picker import MachineRuns
-from trainwatch.core.app.screen.run_settings import options, settings_of
 from trainwatch.core.model.attempt import LaunchOrder
-from trainwatch.core.model.launch.queue import EntryState, QueueEntry
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.run_card import RunCard, RunSettings
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.store.lists.queue_file import QueueFile
+from trainwatch.core.model.situation import RunCard, RunSettings, Situation
+from trainwatch.core.model.trial import EntryState, QueueEntry
+from trainwatch.core.store.lists import QueueFile
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.screens.run_comparison import compare_runs, comparison_markdown
+from trainwatch.core.views.screens.profiles import compare_runs, comparison_markdown
 from trainwatch.core.views.screens.run_list import (
     SORTS,
     end_text,

@@ -11,28 +11,22 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import quick, running
 from tests.unit.test_judge_takeover import taken_over
-from trainwatch.core.judge.run_machine import (
+from trainwatch.core.judge.run_states import (
     EVENTS,
     EXIT_WAIT_S,
     NEVER,
     TRANSITIONS,
-    Event,
-    ImpossibleTransitionError,
-    check_transition,
-    is_live,
-    is_watched,
-    wake_t,
-)
-from trainwatch.core.judge.run_states import (
     WORDS,
     BackingOff,
     Cleaning,
     Copying,
     EndedEarly,
+    Event,
     Finished,
     GivenUp,
     Hung,
     Idle,
+    ImpossibleTransitionError,
     Interrupted,
     Listing,
     Machine,
@@ -48,7 +42,11 @@ from trainwatch.core.judge.run_states import (
     Verifying,
     WaitingForGpu,
     WaitingForRoom,
+    check_transition,
+    is_live,
+    is_watched,
     name_of,
+    wake_t,
 )
 from trainwatch.core.model.decision import GiveUp
 

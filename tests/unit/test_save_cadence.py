@@ -8,16 +8,16 @@ from tests.builders import Story, World
 from tests.fakes.feed import healthy
 from tests.unit.test_lost_time import incident, state, told
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
-from trainwatch.core.app.preflight.cadence_check import check_cadence
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.judge.findings import save_cost
-from trainwatch.core.judge.findings.save_cost import SaveCost
+from trainwatch.core.app.preflight.launch_checks import check_cadence
+from trainwatch.core.judge.findings import pace
+from trainwatch.core.judge.findings.pace import SaveCost
 from trainwatch.core.model.fact import AttemptStarted, Fact, SaveMeasured
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.panes.timeline import timeline_view
 from trainwatch.core.views.state.cadence import Cadence, cadence, cadence_words
+from trainwatch.core.views.timeline import timeline_view
 
 HOUR = 3600.0
 
@@ -62,20 +62,20 @@ def test_lines_for_many_steps_are_compared_with_as_many_steps() -> None:
 def test_without_a_known_pace_nothing_is_measured() -> None:
     story = Story(meta=False).load(10).train(2).save(20.0, "out/a").train(1)
     assert measured(world_with(story)) == []
-    known, found = save_cost.with_checkpoint(SaveCost(), 5.0)
+    known, found = pace.with_checkpoint(SaveCost(), 5.0)
     assert (known, found) == (SaveCost(), None)
 
 
 def test_a_checkpoint_that_is_noticed_late_belongs_to_its_own_step() -> None:
     known = SaveCost()
     for t in (0.0, 2.5, 5.0, 25.0, 27.5, 30.0, 37.0):
-        known, _ = save_cost.with_step(known, t, 2.5)
-    _, found = save_cost.with_checkpoint(known, 24.9)
+        known, _ = pace.with_saved_step(known, t, 2.5)
+    _, found = pace.with_checkpoint(known, 24.9)
     assert found is not None
     assert found.cost_s == 17.5
     for t in range(40, 400, 3):
-        known, _ = save_cost.with_step(known, float(t), 2.5)
-    known, _ = save_cost.with_step(known, 420.0, 2.5)
+        known, _ = pace.with_saved_step(known, float(t), 2.5)
+    known, _ = pace.with_saved_step(known, 420.0, 2.5)
     assert [gap.end_t for gap in known.gaps] == [420.0]  # older ones are forgotten
 
 

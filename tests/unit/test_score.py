@@ -2,8 +2,8 @@
 
 import pytest
 
-from trainwatch.core.model.checkpoints.evaluation import Evaluation, best_of, better_of, score_words
-from trainwatch.core.model.text.score import read_score
+from trainwatch.core.model.checkpoint import Evaluation, best_of, better_of, score_words
+from trainwatch.core.model.score import read_score
 
 
 @pytest.mark.parametrize(

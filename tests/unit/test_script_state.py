@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from trainwatch.core.act.launch.script_record import keep, kept, read_script
-from trainwatch.core.model.launch.script_state import ScriptChange, ScriptState, change_of
+from trainwatch.core.act.launch.launching import keep, kept, read_script
+from trainwatch.core.model.resume_way import ScriptChange, ScriptState, change_of
 
 BEFORE = ScriptState(path="/w/train.py", size=9, mtime=100.0, sha256="aa")
 

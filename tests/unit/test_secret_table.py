@@ -9,9 +9,8 @@ import time
 import pytest
 
 from tests.tiers import SECOND_TIER
-from trainwatch.core.model.text.edge import Edge
-from trainwatch.core.model.text.redact import HIDDEN
-from trainwatch.core.model.text.secret_forms import PREFIXES
+from trainwatch.core.model.edge import Edge
+from trainwatch.core.model.redact import HIDDEN, PREFIXES
 
 
 def made(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:

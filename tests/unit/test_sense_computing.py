@@ -2,8 +2,8 @@
 
 import pytest
 
-from trainwatch.core.sense.process.computing import Computing, Standing
 from trainwatch.core.sense.process.proc_stat import ProcStat
+from trainwatch.core.sense.process.process_tree import Computing, Standing
 
 SHELL, LAUNCHER, RANK_0, RANK_1, WORKER, OTHER_WORKER, SLEEP = 10, 11, 12, 13, 14, 15, 16
 S = 100

@@ -11,9 +11,8 @@ from trainwatch.core.model.machine_details import GpuDetails, HostDetails
 from trainwatch.core.sense.host import host_details
 from trainwatch.core.sense.host.host_details import Counters, HostDetailReadings, rates
 from trainwatch.core.sense.process.proc_stat import read_all, read_io, read_stat
-from trainwatch.core.sense.process.process_words import CpuShares, UserNames, command_of
-from trainwatch.core.sense.process.tree_activity import Member
-from trainwatch.core.sense.process.tree_details import TreeDetailReadings
+from trainwatch.core.sense.process.process_tree import Member, TreeDetailReadings
+from trainwatch.core.sense.process.run_tree import CpuShares, UserNames, command_of
 from trainwatch.core.store.detail_files import LOOKED_S, DetailFiles, DetailReader
 
 STAT = """cpu  100 0 100 800 0 0 0 0 0 0

@@ -1,6 +1,6 @@
 import pytest
 
-from trainwatch.core.sense.host.filesystem_type import filesystem_type, is_network_filesystem
+from trainwatch.core.sense.host.disk_space import filesystem_type, is_network_filesystem
 
 MOUNTS = r"""22 27 0:21 / / rw,relatime shared:1 - ext4 /dev/vda rw
 30 22 0:30 / /mnt/c rw,noatime - 9p C:\134 rw,dirsync,aname=drvfs

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, python, said, target
 from trainwatch.core.model.observation import GpuSample
-from trainwatch.core.sense.gpu.gpu_readings import Device, Devices, GpuList
+from trainwatch.core.sense.gpu.gpu_details import Device, Devices, GpuList, is_own, parse_visible_devices
 from trainwatch.core.sense.gpu.nvml_child import GETTERS, _memory
 from trainwatch.core.sense.gpu.nvml_codes import driver_message, gpu_message, throttle_reasons
 from trainwatch.core.sense.gpu.simulated_gpu import (
@@ -19,7 +19,6 @@ from trainwatch.core.sense.gpu.simulated_gpu import (
     SimulatedState,
     advance,
 )
-from trainwatch.core.sense.gpu.visible_devices import is_own, parse_visible_devices
 
 
 def device(index: int = 0, **values: Any) -> Device:

@@ -9,19 +9,20 @@ from tests.integration.sense_world import HandClock, ListInbox, target, wait_unt
 from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.host import host_sensor
-from trainwatch.core.sense.host import memory_limit as memory_limit_module
+from trainwatch.core.sense.host import host_sensor as memory_limit_module
 from trainwatch.core.sense.host.disk_space import DiskSpace, Room, is_local, nearest_existing, room_of
 from trainwatch.core.sense.host.host_sensor import (
     Host,
     HostMemory,
+    MemoryLimit,
     TrainerMemory,
+    memory_limit,
     parse_busy,
     parse_meminfo,
     parse_pressure,
     trainer_memory,
 )
-from trainwatch.core.sense.host.memory_limit import MemoryLimit, memory_limit
-from trainwatch.core.sense.kernel_text import kernel_text
+from trainwatch.core.sense.sampler import kernel_text
 
 GIB = 2**30
 MEMINFO = (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.text.log_lines import LogLine, LogStretch
+from trainwatch.core.model.log_lines import LogLine, LogStretch
 from trainwatch.core.sense.log import log_browser
 from trainwatch.core.sense.log.line_matcher import LineMatcher
 from trainwatch.core.sense.log.log_browser import FileLogBrowser

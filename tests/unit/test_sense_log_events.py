@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.log.followed_file import FollowedFile
-from trainwatch.core.sense.log.log_events import LogEvents
-from trainwatch.core.sense.wakeup import Wakeup
+from trainwatch.core.sense.log.log_tail import FollowedFile, LogEvents
+from trainwatch.core.sense.sampler import Wakeup
 
 
 @pytest.fixture

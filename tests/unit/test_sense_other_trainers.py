@@ -4,11 +4,11 @@ import os
 from collections.abc import Collection
 from typing import Any, cast
 
-from trainwatch.core.model.beside.other_trainer import OtherTrainer, OtherTrainersSeen
-from trainwatch.core.model.ports.supervision import AttemptTarget
+from trainwatch.core.model.observation import OtherTrainer, OtherTrainersSeen
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.process.other_trainers import ALL_S, FILES_LOOKS, LOOK_S, Examined, OtherTrainers
+from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.proc_stat import read_stat
+from trainwatch.core.sense.process.ranks import ALL_S, FILES_LOOKS, LOOK_S, Examined, OtherTrainers
 from trainwatch.core.sense.process.run_tree import RunTree
 
 TARGET = AttemptTarget(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.files.written_files import OpenFile
-from trainwatch.core.sense.log.own_log import OwnLog
+from trainwatch.core.sense.files.inotify import OpenFile
+from trainwatch.core.sense.log.log_tail import OwnLog
 
 
 def last_step(text: str) -> int | None:

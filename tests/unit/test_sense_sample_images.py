@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.files import sample_images
-from trainwatch.core.sense.files.sample_images import find_samples, moment_of
+from trainwatch.core.sense.files import checkpoint_values
+from trainwatch.core.sense.files.checkpoint_values import find_samples, moment_of
 
 
 def picture(path: Path, mtime: float) -> Path:
@@ -66,7 +66,7 @@ def test_links_hidden_folders_and_deep_folders_are_not_searched_for_samples(tmp_
 
 
 def test_search_for_samples_stops_in_a_very_large_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample_images, "ENTRIES", 5)
+    monkeypatch.setattr(checkpoint_values, "ENTRIES", 5)
     for number in range(20):
         picture(tmp_path / "sample" / f"{number:04d}.png", number)
     assert len(find_samples(tmp_path)) == 4

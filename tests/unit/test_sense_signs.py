@@ -9,9 +9,16 @@ import pytest
 
 from tests.integration.sense_world import wait_until
 from trainwatch.core.sense.process.mount_probe import MountProbe
-from trainwatch.core.sense.process.paging import Paging, pages, worked_for
 from trainwatch.core.sense.process.proc_stat import PAGE_BYTES, ProcStat
-from trainwatch.core.sense.process.socket_bytes import SocketBytes, Traffic, established, parse_message
+from trainwatch.core.sense.process.process_tree import (
+    Paging,
+    SocketBytes,
+    Traffic,
+    established,
+    pages,
+    parse_message,
+    worked_for,
+)
 
 HERE, THERE = "10.9.0.1", "10.9.0.2"
 

@@ -9,12 +9,10 @@ import pytest
 from tests.fakes.tensorboard import event, record
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observation
-from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.files.event_records import Damaged, masked_crc, read_records
-from trainwatch.core.sense.files.event_scalars import Scalar, scalars
-from trainwatch.core.sense.files.scalar_files import ScalarFiles, logdir
-from trainwatch.core.sense.files.written_files import OpenFile
+from trainwatch.core.model.supervision_ports import AttemptTarget
+from trainwatch.core.sense.files.inotify import OpenFile
+from trainwatch.core.sense.files.scalars import Damaged, Scalar, ScalarFiles, logdir, masked_crc, read_records, scalars
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "tensorboard"
 

@@ -1,5 +1,5 @@
 from trainwatch.core.sense.process.proc_stat import ProcIo, ProcStat
-from trainwatch.core.sense.process.tree_activity import Member, TreeActivity, Work
+from trainwatch.core.sense.process.process_tree import Member, TreeActivity, Work
 
 TRAINER, LOADER = 10, 11
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.host.wsl import is_wsl
+from trainwatch.core.sense.host.host_sensor import is_wsl
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,18 @@ import pytest
 
 from tests.unit.test_check_settings import machine, plan
 from tests.unit.test_config_spec import from_command, from_project
-from trainwatch.core.act.attempt_launcher import AttemptLauncher
 from trainwatch.core.act.config.nested_keys import DeriveError
 from trainwatch.core.act.config.redirect import redirected
 from trainwatch.core.act.engine import Engine
 from trainwatch.core.act.launch.launching import LaunchError
+from trainwatch.core.act.local_engine import AttemptLauncher
+from trainwatch.core.app.preflight.host_checks import check_output_dir
 from trainwatch.core.app.preflight.launch_checks import check_command, check_script
-from trainwatch.core.app.preflight.machine.disk_checks import check_output_dir
-from trainwatch.core.app.start.resume_place import what_to_add
+from trainwatch.core.app.start.start_choice import what_to_add
 from trainwatch.core.config.spec import OPTIONS as ALL_OPTIONS
 from trainwatch.core.model.decision import StartAttempt
-from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.shipped.preset import Preset
-from trainwatch.core.model.text.setting_place import OPTIONS, place_of, with_place
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.run import OPTIONS, RunSpec, place_of, with_place
 
 TWO_RUNS = '[runs.a]\ncommand = ["python3", "a.py"]\noutput_dir = "out"\n[runs.b]\ncommand = ["python3", "b.py"]\n'
 ONE_RUN = '[run]\ncommand = ["python3", "a.py"]\noutput_dir = "out"\n'

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act.slurm.answers import (
+from trainwatch.core.act.slurm.commands import (
     SEPARATOR,
     Seen,
     duration_s,
@@ -14,7 +14,7 @@ from trainwatch.core.act.slurm.answers import (
     read_scontrol,
     read_squeue,
 )
-from trainwatch.core.model.launch.elsewhere.job import never_ends
+from trainwatch.core.model.job import never_ends
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
 

@@ -14,14 +14,22 @@ import pytest
 
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.slurm import job_process, job_start
-from trainwatch.core.act.slurm.answers import SEPARATOR
-from trainwatch.core.act.slurm.attempt_job import end_job
-from trainwatch.core.act.slurm.batch_script import EXIT_FILE, LOG_FILE, STARTED_FILE, batch_script, tag_of
+from trainwatch.core.act.slurm.commands import SEPARATOR, SlurmError
 from trainwatch.core.act.slurm.commands import Slurm as Commands
-from trainwatch.core.act.slurm.commands import SlurmError
-from trainwatch.core.act.slurm.job_start import ORDER, RECORD, JobOrder, begin
-from trainwatch.core.act.slurm.shared_queue import SharedQueue, now
-from trainwatch.core.model.launch.elsewhere.job import JobHandle, JobRecord
+from trainwatch.core.act.slurm.job_start import (
+    EXIT_FILE,
+    LOG_FILE,
+    ORDER,
+    RECORD,
+    STARTED_FILE,
+    JobOrder,
+    batch_script,
+    begin,
+    end_job,
+    tag_of,
+)
+from trainwatch.core.act.slurm.slurm_engine import SharedQueue, now
+from trainwatch.core.model.job import JobHandle, JobRecord
 from trainwatch.core.model.settings import Slurm
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.app.plan.declared_options import declared_options
-from trainwatch.core.app.plan.resume_plan import way_of
+from trainwatch.core.app.plan.resume_plan import declared_options, way_of
 from trainwatch.core.app.plan.trainer_folders import with_output_folder
 from trainwatch.core.config.shipped import load_remedies
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.shipped.preset import Preset
 from trainwatch.core.source.trainer_source import LARGEST_KEPT, read_source, source_facts
 
 GENERIC = Preset(name="generic")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.app.plan.resume_plan import way_of
-from trainwatch.core.model.launch.resume_way import ResumeWay
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.resume_way import ResumeWay
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.shipped.preset import Preset
 
 GENERIC = Preset(name="generic")
 RESTORE = """

@@ -15,27 +15,25 @@ from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
 from trainwatch.cli.event_printer import EventPrinter
 from trainwatch.core.act import processes
-from trainwatch.core.act.launch import lock_slots, spool
-from trainwatch.core.act.launch.lock_slots import Owner
+from trainwatch.core.act.launch import locks, spool
+from trainwatch.core.act.launch.locks import Owner
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.operate import goes_on_waiting, require_checked
-from trainwatch.core.app.plan.project_plan import plan_command, plan_project
-from trainwatch.core.app.plan.unused_file import partly_used_when_adopted
+from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
+from trainwatch.core.app.plan.trainer_folders import partly_used_when_adopted
 from trainwatch.core.app.rehearse import rehearse as rehearse_module
-from trainwatch.core.app.runs.output_owner import rival_of
-from trainwatch.core.app.runs.unwatched import as_found
+from trainwatch.core.app.runs.output_claim import rival_of
+from trainwatch.core.app.runs.supervisor_life import as_found
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
-from trainwatch.core.app.start.new_command import give_command
-from trainwatch.core.app.start.project_run import create_run, project_run
-from trainwatch.core.app.start.standing_state import resumes_by_itself
-from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start
+from trainwatch.core.app.start.project_run import create_run, give_command, project_run
+from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start, resumes_by_itself
 from trainwatch.core.app.trial import trial_here
 from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.fact import ActionWithheld, AttemptEnded, AttemptStarted, RunCreated, StateChanged
-from trainwatch.core.model.launch.launch_preview import LaunchRequest
+from trainwatch.core.model.launch import LaunchRequest
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.progress import PLAIN, Why
 from trainwatch.core.model.run import RunState
-from trainwatch.core.model.why import PLAIN, Why
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
@@ -451,9 +449,9 @@ def test_a_project_whose_state_was_deleted_does_not_begin_over_its_checkpoints(f
     plan = plan_project(None)
     assert plan is not None
     owner = Owner(plan.spec.id, 1.0, str(folder / "home"))
-    killed = lock_slots.here(owner, lock_slots.SUPERVISOR)._replace(pid=2**22 + 1)
+    killed = locks.here(owner, locks.SUPERVISOR)._replace(pid=2**22 + 1)
     descriptor = os.open("out/.trainwatch.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    lock_slots.write_slot(descriptor, lock_slots.SUPERVISOR, killed)
+    locks.write_slot(descriptor, locks.SUPERVISOR, killed)
     os.close(descriptor)
     with pytest.raises(CliError, match="trainwatch run --from newest`"):
         project_run(None, to_start=True)

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from trainwatch.cli import main
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
-from trainwatch.core.app.plan.project_plan import plan_command
+from trainwatch.core.app.plan.launch_plan import plan_command
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.checklist import before_launch, why_not_start

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.model.launch.habits import GpuHabit, Habits, PhaseHabit
-from trainwatch.core.store.learned import habits_file as store
-from trainwatch.core.store.learned.habits_file import HabitsFile, job_key, normalised
+from trainwatch.core.model.run import GpuHabit, Habits, PhaseHabit
+from trainwatch.core.store import learned as store
+from trainwatch.core.store.learned import HabitsFile, job_key, normalised
 
 TAUGHT = Habits(runs=1, start=PhaseHabit(times=1, longest_s=40.0, quiet_s=4.0), gpus=(GpuHabit(index=0, busy_w=300.0),))
 

@@ -12,10 +12,10 @@ import pytest
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample, Tick
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
-from trainwatch.core.store.metrics.history_schema import COLUMNS, TIERS, kept_since
-from trainwatch.core.store.metrics.latest import latest_without_metrics
-from trainwatch.core.store.metrics.tier_choice import extents_statement, tier_rows
+from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_reader import extents_statement, tier_rows
+from trainwatch.core.store.history_schema import COLUMNS, TIERS, kept_since
+from trainwatch.core.store.latest import latest_without_metrics
 
 HOUR, DAY = 3600, 86_400
 

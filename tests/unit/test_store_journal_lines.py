@@ -9,7 +9,7 @@ import pytest
 from trainwatch.core.model.decision import Decision
 from trainwatch.core.model.fact import Fact
 from trainwatch.core.model.record import Record
-from trainwatch.core.store.journal.lines import UNREADABLE, RecordDecoder
+from trainwatch.core.store.journal import UNREADABLE, RecordDecoder
 
 RELEASE = Path(__file__).parent.parent / "fixtures" / "release"
 HEAD = b'{"v":1,"seq":1,"t":1,"wall":2.5,'

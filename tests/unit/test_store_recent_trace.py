@@ -6,11 +6,10 @@ from pathlib import Path
 
 from tests.builders import judge
 from tests.scenarios.cases import begun, in_trouble, new
+from trainwatch.core.model.json_line import encode_line
 from trainwatch.core.model.observation import GpuSample, LogChunk, Observation, Start
-from trainwatch.core.model.text.json_line import encode_line
 from trainwatch.core.replay import Replay
-from trainwatch.core.store.trace import NEAR_S, RECENT_BYTES, THIN_S, Thinning, TraceWriter
-from trainwatch.core.store.trace_reading import TraceReading, trace_lines
+from trainwatch.core.store.trace import NEAR_S, RECENT_BYTES, THIN_S, Thinning, TraceReading, TraceWriter, trace_lines
 
 
 def read(path: Path) -> list[Observation]:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.model.observation import Exit, GpuReading, GpuSample, LogChunk, Meta, Observation, Start, Tick
-from trainwatch.core.store.trace import TraceWriter, members
-from trainwatch.core.store.trace_reading import TraceReading, trace_lines
+from trainwatch.core.store.trace import TraceReading, TraceWriter, members, trace_lines
 
 
 def is_well(writer: TraceWriter) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwatch.core.model.observation import GpuSample, Meta, Observation, ProcessSample, Start, Tick
-from trainwatch.core.store.trace_reading import TraceReading
+from trainwatch.core.store.trace import TraceReading
 
 
 def read(*lines: Any) -> tuple[list[Observation], TraceReading]:

@@ -6,18 +6,20 @@ import pytest
 
 from trainwatch.core.model.fact import JudgeSnapshot, Note
 from trainwatch.core.model.record import Entry
+from trainwatch.core.store import journal as stored_story
 from trainwatch.core.store.journal import (
+    NAME,
+    NAMES,
     JournalWriter,
     fold_whole_lines,
     latest_snapshot,
     load_story,
     read_journal,
-    stored_story,
+    read_stored,
+    store,
 )
-from trainwatch.core.store.journal.judge_states import NAMES
-from trainwatch.core.store.journal.safe_journal import SafeJournal
-from trainwatch.core.store.journal.stored_story import NAME, read_stored, store
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.safe_journal import SafeJournal
 
 
 def write(path: Path, *texts: str) -> None:

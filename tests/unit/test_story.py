@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.checkpoints import checkpoint_fold
-from trainwatch.core.model.checkpoints.checkpoint import AgeOrder, Checkpoint, age_order
+from trainwatch.core.model import story_fold
+from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.checkpoint import AgeOrder, Checkpoint, age_order
 from trainwatch.core.model.decision import ClearGpu, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,
@@ -21,7 +22,6 @@ from trainwatch.core.model.fact import (
     RunCreated,
     StateChanged,
 )
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
@@ -184,7 +184,7 @@ def test_names_are_read_only_to_order_checkpoints_of_one_time(monkeypatch: pytes
         read.append(name)
         return age_order(name, *rest)
 
-    monkeypatch.setattr(checkpoint_fold, "age_order", counted)
+    monkeypatch.setattr(story_fold, "age_order", counted)
     facts = [checkpoint(step, mtime) for step, mtime in ((3, 30.0), (1, 10.0), (2, 20.0), (4, 40.0))]
     story = told(*((1.0, CheckpointKnown(checkpoint=each)) for each in facts))
     assert read == []

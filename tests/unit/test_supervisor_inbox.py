@@ -3,7 +3,7 @@
 import threading
 
 from trainwatch.core.model.observation import Exit, GpuSample, HostSample, LogChunk, Observation, Tick
-from trainwatch.core.supervisor.inbox import LITTLE_TEXT, BoundedInbox
+from trainwatch.core.supervisor.action_threads import LITTLE_TEXT, BoundedInbox
 
 
 def test_newer_sample_replaces_an_older_one_of_its_kind() -> None:

@@ -20,15 +20,15 @@ from trainwatch.core.model.fact import (
     SupervisorStarted,
 )
 from trainwatch.core.model.observation import Command, Exit, LogChunk, Observation, Outcome, Start, Tick
-from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.record import Entry, Record
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.supervisor import loop
-from trainwatch.core.supervisor.inbox import BoundedInbox
+from trainwatch.core.supervisor.action_threads import BoundedInbox
 from trainwatch.core.supervisor.loop import Supervisor
 
 if TYPE_CHECKING:
-    from trainwatch.core.judge.recovery.operator.withheld_state import Waiting
+    from trainwatch.core.judge.memory import Waiting
 
 END = EndWatch(id=99, reason="told to", exit_code=7)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.store.atomic import write_atomically
+from trainwatch.core.store.home import STALE_S, clear_leftovers, temporary_beside
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.temporary_files import STALE_S, clear_leftovers, temporary_beside
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from trainwatch.core.store.temporary_files import temporary_beside
+from trainwatch.core.store.home import temporary_beside
 temporary_beside(Path(sys.argv[1])).write_text("half")
 os.kill(os.getpid(), signal.SIGKILL)
 """

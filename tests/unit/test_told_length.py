@@ -8,9 +8,8 @@ import pytest
 from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.told_length import told_lengths
 from trainwatch.core.config.shipped import load_presets, load_profiles
-from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.launch.expected_length import ExpectedLength
-from trainwatch.core.model.launch.told_length import EPOCH_NAMES, STEP_NAMES, ToldLength
+from trainwatch.core.model.change import Change
+from trainwatch.core.model.length import EPOCH_NAMES, STEP_NAMES, ExpectedLength, ToldLength
 from trainwatch.core.model.run import RunSpec
 
 PARSER = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--epochs', type=int, default=90)\n"

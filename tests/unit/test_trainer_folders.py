@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.plan.definitions import read_definitions
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
-from trainwatch.core.app.plan.specs import spec_of_command
+from trainwatch.core.app.plan.specs import read_definitions, spec_of_command
 from trainwatch.core.app.plan.trainer_folders import logging_folder, output_folder
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.machine.disk_checks import check_output_dir
+from trainwatch.core.app.preflight.host_checks import check_output_dir
 from trainwatch.core.config.location import FILE_NAME
 from trainwatch.core.config.project import load_project
 from trainwatch.core.config.shipped import load_presets

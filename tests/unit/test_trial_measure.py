@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import StoryTeller, created
-from trainwatch.cli.prepare.verb_trial import table, trial_object
-from trainwatch.core.app.trial.trial_measure import evaluations, falls, measure, rises
+from trainwatch.cli.prepare import table, trial_object
+from trainwatch.core.app.trial.trial_run import evaluations, falls, measure, rises
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
-from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.learned.trials import keep_trial, newest_trials
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.model.trial import TrialResult
+from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.store.trials import keep_trial, newest_trials
 from trainwatch.core.views.screens.profiles import measured_words
 
 GOOD = TrialResult(

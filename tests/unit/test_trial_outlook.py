@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_expected_length import images
-from trainwatch.core.app.trial.trial_outlook import trial_outlook
-from trainwatch.core.app.trial.trial_run import Trial, TrialLength
+from trainwatch.core.app.trial.trial_run import Trial, TrialLength, trial_outlook
 from trainwatch.core.model.run import RunSpec
 
 

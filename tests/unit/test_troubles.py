@@ -9,17 +9,15 @@ import pytest
 
 from trainwatch.core.app.runs.own_troubles import unusable
 from trainwatch.core.app.runs.supervisor_life import supervisor_life
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import AttemptStarted, Fact, IncidentOpened, RunCreated, StateChanged
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec, RunState
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.situation import RESPONSIVE_S, Situation, SupervisorLife, Trouble
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.model.supervisor_life import RESPONSIVE_S, SupervisorLife, Trouble
-from trainwatch.core.store.life_sign import RECORD_BYTES, LifeSignWriter, boot_id, read_life_sign
 from trainwatch.core.store.lock import SupervisorLock
-from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.run_directory import RECORD_BYTES, LifeSignWriter, RunDirectory, boot_id, read_life_sign
 from trainwatch.core.views.state.status import status_object
 from trainwatch.core.views.state.troubles import troubles
 

@@ -6,20 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.cli.watch.status_text import status_lines
-from trainwatch.cli.watch.verb_runs import act as show_runs
+from trainwatch.cli.status_text import status_lines
+from trainwatch.cli.watch import runs_verb as show_runs
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.runs.run_status import read_run, read_status
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.progress import Outlook, Progress
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.life_sign import LifeSignWriter
+from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.store.lock import SupervisorLock
-from trainwatch.core.store.metrics.history_writer import HistoryWriter
-from trainwatch.core.store.metrics.latest import ProgressPoint
-from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.run_directory import LifeSignWriter, RunDirectory
 
 ENDED = 2**22 + 1
 """A pid that no process has."""

@@ -26,26 +26,23 @@ from tests.fakes.feed import (
     unwatched,
 )
 from trainwatch.core.model.fact import CheckpointKnown
-from trainwatch.core.model.health import HealthReading, Level
 from trainwatch.core.model.observation import HostSample
+from trainwatch.core.model.progress import HealthReading, Level
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.settings import Health
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.checkpoint_list import checkpoint_views, resume_point
+from trainwatch.core.views.dashboard import dashboard_view, gpu_pane_view, memory_view
 from trainwatch.core.views.incident_list import incident_views
-from trainwatch.core.views.panes.dashboard import dashboard_view
-from trainwatch.core.views.panes.gpu import gpu_pane_view
-from trainwatch.core.views.panes.memory import memory_view
-from trainwatch.core.views.panes.timeline import ticks, timeline_view
 from trainwatch.core.views.screens.confirmation import (
     kill_price,
     lost_steps,
     profile_price,
     resume_price,
 )
-from trainwatch.core.views.state.level import BOUNDS, level_in, worst
-from trainwatch.core.views.state.run_progress import eta_s, fraction, live_progress
+from trainwatch.core.views.state.run_progress import BOUNDS, eta_s, fraction, level_in, live_progress, worst
 from trainwatch.core.views.state.verdict import SENTENCES, verdict
+from trainwatch.core.views.timeline import ticks, timeline_view
 
 pytestmark = pytest.mark.usefixtures("utc")
 

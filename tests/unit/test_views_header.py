@@ -16,16 +16,12 @@ from tests.fakes.feed import (
     situation,
     unwatched,
 )  # fmt: skip
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
-from trainwatch.core.model.incident import Incident
-from trainwatch.core.model.progress import Outlook
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.supervisor_life import Trouble
-from trainwatch.core.model.why import Why
+from trainwatch.core.model.progress import Outlook, Why
+from trainwatch.core.model.situation import Situation, Trouble
 from trainwatch.core.views.checkpoint_list import checkpoint_views, how_many
-from trainwatch.core.views.panes.gpu import gpu_pane_view
-from trainwatch.core.views.panes.header import header_view
-from trainwatch.core.views.panes.memory import memory_view
+from trainwatch.core.views.dashboard import gpu_pane_view, header_view, memory_view
 from trainwatch.core.views.screens.checkpoint_details import (
     Verification,
     checkpoint_facts,
@@ -33,7 +29,7 @@ from trainwatch.core.views.screens.checkpoint_details import (
     count_text,
 )
 from trainwatch.core.views.state.concerns import concerns
-from trainwatch.core.views.state.last_step import usually
+from trainwatch.core.views.state.run_progress import usually
 from trainwatch.core.views.state.verdict import Verdict, verdict
 from trainwatch.tui.dialogs.choose import choose_checkpoint
 from trainwatch.tui.panes.head import sentence_rows, verdict_rows

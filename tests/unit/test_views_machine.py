@@ -8,9 +8,8 @@ from tests.fakes.screen_jobs import machine_details
 from trainwatch.core.model.machine_details import GpuDetails, MachineDetails
 from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.machine.gauge import axis_label, command, round_up
-from trainwatch.core.views.machine.gpu_page import GpuCard, gpu_page_view
-from trainwatch.core.views.machine.host_page import host_page_view
+from trainwatch.core.views.gpu_page import GpuCard, gpu_page_view
+from trainwatch.core.views.host_page import axis_label, command, host_page_view, round_up
 
 replace = msgspec.structs.replace
 

@@ -6,12 +6,12 @@ import pytest
 from tests.fakes.feed import healthy
 from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import incident, with_incidents
-from trainwatch.cli.watch.status_text import status_lines
-from trainwatch.core.model.incident import NO_STEP
+from trainwatch.cli.status_text import status_lines
+from trainwatch.core.model.attempt import NO_STEP
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.report.markdown_report import markdown
-from trainwatch.core.views.report.short_report import short_report
+from trainwatch.core.views.report_pages import markdown
+from trainwatch.core.views.short_report import short_report
 from trainwatch.core.views.state.status import status_object
 from trainwatch.core.views.state.verdict import verdict
 

@@ -6,11 +6,10 @@ import pytest
 from tests.fakes.feed import PROFILES, checkpoint, crashed, empty, finished, given_up, healthy
 from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, comparison, dump, overview, prune_plan, troubled
 from tests.unit.test_views_header import HOT, NAN, with_incidents
-from trainwatch.core.model.incident import EvidenceFile
-from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.shipped.profile import NO_PROFILE, Profile
+from trainwatch.core.model.attempt import EvidenceFile
+from trainwatch.core.model.change import Change
+from trainwatch.core.model.preset import NO_PROFILE, Profile
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.panes.timeline import RANK, event_words, events, timeline_view
 from trainwatch.core.views.screens.checkpoint_details import (
     Verification,
     checkpoint_rows,
@@ -26,7 +25,7 @@ from trainwatch.core.views.screens.confirmation import (
     stop_price,
 )
 from trainwatch.core.views.screens.incident_card import incident_card
-from trainwatch.core.views.screens.incident_detail import incident_detail, incident_markdown
+from trainwatch.core.views.screens.incident_detail import incident_detail, incident_markdown, spreads
 from trainwatch.core.views.screens.profiles import (
     kept_of_yours,
     leaves,
@@ -34,8 +33,8 @@ from trainwatch.core.views.screens.profiles import (
     profiles_view,
     switch_differences,
 )
-from trainwatch.core.views.screens.stack_dumps import spreads
-from trainwatch.tui.panes.timeline.timeline_pane import MARK_STYLES
+from trainwatch.core.views.timeline import RANK, event_words, events, timeline_view
+from trainwatch.tui.panes.timeline_pane import MARK_STYLES
 
 pytestmark = pytest.mark.usefixtures("utc")
 

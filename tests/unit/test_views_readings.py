@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from tests.unit.test_views_whole_run import began, told
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import Fact, HealthChanged, IncidentOpened, StateChanged
-from trainwatch.core.model.health import Level
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
+from trainwatch.core.model.progress import Level
 from trainwatch.core.model.settings import Health
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.views.panes.header import header_view
+from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.state.status import status_object
 
 GIB = 1 << 30

@@ -7,17 +7,15 @@ import pytest
 
 from tests.fakes.feed import crashed, given_up, healthy, host, in_state
 from tests.unit.test_views_header import NAN, incident, said, with_incidents
-from trainwatch.core.model.health import HealthReading
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.supervisor_life import SupervisorLife
-from trainwatch.core.model.why import PLAIN, Why
+from trainwatch.core.model.progress import PLAIN, HealthReading, Why
+from trainwatch.core.model.situation import Situation, SupervisorLife
+from trainwatch.core.views.away import needs
+from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.incident_list import incident_view
-from trainwatch.core.views.panes.header import header_view
-from trainwatch.core.views.panes.timeline import timeline_view
-from trainwatch.core.views.report.open_decisions import needs
 from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.core.views.state.troubles import troubles
-from trainwatch.tui.dialogs.incident_dialog import card_text
+from trainwatch.core.views.timeline import timeline_view
+from trainwatch.tui.dialogs.cards import card_text
 
 replace = msgspec.structs.replace
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import (
     AttemptEnded,
     AttemptStarted,
@@ -13,16 +14,15 @@ from trainwatch.core.model.fact import (
     RunCreated,
     StateChanged,
 )
-from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.panes.header import header_view
-from trainwatch.core.views.report.report import Report, ReportSources
-from trainwatch.core.views.report.report_building import build_report
+from trainwatch.core.views.dashboard import header_view
+from trainwatch.core.views.report import Report, ReportSources
+from trainwatch.core.views.report_building import build_report
 from trainwatch.core.views.state.run_progress import overall_step
 from trainwatch.core.views.state.status import status_object
 

@@ -1,8 +1,10 @@
 """CONTRIBUTING.md, "Where to add what": the files of each row exist, and following the row is enough."""
 
+import argparse
 import ast
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,27 +12,27 @@ from typing import Any, get_args
 
 import pytest
 
-import trainwatch.cli.examine
 from tests.source_trees import OURS, one_of, trees
-from trainwatch.cli import main, parser
+from trainwatch.cli import examine, main, parser
+from trainwatch.cli.verb import Verb
 from trainwatch.core.config.shipped import load_presets, load_profiles, load_remedies
-from trainwatch.core.model.checkpoints.checkpoint import KIND_OF
-from trainwatch.core.model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES, TensorFormat
+from trainwatch.core.model.checkpoint import KIND_OF
+from trainwatch.core.model.checkpoint_suffixes import TENSOR_SUFFIXES, TensorFormat
 from trainwatch.core.model.machine_details import GpuDetail
 from trainwatch.core.model.observation import HostSample
-from trainwatch.core.model.ports.screen import OpenRun
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.run_card import RunCard
+from trainwatch.core.model.screen_ports import OpenRun
+from trainwatch.core.model.situation import RunCard
 from trainwatch.core.sense.gpu.nvml_details import CHANGING, LASTING
-from trainwatch.core.store.metrics import history_schema
-from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
+from trainwatch.core.store import history_schema
+from trainwatch.core.store.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.columns import Column
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
 from trainwatch.core.views.state import status
 from trainwatch.tui.keys import KEYS
-from trainwatch.tui.panes import column_cells
-from trainwatch.tui.ui.glyphs import UNICODE
+from trainwatch.tui.panes import rows_pane
+from trainwatch.tui.ui.cells import UNICODE
 
 REPOSITORY = Path(__file__).parents[2]
 HERE = f"{Path(__file__).parent.name}/{Path(__file__).name}"
@@ -64,7 +66,7 @@ PROOFS = {
     "a setting": "unit/test_docs_settings.py::test_the_page_of_settings_is_current",
     "a rule of the restart policy": "unit/test_policy.py::test_every_rule_decides_one_of_the_cases",
     "a check of `trainwatch check`": "unit/test_check_host.py::test_every_check_is_in_one_list_of_checks",
-    "a verb": f"{HERE}::test_a_verb_is_one_file",
+    "a verb": f"{HERE}::test_a_verb_is_a_row_and_its_name",
     "a field of `status --json`": f"{HERE}::test_a_field_of_status_is_one_line",
     "a source of the trainer's own metrics": "unit/test_progress_metrics.py::test_metrics_are_kept_and_read_by_name",
     "a metric": f"{HERE}::test_a_metric_is_kept_with_one_row_of_columns",
@@ -136,17 +138,20 @@ def test_a_remedy_is_named_nowhere_but_in_its_entry() -> None:
     assert [text for _, text in constants({"generic"})], "a name in a string would be found"
 
 
+FRAMEWORKS = ("accelerate", "dcp", "deepspeed", "transformers")
+
+
 def test_every_layout_has_one_row_and_a_builder() -> None:
     folder = REPOSITORY / "core" / "checkpoints" / "layouts"
     table = (folder / "directory.py").read_text()
     builders = (REPOSITORY / "tests" / "fakes" / "checkpoint_layouts.py").read_text()
     readers = [
-        (file.stem, node.name)
-        for file in folder.glob("*.py")
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.FunctionDef) and node.name == f"read_{file.stem}"
+        (node.name.removeprefix("read_"), node.name)
+        for file in ("dcp.py", "frameworks.py")
+        for node in ast.parse((folder / file).read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name in {f"read_{name}" for name in FRAMEWORKS}
     ]
-    assert len(readers) >= 4
+    assert len(readers) == len(FRAMEWORKS)
     for name, reader in readers:
         assert re.search(rf"_LAYOUTS.*\n(?:    .*\n)*    {reader},", table), f"{reader} is in no row of _LAYOUTS"
         assert name in builders
@@ -182,25 +187,20 @@ def test_a_stop_step_is_made_in_one_function() -> None:
     assert set(made) == {("stop_sequence.py", "stop_steps")}
 
 
-VERB = """
-HELP = "greet"
-DESCRIPTION = "Greets."
-EXAMPLE = "you"
-
-def add_arguments(parser):
+def greet_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("whom")
 
-def act(args):
-    print(f"hello {args.whom}")
+
+def greet_verb(args: argparse.Namespace) -> int:
+    sys.stdout.write(f"hello {args.whom}\n")
     return 0
-"""
 
 
-def test_a_verb_is_one_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "verb_greet.py").write_text(VERB)
-    monkeypatch.setattr(trainwatch.cli.examine, "__path__", [*trainwatch.cli.examine.__path__, str(tmp_path)])
+def test_a_verb_is_a_row_and_its_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    heading, files = parser.SECTIONS["examine"]
+    named = {**files, "examine": (*files["examine"], "greet")}
+    monkeypatch.setitem(parser.SECTIONS, "examine", (heading, named))
+    monkeypatch.setitem(examine.VERBS, "greet", Verb("greet", "Greets.", "you", greet_arguments, greet_verb))
     parser.verbs.cache_clear()
     try:
         assert main(["greet", "you"]) == 0
@@ -253,7 +253,7 @@ def test_a_key_is_one_entry_of_its_screens_table() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Binding"
     }
     assert {place for place in made if not place.startswith("dialogs/")} <= {
-        "screens/place_screen.py", "dashboard/dashboard_screen.py", "tui/app.py",
+        "screens/place_screen.py", "screens/dashboard.py", "tui/app.py",
     }  # fmt: skip
     methods = {
         node.name
@@ -277,7 +277,7 @@ def test_a_column_of_a_list_is_one_entry(columns: str) -> None:
     card = RunCard(id="a", name="a", state="running", watched=True, created_wall=0.0)
     row = run_row(card, 1.0)
     more = (*RUN_COLUMNS, Column(title="moon", text=lambda _row: "full", width=6))
-    heading = "".join(part for _, part in column_cells.heading_cells(more, [row], 200))
-    cells = "".join(part for _, part in column_cells.row_cells(more, row, [row], 200, UNICODE))
+    heading = "".join(part for _, part in rows_pane.heading_cells(more, [row], 200))
+    cells = "".join(part for _, part in rows_pane.row_cells(more, row, [row], 200, UNICODE))
     assert "moon" in heading
     assert "full" in cells

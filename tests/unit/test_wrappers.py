@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act.elsewhere.container import LABEL, container_layer, marked
-from trainwatch.core.app.preflight.place_check import place_told
-from trainwatch.core.model.launch.elsewhere.wrappers import layers
+from trainwatch.core.act.elsewhere import LABEL, container_layer, marked
+from trainwatch.core.app.preflight.handover_check import place_told
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.wrappers import layers
 
 READ = {
     "docker run --rm --gpus all -v /a:/b -w/w -itd img python t.py -d cuda": [("container", "img")],

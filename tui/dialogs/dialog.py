@@ -12,7 +12,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from ...core.model.screen_ports import Launcher
 from ...core.views.screens.confirmation import Price
+from ..background import Show, TaskQueue
 from ..ui.cells import cut, size_of, wrap_words
 
 Answer = TypeVar("Answer")
@@ -226,3 +228,59 @@ def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> Confirm | 
     question = ConfirmByName(price) if price.typed else Confirm(price)
     app.push_screen(question, answered)
     return question
+
+
+# Asks which metrics or processes are shown.
+
+
+class AskFilter(Ask):
+    """A part of a name, or nothing. ``what``: what is shown, and by what."""
+
+    def __init__(self, what: str, before: str) -> None:
+        super().__init__(
+            "Filter",
+            f"Show the {what} contains (or matches as a regular expression):",
+            "[Enter] show (empty: all)   [Esc] cancel",
+            before=before,
+        )
+
+    def objection(self, text: str) -> str:
+        """Never objects: a filter may be any text."""
+        del text
+        return ""
+
+
+# The dialog to type a command to start; it shows the detected framework while typing.
+
+BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
+
+
+class TypeCommand(Ask):
+    """Answers with the command, or None."""
+
+    def __init__(self, launcher: Launcher, before: str) -> None:
+        super().__init__("A command to start", BODY, "[Enter] plan and check it   [Esc] cancel", before=before)
+        self._launcher, self._tasks = launcher, TaskQueue(self)
+        self._newest = 0
+        self.message = ""
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Detect the framework in a thread; only the newest result is shown."""
+        event.stop()
+        self._newest += 1
+        number, command = self._newest, event.value.strip()
+        launcher = self._launcher
+
+        def ask() -> Show:
+            try:
+                message = launcher.preset_of(command) if command else ""
+            except Exception as error:
+                message = str(error)
+            return lambda: self._show(number, message)
+
+        self._tasks.submit(ask)
+
+    def _show(self, number: int, message: str) -> None:
+        if number == self._newest:
+            self.message = message
+            self.query_one("#objection", Static).update(message)

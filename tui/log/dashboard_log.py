@@ -1,13 +1,19 @@
 """The log of the newest attempt in the log pane of the dashboard."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
 
-from ...core.model.ports.screen import OpenRun
+import msgspec
+from textual import events
+
+from ...core.model.log_lines import LogFile
+from ...core.model.screen_ports import OpenRun
 from ...core.model.situation import Situation
-from ...core.model.text.log_lines import LogFile
-from ..background import Show
-from ..poller import Aside
-from .log_source import LogSource
+from ...core.model.story import RunStory
+from ..background import Aside, Show
+from ..panes.pane import Pane
+from ..ui.cells import Line, Span, cut
+from .log_driver import LogSource
 from .log_view import LogView
 from .log_viewer import Host, LogViewer
 
@@ -93,3 +99,100 @@ class DashboardLog:
             return "This log cannot be read from here."
         nothing = self.viewer.driver.trouble or "Nothing written yet."
         return nothing if self.path is not None else "No log yet."
+
+
+# A line of files to choose from; if not all fit, those around the chosen one.
+
+LONGEST = 24
+
+
+class FileTab(msgspec.Struct, frozen=True):
+    """``mark``: a sign behind the label, with its style; empty = none."""
+
+    label: str
+    mark: str = ""
+    style: str = "label"
+
+
+class FileTabs(Pane):
+    """``chosen`` is called with the index of a tab that was clicked."""
+
+    tabs: tuple[FileTab, ...] = ()
+    current = 0
+    chosen: Callable[[int], None] | None = None
+
+    def show(self, tabs: tuple[FileTab, ...], current: int) -> None:
+        self.tabs, self.current = tabs, current
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        del height
+        placed = self._placed(width)
+        if not placed:
+            return []
+        first, last = placed[0][0], placed[-1][0]
+        line: list[Span] = [("faint", "‹ " if first > 0 else "")]
+        for index, text, _ in placed:
+            tab = self.tabs[index]
+            line.append(("cursor" if index == self.current else "label", text))
+            line += [(tab.style, f"{tab.mark} "), ("text", " ")] if tab.mark else [("text", " ")]
+        if last < len(self.tabs) - 1:
+            line.append(("faint", f"› {len(self.tabs) - 1 - last} more"))
+        return [tuple(line)]
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the tab under the pointer."""
+        x = event.x - self.gutter.left
+        for index, text, start in self._placed(self.size.width):
+            if start <= x < start + len(text) and self.chosen is not None:
+                self.chosen(index)
+
+    def _placed(self, width: int) -> list[tuple[int, str, int]]:
+        """(index, text, first column) of the visible tabs: the current one and its neighbours."""
+        if not self.tabs:
+            return []
+        texts = [f" {cut(tab.label, LONGEST)} " for tab in self.tabs]
+        sizes = [len(text) + 1 + (2 if tab.mark else 0) for text, tab in zip(texts, self.tabs, strict=True)]
+        first = last = min(self.current, len(self.tabs) - 1)
+        room = width - sizes[first] - len("‹ › 99 more")
+        while True:
+            if last + 1 < len(texts) and sizes[last + 1] <= room:
+                last += 1
+                room -= sizes[last]
+            elif first > 0 and sizes[first - 1] <= room:
+                first -= 1
+                room -= sizes[first]
+            else:
+                break
+        x = 2 if first > 0 else 0
+        placed = []
+        for index in range(first, last + 1):
+            placed.append((index, texts[index], x))
+            x += sizes[index]
+        return placed
+
+
+# The files of a run that the log screen shows, and the marks on their tabs.
+
+
+def log_files(story: RunStory, extra: Sequence[str]) -> tuple[LogFile, ...]:
+    """Logs of all attempts, oldest first, then the run's others. A file that several attempts share is listed once."""
+    by_path: dict[str, LogFile] = {}
+    for attempt in story.attempts:
+        if attempt.log is not None:
+            by_path.pop(attempt.log, None)
+            by_path[attempt.log] = LogFile(path=attempt.log, label=f"attempt {attempt.number}", attempt=attempt.number)
+    for path in extra:
+        by_path.setdefault(path, LogFile(path=path, label=PurePath(path).name))
+    return tuple(by_path.values())
+
+
+def mark_of(file: LogFile, story: RunStory) -> str:
+    """How an attempt ended, as the name of a mark in Glyphs; empty for a running attempt and for other files."""
+    attempt = next((a for a in story.attempts if a.number == file.attempt), None)
+    if attempt is None or attempt.ended_t is None:
+        return ""
+    kinds = {i.kind for i in story.incidents if i.attempt == attempt.number}
+    if "hang" in kinds:
+        return "hang"
+    return "crash" if attempt.how == "crashed" or "crash" in kinds else ""

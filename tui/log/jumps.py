@@ -3,10 +3,9 @@
 from functools import partial
 from typing import Literal, Protocol
 
-from ...core.model.incident import Incident
+from ...core.model.attempt import Incident
+from ...core.model.log_lines import ALARM, LogFile
 from ...core.model.situation import Situation
-from ...core.model.text.log_filters import ALARM
-from ...core.model.text.log_lines import LogFile
 from ...core.views.words import title_of
 from .log_search import BEYOND
 from .log_viewer import LogViewer

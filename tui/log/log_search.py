@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 
-from ...core.model.text.log_lines import LogTally
+from ...core.model.log_lines import LogTally
 from ..background import Owner, Show, TaskQueue
-from .log_source import LogSource, guarded
+from .log_driver import LogSource, guarded
 
 BEYOND = 1 << 62
 """An offset past the end of any log."""

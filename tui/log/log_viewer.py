@@ -1,16 +1,25 @@
 """The log viewer of the dashboard and of the log screen: one log, followed or held, searched and filtered."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol
 
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.events import Key as EventsKey
+from textual.events import Resize
 from textual.widget import Widget
+from textual.widgets import Input, Label
 
-from ...core.model.text.log_filters import LEVELS, level_pattern, rank_of, rank_pattern
-from ..background import Owner
-from .log_driver import LogDriver
+from ...core.model.log_lines import LEVELS, level_pattern, rank_of, rank_pattern
+from ...core.views import quantity
+from ..background import Owner, Show
+from ..keys import Key
+from ..ui.cells import cut
+from .log_driver import LogDriver, LogSource, combined, compiled
 from .log_search import BEYOND, LogSearch
-from .log_source import LogSource, combined, compiled
 from .log_view import LogView
 
 RANKS_SHOWN = 12
@@ -70,8 +79,6 @@ class LogViewer:
 
     def ask(self, sign: str, before: str, hint: str, answer: Callable[[str], None]) -> None:
         """Open the input line above the footer; Escape closes it without an answer."""
-        from .prompt import LogPrompt  # the first picture does not wait for it
-
         if self._host.query(LogPrompt):
             return
 
@@ -166,3 +173,203 @@ class LogViewer:
         except (re.error, OverflowError, RecursionError) as error:
             self._host.show_message(f"Not a regular expression: {error}")
             return None
+
+
+# The keys of the log screen.
+
+LOG_KEYS: tuple[Key, ...] = (
+    Key(key="space", shown="space", action="follow", label="follow", help="hold the log, or follow its end"),
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="line", footer=False,
+        help="line by line (PgUp PgDn: screens; Home End: first line, follow the end; mouse wheel)"),
+    Key(key="slash", shown="/", action="search", label="search",
+        help="search upwards (a regular expression; without capitals, case does not matter)"),
+    Key(key="n", shown="n N", action="match(True)", label="match",
+        help="next older match, next newer match"),
+    Key(key="f", shown="f", action="filter", label="filter", help="show only lines that match"),
+    Key(key="L", shown="L", action="level", label="level",
+        help="show only warnings and errors, then only errors (with the places of a traceback), then all lines"),
+    Key(key="r", shown="r", action="rank", label="rank", help="show only the lines of one rank"),
+    Key(key="left_square_bracket", shown="[ ]", action="chord(-1)", label="jump",
+        help="to the previous or next error, incident or attempt: then press e, i or a ([[ and ]] repeat)"),
+    Key(key="tab", shown="tab", action="file(1)", label="file", help="next file (shift+tab: the one before)"),
+    Key(key="o", shown="o", action="unfold", label="unfold",
+        help="show all states of a progress bar that was overwritten (≡), or hide them"),
+    Key(key="W", shown="W", action="wrap", label="wrap", help="wrap long lines, or cut them (then ← → move sideways)"),
+    Key(key="v", shown="v", action="mark", label="mark", help="begin or end marking lines (or drag with the mouse)"),
+    Key(key="y", shown="y", action="copy", label="copy", help="copy the marked lines, or the one under the cursor"),
+    Key(key="s", shown="s", action="save", label="save", help="save the marked lines to a new file"),
+    Key(key="escape", shown="Esc", action="back", label="back", footer=False,
+        help="stop a search; then clear mark, filter and search; then back to the dashboard"),
+    Key(key="1", shown="1", action="app.place('dashboard')", label="dashboard", help="back to the dashboard"),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="q", shown="q", action="app.leave", label="leave",
+        help="leave the screen; training and supervisor continue", always=True),
+)  # fmt: skip
+ALSO: tuple[tuple[str, str], ...] = (
+    ("down", "move(1)"),
+    ("pageup", "page(-1)"),
+    ("pagedown", "page(1)"),
+    ("home", "top"),
+    ("g", "top"),
+    ("end", "end"),
+    ("G", "end"),
+    ("N", "match(False)"),
+    ("right_square_bracket", "chord(1)"),
+    ("ampersand", "filter"),
+    ("shift+tab", "file(-1)"),
+    ("enter", "unfold"),
+    ("left", "sideways(-1)"),
+    ("right", "sideways(1)"),
+    ("e", "jump('error')"),
+    ("i", "jump('incident')"),
+    ("a", "jump('attempt')"),
+)
+CHORD: tuple[Key, ...] = (
+    Key(key="e", shown="e", action="jump('error')", label="error", help="", always=True),
+    Key(key="i", shown="i", action="jump('incident')", label="incident", help="", always=True),
+    Key(key="a", shown="a", action="jump('attempt')", label="start of an attempt", help="", always=True),
+)
+"""What the footer offers after ``[`` or ``]``."""
+
+
+# The input line above the footer: what to search for, which lines to show, where to save them.
+
+
+class LogPrompt(Horizontal):
+    """A word and an input. ``answer`` is called with the text, or with None after Escape."""
+
+    def __init__(self, sign: str, before: str, hint: str, answer: Callable[[str | None], None]) -> None:
+        super().__init__()
+        self._sign, self._before, self._hint, self._answer = sign, before, hint, answer
+
+    def compose(self) -> ComposeResult:
+        """The word and the input."""
+        label = Label(self._sign)
+        label.styles.width = len(self._sign) + 1
+        yield label
+        entry = Input(self._before, placeholder=self._hint)
+        entry.cursor_blink = False
+        yield entry
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_resize(self, event: Resize) -> None:
+        """The hint in the room that is left."""
+        self.query_one(Input).placeholder = cut(self._hint, max(1, event.size.width - len(self._sign) - 2))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._answer(event.value)
+
+    def on_key(self, event: EventsKey) -> None:
+        if event.key == "escape":
+            event.stop()
+            self._answer(None)
+
+
+# The texts around a log: its state in the title, the position below, and a sentence if there are no lines.
+
+NAME_COLUMNS = 110
+"""Narrower screens leave the file's name out of the title."""
+
+
+def log_title_of(log: LogViewer, width: int) -> str:
+    """File, following or held, filter, search with its count."""
+    parts = ["following" if log.view.following else "held"]
+    source = log.driver.source
+    if source is not None and width >= NAME_COLUMNS:
+        parts.insert(0, source.file.path)
+    parts += [f"only {log.level}"] if log.level else []
+    parts += [f"only rank {log.rank}"] if log.rank else []
+    if log.typed is not None:
+        parts.append(f"only /{log.typed.pattern}/")
+    if log.pattern is not None:
+        parts.append(f"/{log.pattern.pattern} {log.search.words}".rstrip())
+    return " · ".join(parts)
+
+
+def position_of(log: LogViewer) -> str:
+    """How far down the file the lowest visible line is."""
+    window = log.view.window
+    if not len(window):
+        return ""
+    _, last = log.view.visible_lines
+    line = window.lines[min(last, len(window) - 1)]
+    share = min(1.0, (line.offset + line.size) / max(1, window.file_size))
+    marked = "marking · " if log.view.marked_from is not None else ""
+    return f"{marked}{quantity.percent(100 * share)} of {quantity.size(window.file_size)}"
+
+
+def message_of(log: LogViewer) -> str:
+    """Why no line is shown."""
+    if log.driver.source is None:
+        return "No log yet: nothing was started."
+    if log.driver.only is not None:
+        return (
+            "Looking for lines that match …" if log.driver.scanning else "No line matches: Esc shows all lines again."
+        )
+    return log.driver.trouble or "Nothing written yet."
+
+
+# Exports lines of a log to the terminal's clipboard or to a new file, in a thread.
+
+CLIPBOARD_LINES = 5000
+CLIPBOARD_BYTES = 74_000
+"""Terminals drop longer clipboard sequences (xterm, tmux: 100 000 characters of base64)."""
+
+
+def copy_marked(log: LogViewer, copy: Callable[[str], None], show_message: Callable[[str], None]) -> None:
+    """Copy the marked lines through the terminal."""
+    (first, last), only = log.view.selection, log.driver.only
+
+    def read(source: LogSource) -> Show:
+        text, message = clipboard_text(source.texts(first, last, only))
+
+        def show() -> None:
+            copy(text)
+            show_message(message)
+
+        return show
+
+    log.driver.fetch(read)
+
+
+def save_marked(log: LogViewer, name: str, show_message: Callable[[str], None]) -> None:
+    """Write the marked lines to a file; an empty name does nothing."""
+    (first, last), only = log.view.selection, log.driver.only
+
+    def write(source: LogSource) -> Show:
+        message = save_lines(source.texts(first, last, only), name)
+        return lambda: show_message(message)
+
+    if name:
+        log.driver.fetch(write)
+
+
+def clipboard_text(texts: Iterable[str]) -> tuple[str, str]:
+    """(text, a sentence that describes it), limited to what terminals accept."""
+    lines: list[str] = []
+    size = 0
+    for text in islice(texts, CLIPBOARD_LINES + 1):
+        size += len(text.encode()) + 1
+        if len(lines) == CLIPBOARD_LINES or (size > CLIPBOARD_BYTES and lines):
+            return "\n".join(lines), f"Copied the first {len(lines):,} lines; s saves them all to a file"
+        lines.append(text)
+    return "\n".join(lines), f"Copied {quantity.plural(len(lines), 'line')}"
+
+
+def save_lines(texts: Iterable[str], name: str) -> str:
+    """Write to a file that must not exist. Returns a sentence with the result."""
+    path = Path(name).expanduser()
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            number = 0
+            for text in texts:
+                file.write(text + "\n")
+                number += 1
+    except FileExistsError:
+        return f"{path} exists: nothing was written; choose another name"
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    return f"Saved {quantity.plural(number, 'line')} to {path.absolute()}"

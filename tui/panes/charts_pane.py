@@ -7,16 +7,16 @@ import msgspec
 from textual import events
 from textual.message import Message
 
-from ...core.model.text.memory_words import MIB
-from ...core.views.charts.chart_view import ChartView, Curve
-from ...core.views.charts.curve import dotted, nearest, value_range
-from ...core.views.charts.zoom import Span as XSpan
-from ...core.views.metric_words import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text
-from ...core.views.panes.timeline import RANK, Mark
+from ...core.model.text import MIB
+from ...core.views.chart_view import ChartView, Curve
+from ...core.views.charts import Span as XSpan
+from ...core.views.charts import dotted, nearest, value_range
+from ...core.views.metrics import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text
+from ...core.views.timeline import RANK, Mark
 from ..ui.cells import Line, Span, cut, fit, pad, right, spread, width_of, wrap_words
-from ..ui.plot import LOOKS, Layer, Row, Scale, plotted, tick_rows
+from ..ui.chart import LOOKS, Layer, Row, Scale, plotted, tick_rows
 from .pane import Pane
-from .timeline.timeline_pane import INCIDENT_KINDS, MARK_STYLES
+from .timeline_pane import INCIDENT_KINDS, MARK_STYLES
 
 GUTTER = 8
 """Columns for the ticks of the values and a space."""

@@ -3,12 +3,17 @@
 from itertools import groupby
 
 from rich.cells import cell_len
+from textual import events
+from textual.events import Click
 
-from ...core.views.panes.header import HeaderView
+from ...core.views import quantity
+from ...core.views.dashboard import HeaderView
 from ...core.views.state.verdict import Verdict
-from ..ui.cells import Line, Span, clauses, cut, fit, width_of, wrap_words
+from ..background import LongTaskState
+from ..keys import Key, key_words
+from ..places import PLACES, Place
+from ..ui.cells import LEVEL_WORDS, Line, Span, clauses, cut, fit, width_of, wrap_words
 from ..ui.chart import bar
-from ..ui.glyphs import LEVEL_WORDS
 from .pane import Pane
 
 SENTENCE_ROWS = 2
@@ -145,3 +150,169 @@ def _keys(text: str, style: str) -> tuple[Span, ...]:
 
 
 __all__ = ["EMPTY", "LEVEL_WORDS", "Head", "head_rows", "sentence_rows"]
+
+
+# The footer: the keys that apply now.
+
+
+class KeyBar(Pane):
+    """Shows keys; a click on one presses it."""
+
+    keys: tuple[Key, ...] = ()
+    message = ""
+
+    def show(self, keys: tuple[Key, ...], message: str = "") -> None:
+        """Draw as many as fit, in their order; a ``message`` replaces them."""
+        self.keys, self.message = tuple(k for k in keys if k.footer), message
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        del height
+        if self.message:
+            return [(("accent", cut(self.message, width)),)]
+        line: list[Span] = []
+        for key, start, end in self._placed(width):
+            del start, end
+            line += [("key", key_words(key.shown)), ("label", f" {key.label}  ")]
+        return [(*line[:-1], ("label", line[-1][1].rstrip()))] if line else []
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key under the pointer."""
+        x = event.x - self.gutter.left
+        for key, start, end in self._placed(self.size.width):
+            if start <= x < end:
+                self.app.simulate_key(key.key)
+
+    def _placed(self, width: int) -> list[tuple[Key, int, int]]:
+        """Keys with the columns they take. Help and leave always fit: they replace the last others."""
+        sizes = {k: len(key_words(k.shown)) + len(k.label) + 3 for k in self.keys}
+        last = [k for k in self.keys if k.always]
+        room = width - sum(sizes[k] for k in last) + 2
+        chosen: list[Key] = []
+        for key in self.keys:
+            if not key.always and sizes[key] <= room:
+                chosen.append(key)
+                room -= sizes[key]
+        placed: list[tuple[Key, int, int]] = []
+        x = 0
+        for key in [*chosen, *last]:
+            placed.append((key, x, x + sizes[key] - 1))
+            x += sizes[key]
+        return placed
+
+
+# The head of the numbered screens: tabs, and the sentence of the run.
+
+MOST_ROWS = 3
+"""Rows of the sentence if what is wrong needs them; a third of the screen at most."""
+
+
+def tab_rows(view: HeaderView, width: int, height: int) -> int:
+    """Rows of the tabs and the sentence, on a screen of this size."""
+    if height < 3:
+        return max(1, height - 1)
+    return 1 + len(verdict_rows(view.verdict, width - 2, 1, max(1, min(MOST_ROWS, height // 3))))
+
+
+class TabBar(Pane):
+    """Tabs on the first line, the run's sentence on the second. A click on a tab presses its key."""
+
+    current = ""
+    view = EMPTY
+    offered: tuple[Place, ...] = PLACES
+
+    def show(self, current: str, view: HeaderView, offered: tuple[Place, ...] = PLACES) -> None:
+        """Draw it. ``offered``: the places that can be opened now."""
+        self.current, self.view, self.offered = current, view, offered
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """Tabs, then the sentence."""
+        name = self._name_of(width)
+        tabs: list[Span] = [("strong", name)] if name else []
+        for place, text, _ in self._placed(width):
+            here = place.name == self.current
+            tabs += [("key", place.key), ("cursor" if here else "label", text), ("text", " ")]
+        lines: list[Line] = [tuple(tabs)]
+        if height > 1 and self.view.verdict.clauses:
+            verdict = self.view.verdict
+            glyph = self.glyphs.levels[verdict.level]
+            style = "text" if verdict.level in {"safe", "unknown"} else verdict.level
+            signs = (f"{glyph} ", *("  " for _ in range(height)))
+            rows = verdict_rows(verdict, width - 2, 1, height - 1)
+            lines += [((verdict.level, sign), (style, row)) for sign, row in zip(signs, rows, strict=False)]
+        return lines
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the place under the pointer."""
+        x = event.x - self.gutter.left
+        if event.y != self.gutter.top:
+            return
+        for place, text, start in self._placed(self.size.width):
+            if start <= x < start + len(place.key) + len(text):
+                self.app.simulate_key(place.key)
+
+    def _name_of(self, width: int) -> str:
+        name = self.view.name
+        needed = sum(len(p.key) + len(p.name) + 3 for p in self.offered)
+        room = width - needed - 2
+        return f"{cut(name, room)}  " if name and room >= 4 else ""
+
+    def _placed(self, width: int) -> list[tuple[Place, str, int]]:
+        """(place, its words, first column): all words if they fit, else short ones, else that of the current place."""
+        x = width_of((("strong", self._name_of(width)),))
+        words = next((w for w in self._forms() if sum(len(t) + 4 for t in w) <= width + 1), None)
+        placed = []
+        for number, place in enumerate(self.offered):
+            word = words[number] if words is not None else place.name if place.name == self.current else ""
+            text = f" {word} " if word else " "
+            placed.append((place, text, x))
+            x += len(place.key) + len(text) + 1
+        return placed
+
+    def _forms(self) -> tuple[list[str], ...]:
+        """The words of all tabs, the longest form first."""
+        return (
+            [p.name for p in self.offered],
+            [p.name if p.name == self.current else p.short or p.name for p in self.offered],
+            [p.short or p.name for p in self.offered],
+        )
+
+
+# The progress of a long task.
+
+TASK_PANE_BAR_LEAST = 10
+
+
+class TaskPane(Pane):
+    """Shows a LongTaskState; a click cancels it."""
+
+    state: LongTaskState | None = None
+
+    def show(self, state: LongTaskState | None) -> None:
+        self.state = state
+        self.set_title(state.title if state is not None else "", "[Esc] cancel")
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """A bar with bytes or minutes."""
+        del height
+        state = self.state
+        if state is None:
+            return []
+        if state.cancelled:
+            return [(("warning", "cancelled, cleaning up …"),)]
+        if not state.total:
+            return [(("label", "reading …"),)]
+        share = state.done / state.total
+        if state.timed:
+            words = f"  {quantity.duration(state.done)} of {quantity.duration(state.total)}"
+        else:
+            words = f"  {100 * share:3.0f} %  {quantity.size_of(state.done, state.total)}"
+        cells = max(TASK_PANE_BAR_LEAST, width - len(words))
+        full, rest = bar(share, cells, self.glyphs)
+        return [(("bar", full), ("bar-rest", rest), ("text", cut(words, max(0, width - cells))))]
+
+    def on_click(self, event: Click) -> None:
+        del event
+        self.app.simulate_key("escape")

@@ -11,14 +11,12 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..ui.cells import Line, changed_cells, fit
-from ..ui.glyphs import UNICODE, Glyphs
-from ..ui.last_value import LastValue
-from ..ui.looks import look
+from ..ui.cells import UNICODE, Glyphs, Line, changed_cells, cut, fit, size_of
+from ..ui.looks import LastValue, look
 
 if TYPE_CHECKING:
-    from .edge_label import EdgeLabel
     from .pieces import Piece
+
 
 WHOLE_FOR = 3
 """A pane is drawn so often before it is cut into pieces: the first picture does not wait until they are mounted."""
@@ -205,3 +203,28 @@ class Pane(Widget, can_focus=False):
 def _edge(text: str) -> Content | None:
     """Text for a border: as Content, square brackets are not parsed as markup."""
     return Content(text) if text else None
+
+
+# A short text on the lower border of a pane that changes often.
+#
+# Textual repaints the whole pane for each new ``border_subtitle``: 40 kB on a large terminal.
+
+EDGE_CELLS = 40
+"""Its columns; what is left of the text looks like the border."""
+
+
+class EdgeLabel(Pane):
+    """Stands over the border of its pane, at the right."""
+
+    text = ""
+
+    def show(self, text: str) -> None:
+        self.text = text
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The border, and the text at its end."""
+        del height
+        text = cut(self.text, width - 2, self.glyphs.ellipsis)
+        shown = f" {text} " if text else ""
+        return [(("faint", self.glyphs.line * (width - size_of(shown))), ("label", shown))]

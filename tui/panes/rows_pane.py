@@ -1,6 +1,7 @@
 """A list with a cursor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -8,7 +9,30 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from ..ui.cells import Line, wrap_words
+from ...core.model.launch import LaunchOffer
+from ...core.views.columns import Column, is_number, shown_columns
+from ...core.views.incident_list import IncidentView
+from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, count_text, verified_text
+from ...core.views.screens.launch import offer_note
+from ...core.views.screens.profiles import KeyRow, Rung
+from ...core.views.screens.run_list import RUN_COLUMNS, RunRow
+from ..ui.cells import (
+    Glyphs,
+    Line,
+    Paragraph,
+    Span,
+    cut,
+    margin_of,
+    pad,
+    plain,
+    right,
+    rows_of,
+    spread,
+    width_of,
+    wrap_words,
+)
+from ..ui.chart import bar
+from .checkpoint_panes import KIND_FROM
 from .pane import Pane
 
 
@@ -130,3 +154,351 @@ class RowsPane(Pane):
 
     def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
         self.move(-1)
+
+
+# Lines of a list from its columns: the heading, and one line a row.
+
+Row = TypeVar("Row")
+
+
+def heading_cells(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Span]:
+    """The titles over the cells."""
+    shown = shown_columns(columns, width, rows)
+    return [("label", _aligned(column, column.title, _width(column, rows))) for column in shown]
+
+
+def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], width: int, glyphs: Glyphs) -> list[Span]:
+    """The cells of a row. ``rows``: all of the list, which some widths depend on."""
+    spans: list[Span] = []
+    for column in shown_columns(columns, width, rows):
+        cells = _width(column, rows)
+        share = None if column.share is None else column.share(row)
+        if share is None:
+            spans.append((column.style_of(row), _aligned(column, plain(column.text(row)), cells)))
+        else:
+            full, rest = bar(share, cells, glyphs)
+            spans += [("text", " " * column.before), ("bar", full), ("bar-rest", rest), ("text", " " * column.after)]
+    return spans
+
+
+def value_cell(text: str, cells: int) -> str:
+    """A value among values of any kind, in so many cells: numbers are right-aligned."""
+    return right(text, cells) if is_number(text) else pad(cut(text, cells), cells)
+
+
+def _width(column: Column[Row], rows: Sequence[Row]) -> int:
+    if not column.fit:
+        return column.width
+    return min(column.width, max(len(column.title), *(width_of((("", plain(column.text(row))),)) for row in rows), 0))
+
+
+def _aligned(column: Column[Row], text: str, cells: int) -> str:
+    if cells:
+        text = right(text, cells) if column.right else pad(cut(text, cells), cells)
+    return f"{' ' * column.before}{text}{' ' * column.after}"
+
+
+# A page of paragraphs that can be scrolled; paragraphs with a link can be selected and opened.
+
+
+class PagePane(Pane):
+    """``link``: index into the linked paragraphs of the selected one; None if none is selected."""
+
+    paragraphs: tuple[Paragraph, ...] = ()
+    top = 0
+    link: int | None = None
+    heading = ""
+    hint = ""
+
+    class Chosen(Message):
+        """A linked paragraph was clicked."""
+
+        def __init__(self, link: int) -> None:
+            super().__init__()
+            self.link = link
+
+    def show(self, paragraphs: Sequence[Paragraph], *, title: str = "", hint: str = "", fresh: bool = False) -> None:
+        """Draw them; ``fresh``: another page, shown from its top."""
+        if fresh:
+            self.top, self.link = 0, None
+        self.paragraphs, self.heading, self.hint = tuple(paragraphs), title, hint
+        self.redraw()
+
+    @property
+    def links(self) -> list[int]:
+        """The link targets, in order."""
+        return [p.link for p in self.paragraphs if p.link is not None]
+
+    def scroll(self, rows: int) -> None:
+        """Down (positive) or up."""
+        width, height = self.size
+        highest = max(0, len(self._all(width)) - height)
+        self.top = max(0, min(highest, self.top + rows))
+        self.redraw()
+
+    def walk(self, links: int) -> None:
+        """Select another linked paragraph and scroll it into view; without links: scroll."""
+        count = len(self.links)
+        if not count:
+            self.scroll(links)
+            return
+        self.link = 0 if self.link is None else max(0, min(count - 1, self.link + links))
+        width, height = self.size
+        at = next((y for y, (_, number) in enumerate(self._all(width)) if number == self.link), 0)
+        if not self.top <= at < self.top + height:
+            self.top = max(0, at - height // 2)
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The part of the page that is in view."""
+        rows = self._all(width)
+        self.top = max(0, min(self.top, len(rows) - height))
+        more = len(rows) - self.top - height
+        self.set_title(self.heading, f"{more} more rows ↓" if more > 0 else self.hint)
+        shown = []
+        for line, number in rows[self.top : self.top + height]:
+            here = number is not None and number == self.link
+            shown.append(tuple(("cursor", text) if here and text.strip() else (style, text) for style, text in line))
+        return shown
+
+    def on_click(self, event: events.Click) -> None:
+        """Open the paragraph under the pointer if it has a link."""
+        rows = self._all(self.size.width)
+        y = event.y - self.gutter.top + self.top
+        if event.y - self.gutter.top >= 0 and y < len(rows) and rows[y][1] is not None:
+            self.link = rows[y][1]
+            self.redraw()
+            self.post_message(self.Chosen(self.links[self.link or 0]))
+
+    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
+        self.scroll(3)
+
+    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
+        self.scroll(-3)
+
+    def _all(self, width: int) -> list[tuple[Line, int | None]]:
+        """Every row with the number of its link."""
+        margin = margin_of(self.paragraphs)
+        rows: list[tuple[Line, int | None]] = []
+        links = 0
+        for paragraph in self.paragraphs:
+            number = None
+            if paragraph.link is not None:
+                number, links = links, links + 1
+            rows += [(line, number) for line in rows_of(paragraph, width, margin)]
+        return rows
+
+
+# The runs that can be started here: those of trainwatch.toml, and the typed command.
+
+NAME_MOST = 24
+TYPED = "a command"
+TYPE_IT = "type one: no file is needed"
+
+
+class OffersPane(RowsPane):
+    """Shows LaunchOffers, the typed command last."""
+
+    def show_offers(self, offers: Sequence[LaunchOffer], typed: str, where: str) -> None:
+        self.set_title(f"start · {where}" if where else "start")
+        width = max(0, self.size.width - 2)
+        name = min(NAME_MOST, max((len(o.name) for o in offers), default=0), width // 3)
+        name = max(name, len(TYPED))
+        note = max((len(offer_note(o.run_id, o.state)) for o in offers), default=0)
+        rows = [self._row(o.name, o.command, offer_note(o.run_id, o.state), (name, note, width)) for o in offers]
+        rows.append(self._row(TYPED, typed or TYPE_IT, "", (name, note, width), faint=not typed))
+        self.show(rows)
+
+    @staticmethod
+    def _row(title: str, text: str, state: str, cells: tuple[int, int, int], *, faint: bool = False) -> Line:
+        """``cells``: those of the name, of the state, of the whole row."""
+        name, note, width = cells
+        room = width - name - 2 - (note + 2 if note else 0)
+        line: list[Span] = [
+            ("strong", pad(cut(title, name), name) + "  "),
+            ("label" if faint else "text", pad(cut(text, room), max(0, room))),
+        ]
+        if note:
+            line.append(("accent", "  " + right(state, note)))
+        return tuple(line)
+
+
+# The list of all runs.
+
+HEADING_FROM = 62
+
+
+class RunsPane(RowsPane):
+    """The table of runs with a cursor; ``marked``: ids of the runs that were selected."""
+
+    views: tuple[RunRow, ...] = ()
+    marked: frozenset[str] = frozenset()
+
+    def show_runs(
+        self, views: Sequence[RunRow], message: str, *, title: str = "", marked: Collection[str] = ()
+    ) -> None:
+        self.views, self.marked = tuple(views), frozenset(marked)
+        self.set_title(title or "runs of this machine")
+        width = max(0, self.size.width - 2)
+        head = (("label", "    " if self.marked else "  "), *heading_cells(RUN_COLUMNS, views, width))
+        self.show([self._row(v, width) for v in views], head=[head] if width >= HEADING_FROM else [], message=message)
+
+    def _row(self, v: RunRow, width: int) -> Line:
+        mark = (("accent", "* " if v.card.id in self.marked else "  "),) if self.marked else ()
+        cells = row_cells(RUN_COLUMNS, v, self.views, width, self.glyphs)
+        return (*mark, (v.level, f"{self.glyphs.levels[v.level]} "), *cells)
+
+
+# The ladder, and the table of all settings of its profiles.
+
+EXPECT_FROM = 90
+IN_ROW = frozenset({"speed", "VRAM", "stable"})
+"""The measurements of a trial that the ladder shows; the difference pane shows all."""
+
+
+class LadderRows(RowsPane):
+    """Shows Rungs, safest first."""
+
+    def show_ladder(self, rungs: Sequence[Rung], message: str, *, has_ladder: bool, over: bool = False) -> None:
+        self.set_title("ladder · safest first" if has_ladder else "profiles · no ladder is set")
+        width = max(0, self.size.width - 2)
+        name = max((len(r.name) for r in rungs), default=0)
+        self.show([self._row(r, name, width, over=over) for r in rungs], message=message)
+
+    def _row(self, r: Rung, name: int, width: int, *, over: bool) -> Line:
+        sign = self.glyphs.levels["safe"] if r.now else self.glyphs.expected if r.next else " "
+        line: list[Span] = [
+            ("safe" if r.now else "accent", f"{sign} "),
+            ("strong" if r.now else "text", pad(r.name, name + 2)),
+            ("accent", f"{('last' if over else 'now') if r.now else 'next' if r.next else '':<6}"),
+            ("label", r.title),
+        ]
+        if width >= EXPECT_FROM and r.measured:
+            # Measurements on this machine come before the values of the guide.
+            line.append(("text", " · here: " + " · ".join(f"{k} {v}" for k, v in r.measured if k in IN_ROW)))
+        elif width >= EXPECT_FROM and r.expect:
+            line.append(("label", " · " + " · ".join(f"{k} {v}" for k, v in r.expect)))
+        if r.died:
+            line.append(("warning", f" · died {r.died}"))
+        return tuple(line)
+
+
+class SettingsTable(Pane):
+    """Shows KeyRows; the profile under the cursor is always among those that fit."""
+
+    rows: tuple[KeyRow, ...] = ()
+    names: tuple[str, ...] = ()
+    chosen = 0
+    top = 0
+    message = ""
+    over = False
+
+    def show(
+        self, rows: Sequence[KeyRow], names: Sequence[str], chosen: int, message: str, *, over: bool = False
+    ) -> None:
+        """``over``: nothing runs; the values are those of the last attempt."""
+        self.rows, self.names, self.chosen, self.message = tuple(rows), tuple(names), chosen, message
+        self.over = over
+        self.redraw()
+
+    def scroll(self, rows: int) -> None:
+        """Down (positive) or up."""
+        self.top = max(0, min(self.top + rows, len(self.rows) - self.size.height + 1))
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """Heading, then a row a key."""
+        if not self.rows:
+            return [(("label", self.message),)]
+        sizes = [max(len(n), *(len(r.values[i]) for r in self.rows)) for i, n in enumerate(self.names)]
+        sizes = [min(s, 16) for s in sizes]
+        fixed = [("yours", min(16, max(5, *(len(r.own) for r in self.rows))))]
+        fixed.append(("ran last" if self.over else "runs now", min(16, max(8, *(len(r.running) for r in self.rows)))))
+        longest, values = max(len(r.key) for r in self.rows), sum(s + 2 for s in (*sizes, *(s for _, s in fixed)))
+        key = min(longest, max(12, width // 3, width - values))
+        shown = self._columns(width - key - sum(s + 2 for _, s in fixed), sizes)
+        left_out = len(self.names) - len(shown)
+        self.set_title("key by key" + (f" · {left_out} more profiles on a wider screen" if left_out else ""))
+        heading: list[Span] = [("label", pad("", key))]
+        heading += [("label", "  " + pad(title, size)) for title, size in fixed]
+        heading += [
+            ("key" if i == self.chosen else "label", "  " + pad(cut(self.names[i], sizes[i]), sizes[i])) for i in shown
+        ]
+        self.top = max(0, min(self.top, len(self.rows) - height + 1))
+        lines: list[Line] = [tuple(heading)]
+        for row in self.rows[self.top : self.top + height - 1]:
+            line: list[Span] = [("strong" if row.differs else "label", pad(cut(row.key, key), key))]
+            line.append(("label", "  " + value_cell(row.own, fixed[0][1])))
+            line.append(("text", "  " + value_cell(row.running, fixed[1][1])))
+            for i in shown:
+                value = row.values[i]
+                style = "label" if not value else "accent" if value != row.running else "text"
+                line.append((style, "  " + value_cell(value or self.glyphs.dot, sizes[i])))
+            lines.append(tuple(line))
+        return lines
+
+    def _columns(self, room: int, sizes: Sequence[int]) -> list[int]:
+        """Which profiles fit, in their order; the chosen one always, its neighbours before others."""
+        order = sorted(range(len(sizes)), key=lambda i: (abs(i - self.chosen), i))
+        kept: list[int] = []
+        for i in order:
+            if not kept or room >= sizes[i] + 2:
+                kept.append(i)
+                room -= sizes[i] + 2
+        return sorted(kept)
+
+
+# The table of the checkpoints screen.
+
+
+class CheckpointRows(RowsPane):
+    """Shows CheckpointRows; ``marked``: paths chosen for a comparison."""
+
+    views: tuple[CheckpointRow, ...] = ()
+    marked: frozenset[str] = frozenset()
+
+    def show_checkpoints(self, views: Sequence[CheckpointRow], marked: Collection[str], message: str) -> None:
+        self.views, self.marked = tuple(views), frozenset(marked)
+        self.set_title(f"checkpoints · {count_text(views)}" if views else "checkpoints")
+        width = max(0, self.size.width - 2)
+        head = (("label", "    "), *heading_cells(CHECKPOINT_COLUMNS, views, width))
+        self.show([self._row(v, width) for v in views], head=[head], message=message)
+
+    def _row(self, v: CheckpointRow, width: int) -> Line:
+        line: list[Span] = [
+            ("accent", "* " if v.path in self.marked else "  "),
+            (v.level, f"{self.glyphs.levels[v.level]} "),
+            *row_cells(CHECKPOINT_COLUMNS, v, self.views, width, self.glyphs),
+        ]
+        if v.resume:
+            mark = f"  {self.glyphs.cursor} resume point"
+            line.append(("accent", mark if width_of(line) + len(mark) <= width else f" {self.glyphs.cursor}"))
+        detail = v.why or verified_text(v)
+        if detail:
+            line.append(("label", f" · {detail}"))
+        return tuple(line)
+
+
+# The list of the incidents screen.
+
+
+class IncidentRows(RowsPane):
+    """Shows IncidentViews, newest first."""
+
+    def show_incidents(self, views: Sequence[IncidentView], message: str) -> None:
+        opened = sum(v.open for v in views)
+        title = f"incidents · {len(views)}" + (f" · {opened} open" if opened else "") if views else "incidents"
+        self.set_title(title)
+        width = max(0, self.size.width - 2)
+        self.show([self._row(v, width) for v in views], message=message)
+
+    def _row(self, v: IncidentView, width: int) -> Line:
+        glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
+        look = v.level if v.open and not v.acknowledged else "label"
+        start: list[Span] = [("label", f"{v.at} "), (v.level if v.open else "label", f"{glyph} ")]
+        if width >= KIND_FROM:
+            start.append((look, pad(v.kind, 11 if v.kind == "checkpoint" else 7)))
+        start.append(("strong" if v.open else "text", v.title))
+        left = width - width_of(start) - 2
+        end = next((e for e in v.endings if width_of((("", e),)) <= left), "open" if v.open else "")
+        return spread(start, ((look, "  " + end if end else ""),), width)

@@ -9,9 +9,9 @@ from textual.events import Resize
 from textual.message import Message
 from textual.strip import Strip
 
-from ...core.views.screens.sample_list import SampleRow
+from ...core.views.screens.checkpoint_details import SampleRow
 from ..ui.cells import Line, cut, pad, right, wrap_words
-from ..ui.picture_file import Picture
+from ..ui.picture import Picture
 from .pane import Pane
 from .rows_pane import RowsPane
 

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from textual.app import App
 
 from ...core.model.situation import Situation
-from ...core.model.summary import Look, Summary
-from ...core.views.report.away import AWAY_S, is_due, since_wall
-from ...core.views.report.open_decisions import urgent_keys
+from ...core.model.story import Look, Summary
+from ...core.views.away import AWAY_S, is_due, since_wall, urgent_keys
 from ..background import TaskQueue
 from ..operations import ACTS
 from ..run_session import Application, RunSession
 
 if TYPE_CHECKING:
-    from ...core.views.screens.away_card import AwayChoice
+    from ...core.views.screens.incident_card import AwayChoice
 
 KEEP_S = 60.0
 """How often a look is written while keys are pressed."""
@@ -138,8 +137,8 @@ class AwayWatch:
         self._on.tasks.submit(read)
 
     def _open(self, said: Summary) -> None:
-        from ...core.views.screens.away_card import away_card  # the first picture does not wait for it
-        from ..dialogs.away_dialog import AwayDialog
+        from ...core.views.screens.incident_card import away_card  # the first picture does not wait for it
+        from ..dialogs.cards import AwayDialog
 
         def chosen(choice: "AwayChoice | None") -> None:
             if choice is not None:
@@ -148,7 +147,7 @@ class AwayWatch:
         self._on.app.push_screen(AwayDialog(away_card(said), read_only=self._on.context.read_only), chosen)
 
     def _do(self, choice: "AwayChoice") -> None:
-        from .explain import explain
+        from .place_screen import explain
 
         match choice.act:
             case "explain":

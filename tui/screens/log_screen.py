@@ -7,21 +7,26 @@ from typing import ClassVar
 import msgspec
 from textual.binding import BindingType
 
-from ...core.model.text.log_lines import LogFile
+from ...core.model.log_lines import LogFile
 from ...core.views import quantity
 from ..keys import Key
-from ..log.export import copy_marked, save_marked
-from ..log.file_tabs import FileTab, FileTabs
+from ..log.dashboard_log import FileTab, FileTabs, log_files, mark_of
 from ..log.jumps import Jump, LogJumps
-from ..log.log_files import log_files, mark_of
-from ..log.log_keys import ALSO, CHORD, LOG_KEYS
-from ..log.log_source import LogSource
+from ..log.log_driver import LogSource
 from ..log.log_view import LogView
-from ..log.log_viewer import LogViewer
-from ..log.title import message_of, position_of, title_of
+from ..log.log_viewer import (
+    ALSO,
+    CHORD,
+    LOG_KEYS,
+    LogViewer,
+    copy_marked,
+    log_title_of,
+    message_of,
+    position_of,
+    save_marked,
+)
 from ..panes.pane import Pane
-from ..run_session import Application, RunSession
-from .box import Box
+from ..run_session import Application, Box, RunSession
 from .place_screen import PlaceScreen, bindings_of
 
 FOLLOW_S = 0.5
@@ -113,7 +118,7 @@ class LogScreen(PlaceScreen):
         tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)
         self.file_tabs.show(tabs, self.files.index(self.file) if self.file in self.files else 0)
         view.message = message_of(self.viewer) if self.access is not None else NO_ACCESS
-        view.set_title(title_of(self.viewer, self.size.width), position_of(self.viewer))
+        view.set_title(log_title_of(self.viewer, self.size.width), position_of(self.viewer))
         self.key_bar.show(self.offered(), self.key_bar.message)
 
     def clock(self, t: float) -> str:

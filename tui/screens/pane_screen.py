@@ -8,14 +8,14 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from ..keys import Key
-from ..panes.edge_label import EDGE_CELLS, EdgeLabel
-from ..panes.key_bar import KeyBar
-from ..panes.pane import Pane
-from ..ui.glyphs import glyphs_for
-from .box import Box
+from ..panes.head import KeyBar
+from ..panes.pane import EDGE_CELLS, EdgeLabel, Pane
+from ..run_session import Box
+from ..ui.cells import glyphs_for
 
 if TYPE_CHECKING:
     from .place_screen import PlaceScreen
+
 
 BORDERED_ROWS = 3
 """A pane of fewer rows has no border, which would leave no row for what it shows."""

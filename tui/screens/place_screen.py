@@ -1,26 +1,27 @@
 """The base class of the screens over the dashboard: tabs and the run's sentence on top, keys at the bottom."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 from textual import events
+from textual.app import App
 from textual.binding import Binding, BindingType
 
-from ...core.model.health import Level
+from ...core.model.attempt import EvidenceFile
+from ...core.model.progress import Level
 from ...core.model.situation import Situation
-from ...core.model.text.suggestion import typed
-from ...core.views.panes.header import HeaderView, header_view
+from ...core.model.suggestion import typed
+from ...core.views.dashboard import HeaderView, header_view
+from ...core.views.screens.incident_card import Choice, IncidentCard, card_markdown, incident_card, innermost
 from ..background import TaskQueue
 from ..keys import Key, KeyContext
-from ..panes.head import EMPTY
-from ..panes.key_bar import KeyBar
+from ..operations import ACTS
+from ..panes.head import EMPTY, KeyBar, TabBar, tab_rows
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
-from ..panes.tab_bar import TabBar, tab_rows
 from ..places import PLACES
-from ..run_session import Application, RunSession
-from .box import Box
+from ..run_session import Application, Box, RunSession
 from .pane_screen import BORDERED_ROWS, PanedScreen
 
 
@@ -152,7 +153,7 @@ class PlaceScreen(PanedScreen):
 
     def action_help(self) -> None:
         """The keys of this screen."""
-        from ..dialogs.info_dialogs import HelpDialog
+        from ..dialogs.cards import HelpDialog
 
         self.app.push_screen(HelpDialog(self.context, self.keys))
 
@@ -177,3 +178,168 @@ def headline(sentences: tuple[str, ...], level: Level = "unknown") -> HeaderView
 def share(total: int, wanted: int, least: int, most: int) -> int:
     """Rows or columns for one of two neighbours: what it wants, within limits, and never all."""
     return max(min(wanted, most, total - least), min(least, total))
+
+
+# Creates the screens by name. Each module is imported when its screen is first opened, to keep the start fast.
+
+
+def place_screen(name: str, application: Application, session: RunSession | None) -> PlaceScreen:
+    """A new screen for a place; ``session`` None only for runs and launch."""
+    if name == "runs":
+        from .runs_screen import RunsScreen
+
+        return RunsScreen(application, session)
+    if name == "launch":
+        from .launch import LaunchScreen
+
+        return LaunchScreen(application, session)
+    assert session is not None
+    if name == "log":
+        from .log_screen import LogScreen
+
+        return LogScreen(application, session)
+    if name == "incidents":
+        from .incidents_screen import IncidentsScreen
+
+        return IncidentsScreen(application, session)
+    if name == "checkpoints":
+        from .checkpoints_screen import CheckpointsScreen
+
+        return CheckpointsScreen(application, session)
+    if name == "profiles":
+        from .profiles_screen import ProfilesScreen
+
+        return ProfilesScreen(application, session)
+    if name == "metrics":
+        from .metrics import MetricsScreen
+
+        return MetricsScreen(application, session)
+    if name == "gpus":
+        from .machine import GpuScreen
+
+        return GpuScreen(application, session)
+    if name == "host":
+        from .machine import HostScreen
+
+        return HostScreen(application, session)
+    if name == "ranks":
+        from .machine import RanksScreen
+
+        return RanksScreen(application, session)
+    if name == "samples":
+        from .samples_screen import SamplesScreen
+
+        return SamplesScreen(application, session)
+    raise KeyError(name)
+
+
+# Opens the card of an incident over the screen, and does what is chosen on it.
+
+
+class Explained(RunSession, Protocol):
+    """The open run, and where work runs in threads."""
+
+    tasks: TaskQueue
+
+    @property
+    def app(self) -> App[Any]:
+        """Where the card is opened."""
+        ...
+
+
+def explain(application: Application, on: Explained, number: int) -> None:
+    """Open the card; where the processes were is read in a thread and then added."""
+    from ..dialogs.cards import IncidentDialog
+
+    card = incident_card(on.now, number)
+    if card is None:
+        on.show_message("That incident is not known any more.")
+        return
+    where: tuple[str, ...] = ()
+
+    def newest() -> IncidentCard | None:
+        return incident_card(on.now, number, where)
+
+    dialog = IncidentDialog(card, newest, read_only=on.context.read_only)
+
+    def chosen(choice: Choice | None) -> None:
+        if choice is not None:
+            _do(application, on, dialog.card, choice)
+
+    on.app.push_screen(dialog, chosen)
+    source = on.run.incident_files
+    if source is None:
+        return
+
+    def read() -> Callable[[], None]:
+        try:
+            files: tuple[EvidenceFile, ...] = tuple(source.files(number))
+        except OSError:  # the stacks screen says why
+            files = ()
+        found = innermost(files)
+
+        def show() -> None:
+            nonlocal where
+            where = found
+            if dialog.is_attached:
+                dialog.renew()
+
+        return show
+
+    on.tasks.submit(read)
+
+
+def _teach(on: Explained, number: int) -> None:
+    """Ask for the class of the cause, and learn the line that ended the attempt."""
+    from ..dialogs.choose import choose_cause
+
+    causes = on.run.causes
+    attempt = next((each.attempt for each in on.now.story.incidents if each.id == number), None)
+    if causes is None or attempt is None:
+        return
+
+    def ask() -> Callable[[], None]:
+        try:
+            classes = causes.classes()
+        except RuntimeError as error:
+            said = str(error)
+            return lambda: on.show_message(said)
+
+        def show() -> None:
+            on.app.push_screen(choose_cause(classes), chosen)
+
+        return show
+
+    def chosen(failure: str | None) -> None:
+        if failure is not None:
+            on.tasks.submit(lambda: learn(failure))
+
+    def learn(failure: str) -> Callable[[], None]:
+        try:
+            said = causes.teach(attempt, failure)
+        except RuntimeError as error:
+            said = str(error)
+        return lambda: on.show_message(said)
+
+    on.tasks.submit(ask)
+
+
+def _do(application: Application, on: Explained, card: IncidentCard, choice: Choice) -> None:
+    match choice.act:
+        case "take":
+            on.operations.take(choice.name)
+        case "acknowledge":
+            on.operations.acknowledge(card.number)
+        case "log":
+            if card.line is not None:
+                application.show_log_line(card.log, card.line)
+        case "stacks":
+            from .incidents_screen import StacksScreen
+
+            on.app.push_screen(StacksScreen(application, on, card.number, card.title))
+        case "teach":
+            _teach(on, card.number)
+        case "copy":
+            application.copy(card_markdown(card, on.run.name))
+        case act:
+            ACTS[act](on.operations)

@@ -5,28 +5,28 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from ...core.model.launch.change import Change
-from ...core.model.launch.trial import TrialResult
-from ...core.model.shipped.profile import Profile
+from ...core.model.change import Change
+from ...core.model.preset import Profile
+from ...core.model.suggestion import typed
+from ...core.model.trial import TrialResult
+from ...core.views.screens.confirmation import Price
 from ...core.views.screens.profiles import (
     ProfilesView,
     is_setting,
     leaves,
+    measured_words,
     next_checkpoint_words,
     profiles_view,
     switch_differences,
 )
+from ..dialogs.dialog import confirm
 from ..keys import Key, KeyContext
-from ..panes.page_pane import PagePane
+from ..panes.head import TaskPane
 from ..panes.pane import Pane
-from ..panes.profile_rows import LadderRows, SettingsTable
-from ..panes.rows_pane import RowsPane
-from ..panes.task_pane import TaskPane
-from ..run_session import Application, RunSession
-from ..ui.paragraph import Paragraph
-from .box import Box
+from ..panes.rows_pane import LadderRows, PagePane, RowsPane, SettingsTable
+from ..run_session import ONE_AT_A_TIME, Application, Box, RunSession, TaskPlace, start_task
+from ..ui.cells import Paragraph
 from .place_screen import PlaceScreen, bindings_of, share
-from .trial_task import TrialWork
 
 SIDE_FROM = 120
 NO_PROFILES = (
@@ -303,3 +303,77 @@ class ProfilesScreen(PlaceScreen):
             self.show_message(f"{used} {profile.name}{'' if over else ' already'}.")
         else:
             self.session.operations.switch_to(profile.name, at_once=at_once)
+
+
+# A trial of a profile for five minutes, started from the profiles screen after a confirmation.
+
+MINUTES = 5.0
+AS_IT_IS = "the settings as they are"
+"""What is measured if the run has no profile."""
+CANNOT = "This screen cannot run trials; use: {}"
+
+
+def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
+    """The confirmation of a trial: what it does, in sentences."""
+    profile = profile or AS_IT_IS
+    lines = (
+        [f"Careful: {'; '.join(rivals)}. A trial beside it would slow it, or take its memory.", ""] if rivals else []
+    )
+    lines += [
+        f"Runs this training's own command with {profile} in a folder of its own. Your checkpoints are not touched.",
+        f"It takes {minutes:g} minutes from its first step on and then ends; Esc cancels it.",
+        "Then its cost on this machine is shown: speed, memory, stability.",
+    ]
+    # A key is enough: no step of the run is lost.
+    return Price(title=f"Run a trial of {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="run it",
+                 lost_steps=None if rivals else 0)  # fmt: skip
+
+
+class TrialWork:
+    """The trials of one profiles screen; one is a job of the run's dashboard, and outlives the screen."""
+
+    def __init__(self, screen: TaskPlace) -> None:
+        self._on = screen
+
+    def ask(self, profile: str) -> None:
+        """Look for rivals, confirm, run the trial."""
+        trials = self._on.session.run.trials
+        if trials is None:
+            self._on.show_message(CANNOT.format(typed("trial", *(("--profile", profile) if profile else ()))))
+            return
+        if self._on.session.long_task.state is not None:
+            self._on.show_message(ONE_AT_A_TIME)
+            return
+
+        def look() -> Callable[[], None]:
+            try:
+                rivals = tuple(trials.rivals())
+            except Exception as error:
+                message = str(error)
+                return lambda: self._on.show_message(message)
+            price = trial_price(profile, MINUTES, rivals)
+
+            def ask() -> None:
+                confirm(self._on.app, price, lambda: self._try(profile, beside=bool(rivals)))
+
+            return ask
+
+        self._on.tasks.submit(look)
+
+    def _try(self, profile: str, *, beside: bool) -> None:
+        trials = self._on.session.run.trials
+        if trials is None:
+            return
+
+        def done(result: TrialResult) -> str:
+            name = profile or "Settings as they are"
+            words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
+            return f"{name}, measured here: {words or result.exit}"
+
+        start_task(
+            self._on,
+            f"trial of {profile or AS_IT_IS} for {MINUTES:g} minutes",
+            lambda progress: trials.attempt(profile, MINUTES, beside=beside, progress=progress),
+            done,
+            timed=True,
+        )

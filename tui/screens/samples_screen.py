@@ -7,17 +7,15 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from ...core.model.checkpoints.sample import Sample
-from ...core.views.screens.sample_list import SampleRow, sample_rows
+from ...core.model.checkpoint import Sample
+from ...core.views.screens.checkpoint_details import SampleRow, sample_rows
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..panes.sample_panes import CaptionPane, PicturePane, SampleRows
-from ..run_session import Application, RunSession
+from ..run_session import Application, Box, RunSession
 from ..ui.cells import Line, clauses
-from ..ui.picture_file import EXTRA, Picture, PictureError, can_decode, decode
-from ..ui.picture_protocol import Way, image_widget, room_pixels, way_here
-from .box import Box
+from ..ui.picture import EXTRA, Picture, PictureError, Way, can_decode, decode, image_widget, room_pixels, way_here
 from .place_screen import PlaceScreen, bindings_of
 
 AGAIN_S = 5.0

@@ -1,11 +1,17 @@
 """Lines of styled text cut to an exact width, and what changed between two of them."""
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from unicodedata import combining
 
+import msgspec
 from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
 
-from ...core.model.text.printable import printable
+from ...core.model.text import printable
 
 Span = tuple[str, str]
 """(style name, text): the style names are those of ui/looks.py."""
@@ -234,3 +240,210 @@ def _push(spans: list[Span], style: str, text: str) -> None:
         spans[-1] = (style, spans[-1][1] + text)
     else:
         spans.append((style, text))
+
+
+# The characters that the screen draws with, in Unicode and in ASCII.
+
+
+class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
+    """Every character is one cell wide. ``eighths`` and ``bar`` rise from empty to full."""
+
+    name: str
+    levels: dict[str, str]
+    marks: dict[str, str]
+    eighths: str
+    bar: str
+    line: str
+    band: str
+    now: str
+    mark: str
+    hatch: str
+    cursor_line: str
+    expected: str
+    done: str
+    braille: bool
+    cursor: str
+    ellipsis: str
+    dot: str
+
+
+UNICODE = Glyphs(
+    name="unicode",
+    levels={"safe": "●", "warning": "▲", "danger": "✖", "underused": "○", "unknown": "–"},
+    marks={
+        "start": "├",
+        "restart": "↻",
+        "checkpoint": "◆",
+        "bad_checkpoint": "◈",
+        "crash": "✖",
+        "hang": "◼",
+        "danger": "▲",
+        "incident": "▲",
+        "profile": "⇄",
+    },
+    eighths=" ▁▂▃▄▅▆▇█",
+    bar=" ▏▎▍▌▋▊▉█",
+    line="─",
+    band="▄",
+    now="┃",
+    mark="╎",
+    hatch="╱",
+    cursor_line="┊",
+    expected="◇",
+    done="⚑",
+    braille=True,
+    cursor="▸",
+    ellipsis="…",
+    dot="·",
+)
+ASCII = Glyphs(
+    name="ascii",
+    levels={"safe": "o", "warning": "!", "danger": "X", "underused": "_", "unknown": "-"},
+    marks={
+        "start": "+",
+        "restart": "R",
+        "checkpoint": "*",
+        "bad_checkpoint": "?",
+        "crash": "X",
+        "hang": "H",
+        "danger": "!",
+        "incident": "!",
+        "profile": "P",
+    },
+    eighths=" .:-=+*#@",
+    bar="    =====",
+    line="-",
+    band="=",
+    now="|",
+    mark="|",
+    hatch="/",
+    cursor_line=":",
+    expected="o",
+    done="F",
+    braille=False,
+    cursor=">",
+    ellipsis="~",
+    dot=".",
+)
+LEVEL_WORDS: dict[str, str] = {
+    "safe": "",
+    "warning": "warning",
+    "danger": "danger",
+    "underused": "low",
+    "unknown": "",
+}
+"""The word beside glyph and colour; safe and unknown need none."""
+
+
+def glyphs_for(env: Mapping[str, str] | None = None) -> Glyphs:
+    """ASCII on the Linux console (its font lacks braille and blocks), on dumb terminals and without UTF-8."""
+    env = os.environ if env is None else env
+    if env.get("TERM", "") in {"linux", "dumb", "vt100", "vt220", "ansi"}:
+        return ASCII
+    return UNICODE if draws_letters(env) else ASCII
+
+
+def draws_letters(env: Mapping[str, str] | None = None) -> bool:
+    """Whether the terminal takes UTF-8, as far as is known."""
+    env = os.environ if env is None else env
+    charset = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
+    # No locale at all (containers, cron) says nothing about the terminal; most can draw UTF-8.
+    return charset in {"", "C", "POSIX"} or "utf" in charset.lower()
+
+
+# Replaces what a terminal without Unicode cannot draw, in everything that is drawn: panes, borders, dialogs.
+
+SIGNS = str.maketrans({
+    "·": ".", "…": "~", "–": "-", "—": "-", "→": ">", "←": "<", "↑": "^", "↓": "v", "×": "x", "°": "o", "≥": ">",
+    "≤": "<", "≈": "~", "±": "+", "µ": "u", "\u00a0": " ", "’": "'", "‘": "'", "“": '"', "”": '"', "✓": "+",
+    "‹": "<", "›": ">", "≡": "=",
+})  # fmt: skip
+"""Signs of our own texts, each by one of the same width."""
+ACROSS, DOWN = "─━┄┅┈┉╌╍═╴╶╸╺▁▂▔▀▄", "│┃┆┇┊┋╎╏║╵╷╹╻▏▎▍▕▌▐"
+SIGNS |= {ord(char): "-" for char in ACROSS} | {ord(char): "|" for char in DOWN}
+SIGNS |= {point: "+" for point in range(0x2500, 0x2580) if point not in SIGNS}
+SIGNS |= {point: "#" for point in range(0x2580, 0x25A0) if point not in SIGNS}
+SIGNS |= dict.fromkeys(range(9601, 9608), " ")
+"""Borders and blocks, as Textual draws them. Of a cell that is full in part, at the end of a scroll bar, the colour."""
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)…(?=\d)")
+
+
+def _of_several(text: str) -> str:
+    """What one sign alone would not say: ``6 → 8`` is not ``6 > 8``, and ``1…9`` is no path. The same width."""
+    if "→" in text:
+        if text.startswith("→ "):  # the first word of a row
+            text = f"->{text[2:]}"
+        text = text.replace("  → ", " -> ").replace(" → ", " ->")
+    if "←" in text:
+        text = text.replace("  ← ", " <- ")
+    return _BETWEEN_DIGITS.sub("-", text) if "…" in text else text
+
+
+class AsciiFilter(LineFilter):
+    """``letters``: letters of other languages are kept, because the terminal draws them (the Linux console)."""
+
+    def __init__(self, *, letters: bool) -> None:
+        super().__init__()
+        self._letters = letters
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The same segments with the same width, in ASCII."""
+        del background
+        return [
+            segment if segment.text.isascii() else Segment(self._ascii(segment.text), segment.style, segment.control)
+            for segment in segments
+        ]
+
+    def _ascii(self, text: str) -> str:
+        text = _of_several(text).translate(SIGNS)
+        return text if text.isascii() else "".join(self._letter(char) for char in text)
+
+    def _letter(self, char: str) -> str:
+        if char.isascii() or (self._letters and (char.isalpha() or combining(char)) and cell_len(char) < 2):
+            return char
+        return "?" * cell_len(char)
+
+
+# Text with a label in the margin, wrapped to any width; the detail panes consist of paragraphs.
+
+CONTINUED = " " * 8
+
+
+class Paragraph(msgspec.Struct, frozen=True):
+    """``label``: in the margin of the first row; ``mark``: before its text; ``link``: what Enter opens."""
+
+    text: str = ""
+    label: str = ""
+    style: str = "text"
+    mark: tuple[str, str] = ("text", "")
+    link: int | None = None
+    hard: bool = False
+    """Spaces kept, wrapped at the edge, a frame of a stack before its file: its end is the number that matters."""
+
+
+def margin_of(paragraphs: Sequence[Paragraph]) -> int:
+    """Cells of the margin: the longest label and a space."""
+    longest = max((len(p.label) for p in paragraphs), default=0)
+    return longest + 2 if longest else 0
+
+
+def rows_of(paragraph: Paragraph, width: int, margin: int) -> list[Line]:
+    """The paragraph at a width; at least one row."""
+    sign_style, sign = paragraph.mark
+    room = max(8, width - margin - len(sign))
+    text = plain(paragraph.text)
+    rows = _wrap_hard(text, room) if paragraph.hard else wrap_words(text, room)
+    lines: list[Line] = []
+    for number, row in enumerate(rows):
+        first = number == 0
+        before = pad(paragraph.label if first else "", margin)
+        lines.append((("label", before), (sign_style, sign if first else " " * len(sign)), (paragraph.style, row)))
+    return lines
+
+
+def _wrap_hard(text: str, width: int) -> list[str]:
+    head, gap, place = text.rpartition(" (")
+    below = f"{CONTINUED}({place}"
+    if gap and size_of(head) <= width < size_of(text) and size_of(below) <= width:
+        return [head, below]
+    return wrap(text, width, CONTINUED)

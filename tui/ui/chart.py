@@ -1,12 +1,15 @@
 """Charts made of characters: sparklines of eighth blocks, braille curves, bars."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from ...core.views.charts.axis import round_step
-from ...core.views.state.level import Bounds, level_in
-from .cells import Line, Span
-from .glyphs import Glyphs
+import msgspec
+
+from ...core.model.screen_ports import Point
+from ...core.views.charts import log_ticks, round_step, spiked, ticks
+from ...core.views.metrics import tick_text
+from ...core.views.state.run_progress import Bounds, level_in
+from .cells import Glyphs, Line, Span
 
 Values = Sequence[float | None]
 
@@ -152,3 +155,313 @@ def bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
     filled = glyphs.bar[-1] * full + (glyphs.bar[part] if part else "")
     filled = filled.rstrip(" ") if glyphs.name == "ascii" else filled
     return filled, " " * (width - len(filled))
+
+
+# Several curves on one grid of braille dots (or ASCII characters), each with its colour and its dashes.
+
+DASHES: tuple[tuple[int, int], ...] = ((1, 0), (5, 2), (2, 2), (7, 2), (3, 3), (1, 2))
+"""Dots that are drawn and left out in turn, by look: curves differ without colours too."""
+ASCII_SIGNS = "*o+x#%"
+LOOKS = len(DASHES)
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """``values``: one a dot (two a cell), None is a gap. ``style``: of its cells. ``look``: of its dashes."""
+
+    values: tuple[float | None, ...]
+    style: str
+    look: int = 0
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """From ``low`` at the bottom to ``high`` at the top."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def share(self, value: float) -> float | None:
+        """0 at the bottom, 1 at the top; None if a log scale has no place for it. Values outside lie on the edge."""
+        low, high = self.low, self.high
+        if self.log:
+            if value <= 0:
+                return None
+            value, low, high = math.log10(value), math.log10(low), math.log10(high)
+        return min(1.0, max(0.0, (value - low) / max(high - low, 1e-300)))
+
+    def rows(self, values: Sequence[float | None], last: int) -> list[int | None]:
+        """The row of each value, from 0 at the top to ``last``; None: no value, or no place on a log scale."""
+        if self.log:
+            shares = [None if v is None or not math.isfinite(v) else self.share(v) for v in values]
+            return [None if share is None else round((1 - share) * last) for share in shares]
+        high, factor = self.high, last / max(self.high - self.low, 1e-300)
+        return [
+            None if v is None or not math.isfinite(v) else min(last, max(0, round((high - v) * factor))) for v in values
+        ]
+
+
+class Row:
+    """A row of cells: their characters, and the style of each that is drawn; "" of the blank ones."""
+
+    __slots__ = ("chars", "styles")
+
+    def __init__(self, chars: list[str], styles: list[str]) -> None:
+        self.chars, self.styles = chars, styles
+
+    def put(self, column: int, style: str, char: str) -> None:
+        self.chars[column], self.styles[column] = char, style
+
+    def copied(self) -> "Row":
+        """A copy that can be drawn on without changing this row."""
+        return Row(self.chars.copy(), self.styles.copy())
+
+    @property
+    def line(self) -> Line:
+        """The cells as few spans: blank cells take the style of a neighbour, since only letters have its colour."""
+        kinds = {*self.styles, ""}
+        if len(kinds) < 3 and not kinds & GROUNDED:
+            return ((max(kinds) or "text", "".join(self.chars)),)
+        spans: list[Span] = []
+        for style, char in zip(self.styles, self.chars, strict=True):
+            last = spans[-1][0] if spans else "text"
+            here = style or (last if last not in GROUNDED else "text")
+            if spans and last == here:
+                spans[-1] = (last, spans[-1][1] + char)
+            else:
+                spans.append((here, char))
+        return tuple(spans)
+
+
+GROUNDED = frozenset({"cursor"})
+"""Styles that colour blank cells too."""
+
+
+def plotted(layers: Sequence[Layer], columns: int, rows: int, scale: Scale, glyphs: Glyphs) -> list[Row]:
+    """``rows`` rows of ``columns`` cells. Later layers are drawn over earlier ones."""
+    drawn = [(_braille if glyphs.braille else _ascii)(layer, columns, rows, scale) for layer in layers]
+    if not drawn:
+        return [Row([" "] * columns, [""] * columns) for _ in range(rows)]
+    for over in drawn[1:]:
+        for under, row in zip(drawn[0], over, strict=True):
+            for column, style in enumerate(row.styles):
+                if not style:
+                    continue
+                char = row.chars[column]
+                if under.styles[column] == style and glyphs.braille:
+                    char = chr(ord(char) | ord(under.chars[column]))
+                under.put(column, style, char)
+    return drawn[0]
+
+
+def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
+    """The ticks of the values by row, at least two numbers if there are two rows; ``factor``: of their unit."""
+    most = max(1, min(rows - 1, 2 + rows // 4))
+    low, high = scale.low / factor, scale.high / factor
+    found = log_ticks(low, high, most) if scale.log else ticks(low, high, most)
+    for more in (most + 1, most + 2, most + 3):
+        if len(found) < 2 and not scale.log:
+            found = ticks(low, high, more)
+    rounded = len(found) > 1 and rows > 2  # on two rows a round number would stand far from its place
+    if not rounded and rows > 1:
+        found = (low, high)  # two numbers tell the scale
+    step = found[1] - found[0] if rounded and not scale.log else 0.0
+    texts = [""] * rows
+    for value in found:
+        share = scale.share(value * factor)
+        if share is not None:
+            texts[round((1 - share) * (rows * 4 - 1)) // 4] = tick_text(value, step)  # the row of its braille dot
+    return texts
+
+
+def _braille(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
+    bits = [bytearray(columns) for _ in range(rows)]
+    on, off = DASHES[layer.look % LOOKS]
+    before: int | None = None
+    for dot, y in enumerate(scale.rows(layer.values[: columns * 2], rows * 4 - 1)):
+        if y is None:
+            before = None
+            continue
+        first = last = y
+        if before is not None:
+            if before < y:
+                first = before + 1
+            elif before > y:
+                last = before - 1
+        before = y
+        if off and dot % (on + off) >= on:
+            continue
+        column, masks = dot >> 1, MASKS[dot & 1]
+        row, final = first >> 2, last >> 2
+        if row == final:
+            bits[row][column] |= masks[first & 3][last & 3]
+            continue
+        bits[row][column] |= masks[first & 3][3]
+        for between in range(row + 1, final):
+            bits[between][column] |= masks[0][3]
+        bits[final][column] |= masks[0][last & 3]
+    style = layer.style
+    return [Row([BRAILLE[bit] for bit in row], [style if bit else "" for bit in row]) for row in bits]
+
+
+def _ascii(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
+    drawn = [Row([" "] * columns, [""] * columns) for _ in range(rows)]
+    sign = ASCII_SIGNS[layer.look % LOOKS] if not layer.style.startswith("faint") else "."
+    for column in range(columns):
+        value = next((v for v in layer.values[column * 2 : column * 2 + 2] if v is not None), None)
+        share = None if value is None or not math.isfinite(value) else scale.share(value)
+        if share is not None:
+            drawn[round((1 - share) * (rows - 1))].put(column, layer.style, sign)
+    return drawn
+
+
+BRAILLE = (" ", *(chr(0x2800 + bit) for bit in range(1, 256)))
+"""Characters by their dots."""
+MASKS = tuple(
+    tuple(tuple(sum(DOTS[y][side] for y in range(first, last + 1)) for last in range(4)) for first in range(4))
+    for side in (0, 1)
+)
+"""Side, first and last dot from the top → the dots of a vertical line in one cell."""
+
+
+# Histories for charts, fetched only when a new column of them is complete.
+
+Fetch = Callable[[str, float, float, int], Sequence[Point]]
+REST_S = 4.0
+"""A chart is not fetched more often than this, however short its columns: then two of them are drawn at once."""
+
+
+class SeriesQuery(msgspec.Struct, frozen=True):
+    """A chart that is on the screen: ``columns`` values of a metric from ``since_t`` to ``until_t`` (run seconds).
+
+    ``window_s`` instead of the two: the newest stretch of that length.
+    """
+
+    metric: str
+    columns: int
+    window_s: float | None = None
+    since_t: float = 0.0
+    until_t: float = 0.0
+
+
+def span_of(series_query: SeriesQuery, now_t: float) -> tuple[float, float]:
+    """(since, until) that is fetched for a query at ``now_t``, run seconds."""
+    if series_query.window_s is None:
+        return series_query.since_t, series_query.until_t
+    grain = max(series_query.window_s / series_query.columns, REST_S)
+    # Only whole columns, and a second for the history to reach the disk: the newest column is never half empty.
+    until = (now_t - 1.0) // grain * grain
+    return until - series_query.window_s, until
+
+
+ALIKE_S = REST_S + 1.0
+"""A window that moved by less only followed the clock."""
+GROWN = 1.5
+"""So did one that begins where it began and became longer by no more than this factor: the run is young."""
+
+
+def same_charts(before: Sequence[SeriesQuery], after: Sequence[SeriesQuery]) -> bool:
+    """The same charts of the same time, except for the seconds that passed: the next regular poll is soon enough."""
+    return len(before) == len(after) and all(
+        (a.metric, a.window_s) == (b.metric, b.window_s) and (_grown(a, b) or _moved(a, b))
+        for a, b in zip(before, after, strict=True)
+    )
+
+
+def _moved(a: SeriesQuery, b: SeriesQuery) -> bool:
+    return (
+        (a.columns == b.columns or math.isclose(_column_s(a), _column_s(b), rel_tol=0.01))
+        and abs(a.since_t - b.since_t) < ALIKE_S
+        and abs(a.until_t - b.until_t) < ALIKE_S
+    )
+
+
+def _grown(a: SeriesQuery, b: SeriesQuery) -> bool:
+    return a.window_s is None and a.since_t == b.since_t and a.until_t <= b.until_t <= GROWN * a.until_t
+
+
+def _column_s(query: SeriesQuery) -> float:
+    """Seconds of a column."""
+    return (query.window_s or query.until_t - query.since_t) / max(1, query.columns)
+
+
+Columns = tuple[float | None, ...]
+SETTLED_S = 10.0
+"""Older values do not change any more."""
+
+
+class SeriesCache:
+    """Answers queries; used by one thread."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int, float | None], tuple[tuple[float, ...], Columns]] = {}
+
+    def get(self, series_query: SeriesQuery, now_t: float, fetch: Fetch) -> Columns:
+        """Values by column, oldest first, None if nothing was read: the mean, or the extreme if it is a spike."""
+        if series_query.columns < 1:
+            return ()
+        since, until = span_of(series_query, now_t)
+        width = max((until - since) / series_query.columns, 1e-3)
+        stamp: tuple[float, ...] = (since, until)
+        if series_query.window_s is None and until > now_t - SETTLED_S:
+            stamp = (since, until, now_t // max(width, REST_S))
+        key = (series_query.metric, series_query.columns, series_query.window_s)
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+        values = _columns(
+            fetch(series_query.metric, since, until, series_query.columns), since, width, series_query.columns
+        )
+        if kept is not None and kept[1] == values:
+            values = kept[1]
+        self._kept[key] = (stamp, values)
+        return values
+
+    def forget(self, series_queries: Sequence[SeriesQuery]) -> None:
+        """Drop what is no longer on the screen."""
+        wanted = {(w.metric, w.columns, w.window_s) for w in series_queries}
+        self._kept = {key: kept for key, kept in self._kept.items() if key in wanted}
+
+
+def stretch(values: Columns, cells: int) -> Columns:
+    """The same values over more cells, each repeated evenly."""
+    if not values or len(values) >= cells:
+        return values
+    return tuple(values[i * len(values) // cells] for i in range(cells))
+
+
+def placed(values: Columns, series_query: SeriesQuery, since_t: float, step_s: float, cells: int) -> Columns:
+    """The values of a query's answer at ``cells`` times ``step_s`` apart from ``since_t``.
+
+    Interpolated between known neighbours; a gap stays a gap, and so does everything outside the answer.
+    """
+    width = (series_query.until_t - series_query.since_t) / max(len(values), 1)
+    if not values or width <= 0:
+        return (None,) * cells
+    found: list[float | None] = []
+    for i in range(cells):
+        at = (since_t + (i + 0.5) * step_s - series_query.since_t) / width - 0.5
+        if not -0.5 - 1e-6 <= at <= len(values) - 0.5 + 1e-6:
+            found.append(None)
+            continue
+        left = max(0, min(math.floor(at + 1e-6), len(values) - 1))
+        share = at - left
+        one, two = values[left], values[min(left + 1, len(values) - 1)]
+        if one is None or two is None or share <= 1e-6:
+            found.append(one if share < 0.5 else two)
+        else:
+            found.append(one + (two - one) * share)
+    return tuple(found)
+
+
+def _columns(points: Sequence[Point], since: float, width: float, columns: int) -> Columns:
+    """Points sorted into columns; a gap of a single column between two values is bridged (samples jitter)."""
+    values: list[float | None] = [None] * columns
+    for t, value in zip((p[0] for p in points), spiked(points), strict=True):
+        index = int((t - since) / width)
+        if 0 <= index < columns:
+            values[index] = value
+    for i in range(1, columns - 1):
+        before, after = values[i - 1], values[i + 1]
+        if values[i] is None and before is not None and after is not None:
+            values[i] = (before + after) / 2
+    return tuple(values)

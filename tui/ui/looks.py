@@ -3,7 +3,8 @@
 They are no component classes of a style sheet: Textual computes those of each screen twice before its first picture.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from rich.style import Style
 from textual.color import Color
@@ -31,3 +32,25 @@ def look(style: str, variables: Mapping[str, str]) -> Style:
     ground = Color.parse(variables[GROUNDS.get(style, GROUND)])
     colour = Color.parse(variables[COLOURS[style]])
     return Style(color=(ground + colour).rich_color, bgcolor=ground.rich_color, bold=style in BOLD or None)
+
+
+# A cache of the last result by name: panes are redrawn each second, and most of their charts are unchanged.
+
+Made = TypeVar("Made")
+
+
+class LastValue:
+    """The cache of one pane."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[tuple[object, ...], Any]] = {}
+
+    def get(self, name: str, depends: tuple[object, ...], work: Callable[[], Made]) -> Made:
+        """The last result if ``depends`` is equal, else a new one. ``work`` must use nothing else."""
+        old = self._kept.get(name)
+        if old is not None and old[0] == depends:
+            made: Made = old[1]
+            return made
+        made = work()
+        self._kept[name] = (depends, made)
+        return made

@@ -7,6 +7,9 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
+
+from textual.theme import Theme
 
 LOOK_S = 1.0
 GONE = 129
@@ -77,3 +80,123 @@ def _in_foreground() -> bool:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
+
+
+# The colour themes, dark and light, and both for terminals of 16 colours.
+
+DARK = Theme(
+    name="trainwatch",
+    primary="#6ea8d8",
+    secondary="#b49be0",
+    accent="#7cc4d4",
+    success="#7fc48a",
+    warning="#e6b450",
+    error="#f0716a",
+    foreground="#c6ccd4",
+    background="#12161b",
+    surface="#171c22",
+    panel="#1c222a",
+    dark=True,
+    variables={
+        "line": "#39434e",
+        "title": "#93a1b0",
+        "quiet": "#7c8894",
+        "bright": "#f2f5f8",
+        "spark": "#4b7787",
+        "low": "#46535f",
+        "trough": "#252d36",
+        "error-lit": "#f0716a",
+        "rest": "#252d36",
+        "curve-2": "#b49be0",
+        "curve-3": "#d99a6c",
+        "curve-4": "#8fb36b",
+        "curve-5": "#d58ab0",
+        "curve-6": "#8f9aa8",
+    },
+)
+LIGHT = Theme(
+    name="trainwatch-light",
+    primary="#2a6fa8",
+    secondary="#6b4fb0",
+    accent="#0f7285",
+    success="#2c7a3c",
+    warning="#946200",
+    error="#b8302a",
+    foreground="#2a3038",
+    background="#fafbfc",
+    surface="#f1f3f5",
+    panel="#e8ebef",
+    dark=False,
+    variables={
+        "line": "#c3cad2",
+        "title": "#55616e",
+        "quiet": "#66727e",
+        "bright": "#0b0f14",
+        "spark": "#3f8096",
+        "low": "#a9b4bf",
+        "trough": "#dfe4e9",
+        "error-lit": "#b8302a",
+        "rest": "#dfe4e9",
+        "curve-2": "#6b4fb0",
+        "curve-3": "#a85f24",
+        "curve-4": "#4d7a2a",
+        "curve-5": "#a3487a",
+        "curve-6": "#5d6875",
+    },
+)
+ROLES: dict[str, str] = {
+    "line": "#5a5a5a",
+    "title": "#a0a0a0",
+    "quiet": "#8c8c8c",
+    "bright": "#ffffff",
+    "spark": "#6f9fb0",
+    "low": "#555555",
+    "trough": "#333333",
+    "error-lit": "#ffffff",
+    "rest": "#333333",
+    "curve-2": "#b49be0",
+    "curve-3": "#d99a6c",
+    "curve-4": "#8fb36b",
+    "curve-5": "#d58ab0",
+    "curve-6": "#8f9aa8",
+}
+"""Values of our colour variables for Textual's own themes."""
+BLACK, RED, BLUE, MAGENTA, CYAN, WHITE = (
+    "#000000", "#aa0000", "#0000aa", "#aa00aa", "#00aaaa", "#aaaaaa",
+)  # fmt: skip
+GREY, PALE_RED, PALE_GREEN, YELLOW, PALE_BLUE, PINK, PALE_CYAN, BRIGHT = (
+    "#555555", "#ff5555", "#55ff55", "#ffff55", "#5555ff", "#ff55ff", "#55ffff", "#ffffff",
+)  # fmt: skip
+"""Of the 16 colours as Rich has them: a colour that equals one of them becomes it, any other one that is near."""
+SIXTEEN_DARK = Theme(
+    name=DARK.name, primary=PALE_BLUE, secondary=PINK, accent=PALE_CYAN, success=PALE_GREEN, warning=YELLOW,
+    error=PALE_RED, foreground=WHITE, background=BLACK, surface=BLACK, panel=BLACK, dark=True,
+    variables={
+        "line": GREY, "title": WHITE, "quiet": WHITE, "bright": BRIGHT, "spark": CYAN, "low": GREY,
+        "trough": BLUE, "error-lit": BRIGHT, "rest": BLACK, "curve-2": PINK, "curve-3": YELLOW,
+        "curve-4": PALE_GREEN, "curve-5": PALE_RED, "curve-6": WHITE,
+    },
+)  # fmt: skip
+"""Not the colour 8 for text: many terminals show it as nearly black. Not red on blue: on xterm it is hardly seen."""
+SIXTEEN_LIGHT = Theme(
+    name=LIGHT.name, primary=BLUE, secondary=MAGENTA, accent=BLUE, success=BLUE, warning=MAGENTA,
+    error=RED, foreground=BLACK, background=BRIGHT, surface=BRIGHT, panel=BRIGHT, dark=False,
+    variables={
+        "line": WHITE, "title": BLACK, "quiet": GREY, "bright": BLACK, "spark": CYAN, "low": WHITE,
+        "trough": WHITE, "error-lit": RED, "rest": BRIGHT, "curve-2": MAGENTA, "curve-3": RED, "curve-4": BLACK,
+        "curve-5": CYAN, "curve-6": GREY,
+    },
+)  # fmt: skip
+"""Not green, yellow or cyan for text: on white they are hardly seen. Levels have signs of their own, too."""
+
+
+def own_themes(color_system: str | None, *, colourless: bool = False) -> tuple[Theme, Theme]:
+    """Dark and light. ``color_system`` is Rich's: "standard" has 16 colours. ``colourless``: alarms are no grey."""
+    dark, light = (SIXTEEN_DARK, SIXTEEN_LIGHT) if color_system == "standard" else (DARK, LIGHT)
+    return (_loud(dark), _loud(light)) if colourless else (dark, light)
+
+
+def _loud(theme: Theme) -> Theme:
+    """Grey for red would be quieter than the text around it."""
+    bright = theme.variables["bright"]
+    return replace(theme, warning=bright, error=bright, variables=theme.variables | {"error-lit": bright})

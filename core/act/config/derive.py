@@ -12,22 +12,23 @@ from typing import Literal
 
 import msgspec
 
-from ...model.launch.change import Change
+from ...model.change import Change
+from ...model.preset import Preset, Profile, ResumeStyle
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset, ResumeStyle
-from ...model.shipped.profile import Profile
-from ...model.shipped.remedy import UNKNOWN
-from ...model.text.suggestion import typed
-from .change_log import Setting, net
-from .environment import environment
-from .flags import fill, is_shell_line, option_groups, set_option
-from .further_config import ConfigCopy, changed_copy
-from .nested_keys import REMOVED, DeriveError, Edit, leaves, value_at
-from .resume_words import Told, filled, told_by, without_word
+from ...model.shipped import UNKNOWN
+from ...model.suggestion import typed
+from .flags import Told, environment, fill, filled, is_shell_line, option_groups, set_option, told_by, without_word
+from .nested_keys import REMOVED, DeriveError, Edit, Setting, leaves, net, value_at
 from .trainer_config import (
+    ConfigCopy,
     TrainerConfig,
+    TrainerSettings,
+    changed_copy,
     config_copy,
     config_in_command,
+    full_name,
+    given_names,
+    is_set,
     load_config,
     names_config,
     places,
@@ -36,7 +37,6 @@ from .trainer_config import (
     with_placeholder,
     write_copy,
 )
-from .trainer_settings import TrainerSettings, full_name, given_names, is_set
 
 __all__ = [
     "DeriveError",

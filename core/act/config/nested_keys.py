@@ -1,10 +1,12 @@
 """Nested mappings of a config file: finding a key, and the values that the file must have after a change."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+
+from ...model.change import Change, ChangeOf
 
 KeyPath = tuple[str, ...]
 """Keys from the root to a value."""
@@ -166,3 +168,32 @@ def shown(value: Any) -> str:
 def one_line(text: str) -> str:
     """Printable ASCII without line ends, for a comment that is read in any locale."""
     return "".join(ch if ch.isascii() and ch.isprintable() else ascii(ch)[1:-1] for ch in text)
+
+
+# The settings that a launch changes.
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A setting of a profile or a remedy: key, value (``REMOVED``: remove it) and reason.
+
+    ``yields``: applies only if neither config nor command set the key. ``words``: how a preset or a profile writes the
+    option; it is added to a command line as it stands.
+    """
+
+    key: str
+    value: Any
+    why: str
+    yields: bool = False
+    words: tuple[str, ...] = ()
+    of: ChangeOf = ""
+
+
+def net(made: Sequence[Change]) -> list[Change]:
+    """One change per setting, from its first ``before`` to its last ``after``; unchanged settings are left out."""
+    merged: dict[tuple[str, str], Change] = {}
+    for change in made:
+        first = merged.pop((change.where, change.key), None)
+        merged[change.where, change.key] = (
+            change if first is None else msgspec.structs.replace(change, before=first.before)
+        )
+    return [change for change in merged.values() if not same(change.before, change.after)]

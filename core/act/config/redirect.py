@@ -6,11 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.change import Change
-from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...model.shipped.profile import Profile
-from ...model.text.setting_place import place_of
+from ...model.change import Change
+from ...model.preset import Preset, Profile
+from ...model.run import RunSpec, place_of
 from .derive import preview
 from .nested_keys import DeriveError, leaves
 from .trainer_config import load_config, names_config

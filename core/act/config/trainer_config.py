@@ -1,21 +1,25 @@
 """The trainer's own config file: reading it, finding it on the command line, copying it for an attempt."""
 
+import copy
+import json
 import os
-from collections.abc import Callable, Sequence
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ...model.launch.change import Change
-from ...model.launch.command_words import lone_config, options_start
+from ...model.change import Change, hides_trainer, lone_config, options_start
+from ...model.preset import FurtherConfig, Preset, Profile
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from .json_edit import edit_json, read_json
-from .nested_keys import DeriveError, Edit, KeyPath, locate, one_line, present, same, shown
-from .toml_edit import edit_toml, read_toml
-from .yaml_edit import edit_yaml, read_yaml
+from ...model.shipped import UNKNOWN
+from .edits import edit_json, edit_toml, edit_yaml, read_json, read_toml, read_yaml
+from .flags import dotted_names, find_option, is_shell_line, set_option
+from .nested_keys import REMOVED, DeriveError, Edit, KeyPath, leaves, locate, one_line, present, same, shown, value_at
 
 _FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _IN_OPTIONS = frozenset({".toml", ".yaml", ".yml"})
@@ -179,3 +183,366 @@ def write_copy(path: Path, text: str, original: Path) -> None:
         temporary.replace(path)
     except OSError as error:
         raise DeriveError(f"{path}: the derived config cannot be written ({error.strerror})") from error
+
+
+# Files beside the trainer's config that decide settings (``further_configs`` of a preset), and their copies.
+#
+# kohya's ``dataset_config`` says the batch size of each dataset, and wins over ``train_batch_size``. A setting that
+# such
+# a file decides has a known value only if the file can be read and says the same everywhere; a launch that changes it
+# gets a copy of the file with every place changed. The user's file is never written.
+
+AUTO = "auto"
+"""DeepSpeed's word for: as the arguments say."""
+
+Place = tuple[str | int, ...]
+"""Keys and positions in lists, from the root to a value."""
+
+
+class ConfigCopy(msgspec.Struct, frozen=True):
+    """A copy for one attempt: where it is written, its text, and the user's file."""
+
+    path: Path
+    text: str
+    original: Path
+
+
+def deciding_value(cwd: str, further: FurtherConfig, named: Any, key: str, fallback: Any) -> Any:
+    """The value of a setting that such a file may decide; ``UNKNOWN`` if it differs within it or cannot be read.
+
+    ``named``: the path in the trainer's setting, None if it has none; ``fallback``: what holds if the file is silent.
+    """
+    if not named or named == UNKNOWN:
+        return named or fallback
+    try:
+        tree = _read(Path(cwd) / str(named))
+    except DeriveError:
+        return UNKNOWN
+    found = [value for _, value in _occurrences(tree, further.settings[key]) if value != AUTO]
+    if not found:
+        return fallback
+    deciding = found if _covers(tree, further.settings[key]) else [*found, fallback]
+    return found[0] if all(same(value, found[0]) for value in deciding) else UNKNOWN
+
+
+def changed_copy(
+    cwd: str, further: FurtherConfig, named: Any, wanted: dict[str, tuple[Any, str]], folder: Path
+) -> tuple[ConfigCopy, tuple[Change, ...]] | None:
+    """The copy with the wanted values (setting → value, reason) at each place; None if the file decides none of them.
+
+    ``folder``: of the attempt. Raises DeriveError if the file cannot be read, or cannot be changed without touching
+    other values.
+    """
+    original = Path(cwd) / str(named)
+    tree = _read(original)
+    text = original.read_text(encoding="utf-8-sig")
+    made = []
+    edits: list[tuple[Place, Any]] = []
+    for key, (value, why) in wanted.items():
+        for place, before in _occurrences(tree, further.settings[key]):
+            if before == AUTO or value is REMOVED:
+                continue
+            edits.append((place, value))
+            where = f"{further.key}: {'.'.join(map(str, place))}"
+            made.append(Change(where="config", key=where, before=before, after=value, why=why))
+    if not edits:
+        return None
+    path = folder / f"{further.key}-{original.name}"
+    return ConfigCopy(path, _edited_text(text, tree, edits, original), original), tuple(made)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeriveError(f"{path}: the file cannot be read ({error})") from error
+    if path.suffix.lower() not in {".toml", ".json"}:
+        raise DeriveError(f"{path}: this is neither TOML nor JSON by its name, so its settings are not known")
+    return read_toml(text, str(path)) if path.suffix.lower() == ".toml" else read_json(text, str(path))
+
+
+def _occurrences(node: Any, name: str, above: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """All places of a key with their values, lists of tables included."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == name and not isinstance(value, dict | list):
+                yield (*above, key), value
+            else:
+                yield from _occurrences(value, name, (*above, key))
+    elif isinstance(node, list):
+        for at, item in enumerate(node):
+            yield from _occurrences(item, name, (*above, at))
+
+
+def _covers(tree: dict[str, Any], name: str) -> bool:
+    """Whether the key holds for everything: it stands outside of lists, or in each table of a list."""
+    places = [place for place, _ in _occurrences(tree, name)]
+    if any(all(isinstance(part, str) for part in place) for place in places):
+        return True
+    lists = {key: value for key, value in tree.items() if isinstance(value, list)}
+    return all(
+        any(place[0] == key and place[1] == at for place in places)
+        for key, items in lists.items()
+        if any(place[0] == key for place in places)
+        for at in range(len(items))
+    )
+
+
+def _edited_text(text: str, tree: dict[str, Any], edits: Sequence[tuple[Place, Any]], source: Path) -> str:
+    intended = copy.deepcopy(tree)
+    for place, value in edits:
+        _set(intended, place, value)
+    if source.suffix.lower() == ".json":
+        return json.dumps(intended, indent=2, ensure_ascii=False) + "\n"
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        for place, value in edits:
+            _set(document, place, value)
+        made = tomlkit.dumps(document)
+        if same(tomllib.loads(made), intended):
+            return made
+    except (TOMLKitError, tomllib.TOMLDecodeError, KeyError, IndexError, TypeError, ValueError):
+        pass
+    places = ", ".join(".".join(map(str, place)) for place, _ in edits)
+    raise DeriveError(f"{source}: {places} could not be changed without touching other values")
+
+
+def _set(tree: Any, place: Place, value: Any) -> None:
+    for part in place[:-1]:
+        tree = tree[part]
+    tree[place[-1]] = value
+
+
+# Names of a later attempt's checkpoints, for frameworks that count from zero at each launch.
+#
+# After a resume, kohya sd-scripts writes ``luca-000001.safetensors`` again, over the file of the first attempt and in
+# the
+# end over the file that it resumed from. A restart must not overwrite what an attempt saved, so the next attempt has a
+# name of its own, ``luca-try2``.
+
+_COUNT = r"(?:-\d{6}|-step\d{8})?(?:-state)?(?:\.\w+)?"
+"""What kohya sd-scripts appends to the name: an epoch, a step or nothing; ``-state`` for a directory."""
+
+
+def own_name(
+    spec: RunSpec, preset: Preset, profile: Profile | None, resume_from: Path | None, attempt: int
+) -> tuple[Change, ...]:
+    """The change of the setting that names checkpoints; empty if no file could be overwritten.
+
+    A first launch from the beginning keeps the user's name. In a shell line nothing can be set. Raises DeriveError as
+    ``effective``.
+    """
+    key = preset.name_key
+    if key is None or (attempt < 2 and resume_from is None) or is_shell_line(spec.command):
+        return ()
+    before = effective(spec, preset, profile, key)
+    if not before and not any(re.search(known, " ".join(spec.command)) for known in preset.detect_command):
+        return ()  # a user's own script may not know the setting, and fail
+    name = str(before) if before else preset.name_default
+    there = tuple(_entries(spec, resume_from))
+    if not any(re.fullmatch(re.escape(name) + _COUNT, entry) for entry in there):
+        return ()
+    number = max(attempt, 2)
+    while any(re.match(re.escape(f"{name}-try{number}") + r"(?!\d)", entry) for entry in there):
+        number += 1
+    why = (
+        f"if the trainer uses this name, it does not overwrite what was saved as {name}: "
+        f"{preset.name} counts from zero again"
+    )
+    return (Change(where="config", key=key, before=before, after=f"{name}-try{number}", why=why),)
+
+
+def saved_under(spec: RunSpec, preset: Preset, profile: Profile | None) -> re.Pattern[str] | None:
+    """Matches the names under which a launch saves checkpoints, those of earlier attempts included.
+
+    None: they are not known. Raises DeriveError as ``effective``.
+    """
+    key = preset.name_key
+    if key is None:
+        return None
+    name = effective(spec, preset, profile, key)
+    if not name and not any(re.search(known, " ".join(spec.command)) for known in preset.detect_command):
+        return None  # a user's own script may have another default
+    return re.compile(rf"{re.escape(str(name or preset.name_default))}(?:-try\d+)?{_COUNT}$")
+
+
+def _entries(spec: RunSpec, resume_from: Path | None) -> Iterator[str]:
+    """Names in the output folder and beside the checkpoint to resume from. A folder that cannot be listed is empty."""
+    folders = [] if spec.output_dir is None else [Path(spec.cwd) / spec.output_dir]
+    if resume_from is not None:
+        folders.append((Path(spec.cwd) / resume_from).parent)
+    for folder in dict.fromkeys(folders):
+        try:
+            yield from [entry.name for entry in folder.iterdir()]
+        except OSError:
+            continue
+
+
+# The remaining epochs or steps, for frameworks that count from zero when they resume from weights.
+#
+# kohya sd-scripts always trains ``max_train_epochs`` more: a run of 12 epochs that resumes at epoch 8 would train 20.
+
+
+def remaining(
+    spec: RunSpec,
+    preset: Preset,
+    profile: Profile | None,
+    resume_from: Path | None,
+    *,
+    epochs_done: int | None,
+    steps_done: int | None,
+) -> tuple[Change, ...]:
+    """The change that lowers the number of epochs (of steps if no epochs are set); empty if it is unknown.
+
+    A directory has the whole state with its count, so nothing is lowered. Raises DeriveError as ``effective``.
+    """
+    if resume_from is None or preset.resume != "weights" or (Path(spec.cwd) / resume_from).is_dir():
+        return ()
+    for key, done, what in (
+        (preset.epochs_key, epochs_done, "epochs"),
+        (preset.steps_key, steps_done, "steps"),
+    ):
+        if key is None:
+            continue
+        before = _whole(effective(spec, preset, profile, key))
+        if before is None:
+            continue
+        if not done:
+            return ()
+        after = max(1, before - done)
+        why = f"{done} of {before} {what} are in {resume_from.name}; {preset.name} counts from zero again"
+        return (Change(where="config", key=key, before=before, after=after, why=why),)
+    return ()
+
+
+def counted(
+    spec: RunSpec, preset: Preset, epochs: tuple[int | None, int | None], steps: tuple[int | None, int | None]
+) -> tuple[int | None, int | None]:
+    """(epochs, steps) that count as done; each given as those of the whole run, and those it began from.
+
+    A length that was asked for with ``run --from CHECKPOINT --set max_train_epochs=6`` is that of the new run.
+    """
+    keys = (preset.epochs_key, preset.steps_key)
+    asked = spec.begin_from is not None and any(change.key in keys for change in spec.changes)
+    if not asked:
+        return epochs[0], steps[0]
+    return _less(*epochs), _less(*steps)
+
+
+def _less(done: int | None, begun: int | None) -> int | None:
+    return done if done is None or begun is None else max(0, done - begun)
+
+
+def _whole(value: Any) -> int | None:
+    """A count from a config, or text from a command line."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return None
+
+
+# The values of the trainer's settings in a launch: profile before command line before config.
+
+
+class TrainerSettings:
+    """The values that a launch would use for the trainer's settings. Reads the trainer's config at most once."""
+
+    def __init__(self, spec: RunSpec, preset: Preset) -> None:
+        self._spec = config_in_command(spec)
+        self._preset = preset
+
+    @cached_property
+    def _config(self) -> TrainerConfig | None:
+        return load_config(self._spec, self._preset) if self._spec.config is not None else None
+
+    def value(self, profile: Profile | None, key: str) -> Any:
+        """Profile over command line over config; None if it is set nowhere. Raises DeriveError.
+
+        From a command line the value is text. A file beside the config that decides the setting wins; ``UNKNOWN`` if it
+        cannot be told what it says.
+        """
+        own = self._own_value(profile, key)
+        for further in self._preset.further_configs:
+            if key in further.settings:
+                named = self._own_value(profile, further.key)
+                own = deciding_value(self._spec.cwd, further, named, key, own)
+        return own
+
+    def section(self, profile: Profile | None, key: str) -> tuple[str, ...]:
+        """The sections in which the setting stands, on the command line or in the config; () = in none."""
+        if profile is not None and key in dict(leaves(profile.settings)) and key not in profile.yields:
+            return ()
+        command, config = self._spec.command, self._config
+        full = full_name(command, config, self._preset, key)
+        _, locations = places(config, full) if config is not None else (False, ())
+        if given := given_names(command, full, locations):
+            return tuple(given[-1].split(".")[:-1])
+        found = [path for path in locations if config is not None and present(config.tree, path)]
+        return tuple(str(part) for part in found[-1][:-1]) if found else ()
+
+    @cached_property
+    def hidden(self) -> bool:
+        """Whether settings may stand where they are not seen: in a shell script, or in a config that is not read."""
+        return hides_trainer(self._spec.command) or is_unread(self._spec)
+
+    def _own_value(self, profile: Profile | None, key: str) -> Any:
+        """The value by the run's own changes, profile, command line and config."""
+        changed = next((c for c in reversed(self._spec.changes) if c.where != "env" and c.key == key), None)
+        if changed is not None:
+            return changed.after
+        if profile is not None:
+            settings = dict(leaves(profile.settings))
+            if key in settings and key not in profile.yields:
+                return settings[key]
+        command, config = self._spec.command, self._config
+        full = full_name(command, config, self._preset, key)
+        _, locations = places(config, full) if config is not None else (False, ())
+        given = given_names(command, full, locations)
+        if given:
+            return set_option(command, given[-1], REMOVED).before
+        found = [path for path in locations if config is not None and present(config.tree, path)]
+        if config is not None and found:
+            return value_at(config.tree, found[-1])
+        if profile is None or is_set(command, config, self._preset, key):
+            return None
+        return dict(leaves(profile.settings)).get(key)
+
+
+def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> Any:
+    """One value of ``TrainerSettings``."""
+    return TrainerSettings(spec, preset).value(profile, key)
+
+
+def full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> str:
+    """The dotted name of a plain key that is set nowhere, for trainers that read only dotted names."""
+    full = preset.dotted.get(key)
+    if full is None or given_names(argv, key, ()) or (config is not None and places(config, key)[0]):
+        return key
+    return full
+
+
+def given_names(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
+    """The names of a setting on the command line: its key, or its dotted place in the config.
+
+    If there is no config, a dotted name that ends in the key counts if it is the only one.
+    """
+    names = {key, *(".".join(path) for path in locations)}
+    found = [name for name in sorted(names) if find_option(argv, name) is not None]
+    return found or ([] if "." in key else dotted_names(argv, key))
+
+
+def is_set(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> bool:
+    """Whether config or command set this key; of the run's length, its epochs or its steps."""
+    length = (preset.epochs_key, preset.steps_key)
+    for name in (n for n in (length if key in length else (key,)) if n is not None):
+        _, locations = places(config, name) if config is not None else (False, ())
+        if given_names(argv, name, locations):
+            return True
+        if config is not None and any(present(config.tree, path) for path in locations):
+            return True
+    return False

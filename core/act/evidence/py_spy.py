@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...bound_process import bound
 from .. import processes
-from ..stop.stop_sequence import STOPPED_STATES
+from ..stop_sequence import STOPPED_STATES
 
 
 def find_py_spy() -> str | None:

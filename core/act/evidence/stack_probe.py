@@ -10,15 +10,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ...model.text.edge import EDGE
+from ...model.edge import EDGE
 from ...private_folder import make_private
 from .. import processes
 from ..launch import spool
 from . import loop_looks
-from .evidence_files import log_tail, write_file
-from .proc_text import proc_text
+from .capture import log_tail, proc_text, write_file
 from .py_spy import dump
-from .stack_frames import WAITING_PLACES, main_frames
+from .stack_capture import WAITING_PLACES, main_frames
 
 PROCESSES = 16
 """Most processes that are dumped, the trainer first. A hang is visible in the first few."""

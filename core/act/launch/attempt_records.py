@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from ...model.attempt import ExitRecord, LaunchOrder, StartRecord
-from ...model.text.json_line import decode_exact
+from ...model.json_line import decode_exact
 from . import spool
 
 Record = TypeVar("Record", StartRecord, ExitRecord, LaunchOrder)

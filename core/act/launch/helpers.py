@@ -5,10 +5,16 @@ memory, ports and files. A helper is not ours to end. A process is a helper if a
 no work since the crash, is no rank, and no other process had the same command line. Who started it is noted while the
 trainer lives, because orphans lose their parent. Standard library only.
 """
-# ruff: noqa: PTH123
+
+import os
+import re
+import stat
+from typing import NamedTuple
 
 from ..processes import Process
-from .left_processes import describe
+
+# ruff: noqa: PTH123
+
 
 FIRST_LOOK_S = 0.5
 LONGEST_LOOK_S = 30.0
@@ -60,3 +66,196 @@ def _is_rank(pid: int) -> bool:
             return any(entry.startswith(RANK_VARIABLES) for entry in file.read().split(b"\0"))
     except OSError:
         return True
+
+
+# The processes that a command left behind when it ended: which of them train, and which are helpers.
+#
+# ``setsid python train.py`` in a script and ``nohup python train.py &`` end at once, and the training goes on. A
+# ``tensorboard &`` of the same script also goes on, and is not the training. A process trains if it holds a GPU,
+# writes
+# to its output, or computes. After a failure only its output counts, because loader workers of a dead trainer keep its
+# GPU open and may compute a little longer. Standard library only.
+
+# No pathlib here: the runner stays small.
+# ruff: noqa: PTH115, PTH116, PTH208, PTH123
+
+
+LOOK_S = 0.5
+"""Period of the looks."""
+FIRST_S = 3.0
+"""A process that shows no sign of work for this long after a success is a helper: a start computes at once."""
+FAILED_S = 2.5
+"""The same after a failure."""
+FAILED_WRITES = 3
+"""Looks at which a process must have written after a failure: dying workers report their own errors, once or twice."""
+QUIET_S = 60.0
+"""A process that only computed, printed nothing and holds no GPU is a helper after this long without computing."""
+BUSY_CORES = 0.2
+"""A process that used at least this many cores between two looks works."""
+BUSY_BYTES_PER_S = 1e6
+"""A process that read and wrote at least this fast between two looks works: it loads a model from a slow disk."""
+GPU_FILE = re.compile(r"/dev/(?:nvidia\d+|dxg|kfd|dri/renderD\d+|accel\d+|davinci\d+)$")
+OUTPUTS_KEPT = 4
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Sums(NamedTuple):
+    """Sums of one process: CPU seconds, bytes read and written, bytes given to write calls."""
+
+    cpu_s: float
+    moved_bytes: int
+    written_bytes: int
+
+
+class Output(NamedTuple):
+    """A regular file that a process has as its standard output or error."""
+
+    device: int
+    inode: int
+    size: int
+
+
+class Seen(NamedTuple):
+    """One process at one look. ``outputs`` by path; ``terminal``: its output is a terminal; ``gpu``: it holds one."""
+
+    sums: Sums
+    outputs: dict[str, Output]
+    terminal: bool
+    gpu: bool
+
+
+class LeftProcesses:
+    """Looks at what is left, again and again. ``failed``: the command ended with a failure."""
+
+    def __init__(self, now: float, *, log: str, failed: bool) -> None:
+        self._log = _file_key(log)
+        self._failed = failed
+        self._began = now
+        self._looked = now
+        self._before: dict[Key, Seen] = {}
+        self._sure: set[Key] = set()
+        self._worked: dict[Key, float] = {}
+        self._computing: set[Key] = set()
+        self._writes: dict[Key, int] = {}
+        self.followed: dict[int, Process] = {}
+        """The children of this process that work, or have a descendant that does, by pid."""
+        self.outputs: list[str] = []
+        """Regular files other than the log that working processes have as their output."""
+
+    @property
+    def busy(self) -> set[Key]:
+        """The processes that worked since the command ended, hold a GPU, or computed between the last two looks."""
+        return {*self._worked, *self._computing, *(key for key, seen in self._before.items() if seen.gpu)}
+
+    def go_on(self, tree: list[Process], now: float) -> bool:
+        """Look, and return whether to go on: a process works, or it is too early to tell."""
+        elapsed, self._looked = now - self._looked, now
+        seen = {process.key: _look(process.pid) for process in tree}
+        sizes = {path: output.size for each in self._before.values() for path, output in each.outputs.items()}
+        for process in tree:
+            if self._works(process, seen[process.key], sizes, elapsed):
+                self._worked[process.key] = now
+                top = _top(process, tree)
+                self.followed[top.pid] = top
+                self._note_outputs(seen[process.key].outputs)
+        self._before = seen
+        if self._sure & seen.keys():
+            return True
+        last = max((t for key, t in self._worked.items() if key in seen), default=None)
+        if last is not None:
+            return now - last < QUIET_S
+        return bool(tree) and now - self._began < (FAILED_S if self._failed else FIRST_S)
+
+    def _works(self, process: Process, seen: Seen, sizes: dict[str, int], elapsed: float) -> bool:
+        before = self._before.get(process.key)
+        gpu = seen.gpu and not self._failed
+        if before is None or elapsed <= 0.0:
+            wrote = busy = moves = False
+        else:
+            grown = seen.terminal or any(output.size > sizes.get(p, output.size) for p, output in seen.outputs.items())
+            wrote = grown and seen.sums.written_bytes > before.sums.written_bytes
+            busy = (seen.sums.cpu_s - before.sums.cpu_s) / elapsed >= BUSY_CORES
+            moves = (seen.sums.moved_bytes - before.sums.moved_bytes) / elapsed >= BUSY_BYTES_PER_S
+        if wrote:
+            self._writes[process.key] = self._writes.get(process.key, 0) + 1
+        if not self._failed and (gpu or wrote):
+            self._sure.add(process.key)
+        if busy or moves:
+            self._computing.add(process.key)
+        if self._failed:
+            return wrote and self._writes[process.key] >= FAILED_WRITES
+        return gpu or wrote or busy or moves
+
+    def _note_outputs(self, outputs: dict[str, Output]) -> None:
+        for path, output in outputs.items():
+            new = (output.device, output.inode) != self._log and path not in self.outputs
+            if new and len(self.outputs) < OUTPUTS_KEPT:
+                self.outputs.append(path)
+
+
+def _top(process: Process, tree: list[Process]) -> Process:
+    """The member of the tree above it, or itself, whose parent is no member."""
+    members = {each.pid: each for each in tree}
+    while process.parent in members:
+        process = members[process.parent]
+    return process
+
+
+def describe(pid: int) -> str:
+    """The command line of a process, cut to 200 characters; "" if it has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().rstrip(b"\0").replace(b"\0", b" ")
+    except OSError:
+        return ""
+    return words.decode("utf-8", "replace")[:200]
+
+
+def _look(pid: int) -> Seen:
+    """What one process does now; nothing if it has ended."""
+    outputs: dict[str, Output] = {}
+    terminal = gpu = False
+    folder = f"/proc/{pid}/fd"
+    for name in _names(folder):
+        try:
+            path = os.readlink(f"{folder}/{name}")
+            if name in {"1", "2"} and path.startswith("/"):
+                found = os.stat(f"{folder}/{name}")
+                terminal = terminal or path.startswith("/dev/pts/")
+                if stat.S_ISREG(found.st_mode):
+                    outputs[path] = Output(found.st_dev, found.st_ino, found.st_size)
+        except OSError:
+            continue
+        gpu = gpu or GPU_FILE.match(path) is not None
+    return Seen(_sums(pid), outputs, terminal, gpu)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _sums(pid: int) -> Sums:
+    """Zeros for what cannot be read: no sign of work."""
+    cpu_s, moved, written = 0.0, 0, 0
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
+        with open(f"/proc/{pid}/io", "rb") as file:
+            sums = dict(line.split(b": ") for line in file.read().splitlines())
+        written = int(sums[b"wchar"])
+        moved = int(sums[b"rchar"]) + written
+    except (OSError, ValueError, IndexError, KeyError):
+        pass
+    return Sums(cpu_s, moved, written)
+
+
+def _file_key(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return found.st_dev, found.st_ino

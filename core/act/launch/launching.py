@@ -1,24 +1,31 @@
 """Launching an attempt: write the order into the spool, start a detached runner, wait for its report."""
 
+import contextlib
 import errno
 import fcntl
+import functools
+import getpass
 import os
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ...bound_process import bound
 from ...model.attempt import LaunchOrder, StartRecord
-from ...model.ports.supervision import AttemptTarget
+from ...model.progress import HoldKind
+from ...model.resume_way import ScriptState
 from ...model.run import ProcessIdentity
-from ...model.why import HoldKind
+from ...model.supervision_ports import AttemptTarget
 from ...private_folder import make_private
 from .. import processes
-from . import scope, spool
+from . import spool
 from .attempt_records import read_exit, read_order, read_start
 
 START_TIMEOUT_S = 10.0
@@ -206,8 +213,8 @@ def _start_runner(directory: Path, attempt: int, deadline: float, *, in_scope: b
     """Start the runner. Returns whether it was forked off; it may not have read its order yet."""
     # -P: do not import a trainwatch/ or json.py from the current directory.
     argv = [sys.executable, "-P", "-m", "trainwatch.core.act.launch.runner", str(directory)]
-    if in_scope and scope.why_not() is None:
-        scoped = [*scope.command(f"{directory.parent.name}-{attempt}"), *argv]
+    if in_scope and why_not() is None:
+        scoped = [*command(f"{directory.parent.name}-{attempt}"), *argv]
         # If systemd's user manager fails after the probe, launch without a scope.
         if _fork_off(scoped, directory, deadline) or (directory / spool.CLAIM).exists():
             return True
@@ -241,3 +248,91 @@ def _silent(directory: Path) -> LaunchError:
     number = ERRNO.search(last)
     errno_ = None if number is None else int(number[1])
     return LaunchError(f"the runner did not report{last}; see {path}", silent=True, errno=errno_)
+
+
+# Reads the script of a launch and keeps what it was in the attempt's folder.
+
+NAME = "script.json"
+"""File in the attempt's folder: the script of its command as it stood at the launch."""
+LONGEST_BYTES = 1 << 22
+"""Larger files are not scripts."""
+
+
+def read_script(path: Path) -> ScriptState | None:
+    """The script as it is now; None if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            seen = os.fstat(file.fileno())
+            content = file.read(LONGEST_BYTES + 1)
+    except OSError:
+        return None
+    if len(content) > LONGEST_BYTES:
+        return None
+    return ScriptState(path=str(path), size=seen.st_size, mtime=seen.st_mtime, sha256=sha256(content).hexdigest())
+
+
+def keep(folder: Path, script: ScriptState | None) -> None:
+    """Write it to the attempt's folder. Without the file nothing is said about changes."""
+    if script is not None:
+        with contextlib.suppress(OSError):
+            spool.write(str(folder), NAME, msgspec.to_builtins(script))
+
+
+def kept(folder: Path) -> ScriptState | None:
+    """What ``keep`` wrote; None if there is nothing or it cannot be read."""
+    try:
+        return msgspec.convert(spool.read(str(folder), NAME), ScriptState)
+    except (OSError, msgspec.ValidationError):
+        return None
+
+
+# A systemd scope that keeps a process running after logout (``systemd-run --user --scope``).
+#
+# It is used only with lingering. Without lingering the user's service manager and its scopes end with the last
+# session,
+# but a detached process without a scope survives if ``KillUserProcesses=no``, the default of most distributions.
+
+PROBE_TIMEOUT_S = 5.0
+LINGER = Path("/var/lib/systemd/linger")
+
+
+def command(unit: str) -> list[str]:
+    """Prefix of a command that runs it in a scope of its own, which is named after ``unit``."""
+    readable = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in unit)[:80]
+    name = f"trainwatch-{readable}-{os.urandom(4).hex()}"
+    return ["systemd-run", "--user", "--scope", "--quiet", "--collect", f"--unit={name}", "--"]
+
+
+@functools.cache
+def why_not() -> str | None:
+    """None if scopes work (probed once per process), else a sentence about what is missing."""
+    return probe(os.environ, LINGER)
+
+
+def probe(environ: Mapping[str, str], linger: Path) -> str | None:
+    """Run a command in a scope. ``linger``: folder with a file for each user who lingers. Blocks at most 5 s."""
+    if not (environ.get("XDG_RUNTIME_DIR") or environ.get("DBUS_SESSION_BUS_ADDRESS")):
+        return "there is no systemd user session (XDG_RUNTIME_DIR is not set); the run is detached without a scope"
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = str(os.getuid())
+    if not (linger / user).exists():
+        return f"lingering is off; `loginctl enable-linger {user}` keeps runs alive after logout on every host"
+    try:
+        trial = subprocess.run(
+            bound([*command("probe"), "true"], path=environ.get("PATH")),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_TIMEOUT_S,
+            check=False,
+            env=dict(environ),
+        )
+    except FileNotFoundError:
+        return "systemd-run is not installed; the run is detached without a scope"
+    except (OSError, subprocess.SubprocessError) as fault:
+        return f"systemd-run fails: {fault}"
+    if trial.returncode != 0:
+        words = trial.stderr.decode("utf-8", "replace").strip().splitlines()
+        return f"systemd-run fails: {words[-1] if words else f'exit {trial.returncode}'}"
+    return None

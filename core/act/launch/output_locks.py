@@ -12,8 +12,6 @@ told: nothing that either of them does by itself would make it better.
 A folder that cannot be written has no lock, and the run starts without it: a trainer cannot write there either, and a
 night that is not trained is lost for certain. Standard library only: the runner imports this.
 """
-# No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH112, PTH118, PTH119, PTH120, PTH208
 
 import contextlib
 import os
@@ -23,8 +21,11 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from ...private_folder import check_private, open_private
-from .lock_file import CannotLock, IsNetwork, LockFile, Taken, look, remove_dead
-from .lock_slots import Owner, Role
+from .locks import CannotLock, IsNetwork, LockFile, Owner, Role, Taken, look, remove_dead
+
+# No pathlib here: it keeps the runner small.
+# ruff: noqa: PTH112, PTH118, PTH119, PTH120, PTH208
+
 
 NAME = ".trainwatch.lock"
 """In the output folder. No state of a trainer, so no list of checkpoints contains it."""

@@ -28,13 +28,11 @@ from typing import TYPE_CHECKING, Any
 from ...bound_process import bound
 from ...private_folder import make_private
 from ..processes import Process, boot_id, descendants, own_process, read_process
-from ..stop.save_in_progress import SaveWatch
-from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
+from ..stop_sequence import POLL_S, SaveWatch, StopResult, StopSequence, stop_steps
 from . import log_room, spawn, spool
-from .helpers import Lineage
+from .helpers import LOOK_S, LeftProcesses, Lineage, describe
 from .keep_alive import SupervisorWatch
-from .left_processes import LOOK_S, LeftProcesses, describe
-from .lock_file import Taken
+from .locks import Taken
 from .runner_locks import RunnerLocks
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import threading
 import time
 from typing import Any
 
-from .lock_file import BEAT_S
-from .lock_slots import RUNNER, Owner
+from .locks import BEAT_S, RUNNER, Owner
 from .output_locks import OutputLocks
 
 LOOK_S = 1.0

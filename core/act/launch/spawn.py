@@ -1,6 +1,4 @@
 """Fork and exec of the trainer, as the runner does it. Standard library only."""
-# No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH118, PTH120, PTH110, PTH112
 
 import ctypes
 import errno
@@ -14,6 +12,10 @@ from typing import Any, NamedTuple, NoReturn
 
 from ...private_folder import make_private
 from ..processes import ATTEMPT_VARIABLE
+
+# No pathlib here: it keeps the runner small.
+# ruff: noqa: PTH118, PTH120, PTH110, PTH112
+
 
 PR_SET_PTRACER = 0x59616D61
 PR_SET_CHILD_SUBREAPER = 36

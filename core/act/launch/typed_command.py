@@ -1,12 +1,14 @@
 """What to type instead of a command that cannot be started as it stands. Standard library only: the runner loads it."""
-# No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH113, PTH118, PTH119, PTH122, PTH123
 
 import os
 import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+
+# No pathlib here: it keeps the runner small.
+# ruff: noqa: PTH113, PTH118, PTH119, PTH122, PTH123
+
 
 OPERATORS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "<", "2>&1", "|&"})
 SHELL_WORDS = frozenset({

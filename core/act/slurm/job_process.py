@@ -18,13 +18,11 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.elsewhere.job import JobPhase, JobRecord
+from ...model.job import JobPhase, JobRecord
 from ..launch import spool
-from .answers import Seen
-from .batch_script import ASKED_FILE, LOG_FILE, STARTED_FILE
-from .commands import Slurm, SlurmError
-from .job_start import ORDER, RECORD, JobOrder, begin, exit_code
-from .shared_queue import SharedQueue, now
+from .commands import Seen, Slurm, SlurmError
+from .job_start import ASKED_FILE, LOG_FILE, ORDER, RECORD, STARTED_FILE, JobOrder, begin, exit_code
+from .slurm_engine import SharedQueue, now
 
 TURN_S = 0.5
 """Period of reading the job's log and its files, which cost Slurm nothing."""

@@ -7,18 +7,31 @@ of the run that have not quite ended (``afterany``).
 """
 
 import contextlib
+import re
+import shlex
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
-from ...model.launch.elsewhere.job import JobHandle, JobRecord
-from ...model.text.json_line import decode_exact
+from .... import heartbeat
+from ... import rank_files
+from ...model.attempt import LaunchOrder
+from ...model.decision import StartAttempt
+from ...model.job import JobHandle, JobRecord
+from ...model.json_line import decode_exact
+from ...model.run import RunSpec
+from ...model.settings import Slurm as SettingsSlurm
+from ...private_folder import make_private
+from ..adopt import SESSION_BOUND
 from ..launch import spool
-from .answers import Seen
-from .batch_script import AGAIN, EXIT_FILE, SCRIPT_FILE, STARTED_FILE
-from .commands import Slurm, SlurmError
+from ..processes import ATTEMPT_VARIABLE
+from ..save_request import AskToSave, file_of
+from . import node_agent
+from .commands import Seen, Slurm, SlurmError, limit_of, wait_until_gone
 
 SCRIPT_S = 10.0
 """Longest wait for the end of a script whose job was cancelled: it gives the agents on the nodes three seconds."""
@@ -156,3 +169,302 @@ def _followed(directory: Path, seen: Seen, slurm: Slurm) -> JobRecord:
             return record
     handle = JobHandle(cluster=slurm.cluster(), id=seen.id, submitted=seen.submitted)
     return JobRecord(handle=handle, phase=seen.phase, attempt_directory=str(directory))
+
+
+# What is done with the job of an attempt: prepared before the launch, ended, asked for a checkpoint.
+
+END_S = 120.0
+"""Longest wait for the end of a cancelled job: the site's KillWait (30 s by default) and a slow node."""
+
+
+def script_of(spec: RunSpec, save: AskToSave, argv: tuple[str, ...], folder: Path, attempt: int) -> str:
+    """The batch script of an attempt."""
+    name, file = save[0], file_of(save, spec)
+    return batch_script(
+        spec.settings.slurm,
+        argv,
+        cwd=spec.cwd,
+        directory=str(folder),
+        name=spec.name,
+        tag=tag_of(spec.id, attempt),
+        save_file=None if file is None else str(file),
+        save_signal=name,
+    )
+
+
+def prepare(
+    spec: RunSpec,
+    launch: LaunchOrder,
+    folder: Path,
+    decision: StartAttempt,
+    *,
+    save: AskToSave,
+    shared: Path | None,
+    again: bool,
+) -> tuple[str, ...]:
+    """Write the batch script into the attempt's folder. Returns the command that submits and follows it.
+
+    ``launch``: the training's own command and environment. ``shared``: where the runs of this machine keep what they
+    ask Slurm together. ``again``: the job of the attempt before may run once more for this one. Raises OSError.
+    """
+    make_private(folder)
+    (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
+    (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
+    (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())
+    (folder / RANKS_FILE).write_bytes(Path(rank_files.__file__).read_bytes())
+    settings = _settings(spec, launch, decision, folder)
+    before = _attempt_before(folder) if again else ""
+    order = JobOrder(
+        tag=tag_of(spec.id),
+        poll_s=spec.settings.slurm.poll_s,
+        settings=settings,
+        before=before if before and _settings_of(before) == settings else "",
+        exclude=(*spec.settings.slurm.exclude, *decision.exclude) if decision.exclude else (),
+        shared="" if shared is None else str(shared),
+    )
+    spool.write(str(folder), ORDER, msgspec.to_builtins(order))
+    return (sys.executable, "-P", "-m", "trainwatch.core.act.slurm.job_process", str(folder))
+
+
+def _settings(spec: RunSpec, launch: LaunchOrder, decision: StartAttempt, folder: Path) -> str:
+    """A text that is the same for two attempts that differ in their resume point only: Slurm keeps the rest.
+
+    A job that runs once more has the options and the environment of its first submission.
+    """
+    own = sorted((key, value) for key, value in launch.env.items() if key not in IGNORED)
+    asked = options(spec.settings.slurm, spec.cwd, spec.name)
+    text = repr((decision.profile, decision.changes, decision.exclude, asked, own)).replace(str(folder), "")
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+IGNORED = frozenset({ATTEMPT_VARIABLE, *SESSION_BOUND})
+"""Variables that differ between two starts of a supervisor and mean nothing to a training."""
+
+
+def _attempt_before(folder: Path) -> str:
+    """The newest other attempt that ran as a job; "" if there is none."""
+    found = [path.parent for path in folder.parent.glob(f"*/{RECORD}") if path.parent != folder]
+    return str(max(found, key=lambda each: each.name)) if found else ""
+
+
+def _settings_of(folder: str) -> str:
+    found = spool.read(folder, ORDER)
+    return "" if found is None else str(found.get("settings", ""))
+
+
+def record_of(folder: str) -> JobRecord | None:
+    """What is known of the job of an attempt; None if it was never submitted."""
+    return record_in(Path(folder))
+
+
+def let_run_again(folder: str, slurm: Slurm) -> None:
+    """Before the job of an attempt is ended for a restart: it may run once more. If not, another one is submitted."""
+    record = record_of(folder)
+    if record is not None and record.phase != "ended":
+        with contextlib.suppress(SlurmError):
+            slurm.allow_requeue(record.handle)
+
+
+def end_job(folder: str, tag: str, slurm: Slurm) -> str:
+    """Cancel the job of an attempt and wait until it has ended. Returns what is wrong, "" if it has ended.
+
+    ``tag``: the comment of the attempt's job, by which one is found whose follower ended before it could note it.
+    """
+    record = record_of(folder)
+    if record is not None and record.phase == "ended":
+        return ""
+    try:
+        handle = _unrecorded(tag, slurm) if record is None else record.handle
+    except SlurmError as error:
+        return f"it cannot be told whether a job was submitted: {error}"
+    if handle is None:
+        return ""
+    try:
+        if slurm.runs_again(handle):  # for a later attempt, which this is not the end of
+            return ""
+        slurm.cancel(handle)
+    except SlurmError as error:
+        return f"job {handle.id} could not be cancelled: {error}"
+    if wait_until_gone(slurm, handle, END_S):
+        return ""
+    return f"job {handle.id} was cancelled, and Slurm did not say within {END_S:.0f} s that it has ended"
+
+
+def _unrecorded(tag: str, slurm: Slurm) -> JobHandle | None:
+    found = [seen for seen in slurm.jobs().values() if seen.comment == tag and seen.phase != "ended"]
+    return JobHandle(cluster="", id=found[-1].id, submitted=found[-1].submitted) if found else None
+
+
+# The batch script of an attempt. Pure: the same text is submitted and shown by ``run --dry-run``.
+
+EXIT_FILE = "job_exit.json"
+"""Written by the script into the attempt's directory when the command has ended: the truth about its exit status."""
+STARTED_FILE = "job_started.json"
+LOG_FILE = "job.log"
+SCRIPT_FILE = "job.sh"
+AGENT_FILE = "agent.py"
+TAG = "trainwatch"
+AGENT_VARIABLE = "TRAINWATCH_AGENT"
+"""Set for the agents on the nodes, which are no part of the training."""
+
+AGAIN = "again"
+"""File beside a script that is to run once more, named with the number of the restart. Holds the attempt's folder."""
+AGAIN_VARIABLE = "TRAINWATCH_AGAIN"
+ASKED_FILE = "job_asked.json"
+"""Written by the script when the time limit is near and the training was asked for a checkpoint."""
+BEAT_FILE = "heartbeat.py"
+RANKS_FILE = "rank_files.py"
+LAST_TENTHS = 30
+"""Tenths of a second for the last lines of the agents."""
+INNER = "job"
+"""Folder in the attempt's that the training is told (``TRAINWATCH_ATTEMPT``): it is no process tree of this machine."""
+NOT_ASKED = 75
+"""Exit status of a script that Slurm started again without being asked by an attempt."""
+LIMIT_SHARE = 0.25
+"""A checkpoint is asked for when at most this part of the time limit is left: a short job has to train, too."""
+
+_AGAIN = r"""
+# Slurm starts the text of the first submission again. What it then runs is the script of the attempt that asked for it.
+trap : USR2
+if [ "${SLURM_RESTART_COUNT:-0}" != 0 ] && [ "${__AGAIN_MARK__:-}" != "$SLURM_RESTART_COUNT" ]; then
+  if [ ! -f __AGAIN__-"$SLURM_RESTART_COUNT" ]; then
+    echo "trainwatch: Slurm started this job again, and no attempt asked for that: nothing is run"
+    exit __NOT_ASKED__
+  fi
+  next=$(cat __AGAIN__-"$SLURM_RESTART_COUNT")
+  export __AGAIN_MARK__=$SLURM_RESTART_COUNT
+  exec bash "$next/__SCRIPT__" >> "$next/__LOG__" 2>&1
+fi
+"""
+
+_BODY = r"""
+# The record of the end is written under another name first, so that a reader never sees half of it.
+put() { printf '%s\n' "$2" > "$1.$$" && mv -f "$1.$$" "$1"; }
+python=$(command -v __PYTHON__ || command -v python3)
+agent=
+if [ -n "$python" ] && [ -f __AGENT__ ]; then
+  __AGENT_MARK__=1 srun --overlap --ntasks-per-node=1 "$python" -I __AGENT__ __DIRECTORY__ __SAMPLE_S__ \
+    > /dev/null 2>&1 < /dev/null &
+  agent=$!
+fi
+# Before the time limit: a file is touched, and the processes that catch the signal get it, on each node.
+save() {
+  put __ASKED__ "{\"restarts\": ${SLURM_RESTART_COUNT:-0}}"
+  __SAVE__
+}
+trap save USR2
+mkdir -p __INNER__
+put __STARTED__ "{\"node\": \"$(hostname)\", \"restarts\": ${SLURM_RESTART_COUNT:-0}}"
+__ATTEMPT_MARK__=__INNER__ __COMMAND__ &
+child=$!
+pass() { kill -s "$1" "$child" 2>/dev/null; }
+trap 'pass INT' INT
+trap 'pass TERM' TERM
+wait "$child"; code=$?
+while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
+# The agents write a last line: what the ranks left about their end.
+[ -z "$agent" ] || kill "$agent" 2>/dev/null
+for _ in $(seq __LAST_TENTHS__); do kill -0 "$agent" 2>/dev/null || break; sleep 0.1; done
+put __EXIT__ "{\"code\": $code}"
+exit "$code"
+"""
+
+
+def tag_of(run: str, attempt: int | str = "") -> str:
+    """The comment of a run's jobs, or the part that all of them begin with."""
+    return f"{TAG}:{run}:{attempt}"
+
+
+def batch_script(
+    slurm: SettingsSlurm,
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    directory: str,
+    name: str,
+    tag: str,
+    save_file: str | None,
+    save_signal: str | None = None,
+) -> str:
+    """The text of the script.
+
+    The command runs once on each node, as one step of ``srun``: what a batch shell starts itself outlives a cancelled
+    job at some sites. Slurm itself does not requeue the job; if trainwatch does, it runs the script of the attempt that
+    asked for that. Before the time limit ``save_file`` is touched, and the agents ask the training on each node: on the
+    page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to processes that catch it.
+    """
+    head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(option)}" for option in options(slurm, cwd, name))]
+    head += [f"#SBATCH {_of_directive(option)}" for option in (f"--comment={tag}", f"--output={directory}/{LOG_FILE}")]
+    command = shlex.join(("srun", "--kill-on-bad-exit=1", "--unbuffered", *argv))
+    quoted = {
+        "AGAIN_MARK": AGAIN_VARIABLE,
+        "AGAIN": shlex.quote(f"{directory}/{AGAIN}"),
+        "NOT_ASKED": str(NOT_ASKED),
+        "LAST_TENTHS": str(LAST_TENTHS),
+        "SCRIPT": SCRIPT_FILE,
+        "LOG": LOG_FILE,
+        "STARTED": shlex.quote(f"{directory}/{STARTED_FILE}"),
+        "EXIT": shlex.quote(f"{directory}/{EXIT_FILE}"),
+        "ASKED": shlex.quote(f"{directory}/{ASKED_FILE}"),
+        "PYTHON": shlex.quote(sys.executable),
+        "AGENT_MARK": AGENT_VARIABLE,
+        "AGENT": shlex.quote(f"{directory}/{AGENT_FILE}"),
+        "ATTEMPT_MARK": ATTEMPT_VARIABLE,
+        "INNER": shlex.quote(f"{directory}/{INNER}"),
+        "DIRECTORY": shlex.quote(directory),
+        "SAMPLE_S": f"{slurm.sample_s:g}",
+        "SAVE": _save(directory, save_file, save_signal),
+        "COMMAND": command,
+    }
+    parts = (_filled(_AGAIN, quoted), *(f"{line}\n" for line in slurm.setup), _filled(_BODY, quoted))
+    return "\n".join(head) + "\n" + "".join(parts)
+
+
+def options(slurm: SettingsSlurm, cwd: str, name: str) -> list[str]:
+    """The options of sbatch, without those that differ between two attempts."""
+    told = {
+        "partition": slurm.partition,
+        "account": slurm.account,
+        "qos": slurm.qos,
+        "time": slurm.time,
+        "gres": f"gpu:{slurm.gpus}" if slurm.gpus else "",
+        "cpus-per-task": str(slurm.cpus) if slurm.cpus else "",
+        "exclude": ",".join(slurm.exclude),
+    }
+    return [
+        f"--job-name={TAG}-{name}",
+        f"--chdir={cwd}",
+        "--open-mode=append",
+        "--no-requeue",
+        f"--nodes={slurm.nodes}",
+        "--ntasks-per-node=1",
+        *(f"--{key}={value}" for key, value in told.items() if value),
+        f"--signal=B:USR2@{signal_s(slurm):.0f}",
+        *slurm.options,
+    ]
+
+
+def signal_s(slurm: SettingsSlurm) -> float:
+    """Seconds before the time limit at which a checkpoint is asked for."""
+    limit_s = limit_of(slurm.time)
+    return slurm.signal_s if limit_s is None else max(1.0, min(slurm.signal_s, LIMIT_SHARE * limit_s))
+
+
+def _save(directory: str, save_file: str | None, save_signal: str | None) -> str:
+    """What asks for a checkpoint, in the script. The step of the agents may not start: its end is not waited for."""
+    ask = shlex.join(("-I", f"{directory}/{AGENT_FILE}", "--save", directory, *filter(None, (save_signal,)), "--last"))
+    lines = [f'[ -z "$agent" ] || {AGENT_VARIABLE}=1 srun --overlap --ntasks-per-node=1 "$python" {ask} < /dev/null &']
+    if save_file:
+        lines.insert(0, f"touch {shlex.quote(save_file)}")
+    return "\n  ".join(lines)
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """The text with each ``__NAME__`` replaced; the values are not expanded again."""
+    return re.sub(r"__([A-Z_]+?)__", lambda found: values[found[1]], text)
+
+
+def _of_directive(option: str) -> str:
+    """An option as sbatch reads it: words are split at spaces, quotes hold them together."""
+    name, equals, value = option.partition("=")
+    return f'{name}{equals}"{value}"' if " " in value else option

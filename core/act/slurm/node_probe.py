@@ -18,13 +18,13 @@ from typing import Any
 import msgspec
 
 from ...bound_process import bound
-from ...model.launch.elsewhere.job import JobHandle
+from ...model.job import JobHandle
 from ...private_folder import make_private
 from .. import processes
 from ..evidence import stack_probe
 from ..evidence.py_spy import find_py_spy
 from ..evidence.stack_capture import StackReport
-from .batch_script import AGENT_VARIABLE
+from .job_start import AGENT_VARIABLE
 
 MOST = 16
 """Processes on each node that are examined."""

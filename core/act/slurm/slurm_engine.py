@@ -1,27 +1,43 @@
 """Attempts as jobs of Slurm. The process of an attempt on this machine only follows its job."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from ...model.attempt import LaunchOrder
 from ...model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ...model.launch.elsewhere.job import JobRecord
-from ...model.launch.engine import CAPABILITIES, AttemptSeen
-from ...model.ports.supervision import AttemptTarget
+from ...model.job import CAPABILITIES, AttemptSeen, JobHandle, JobRecord
 from ...model.run import RunSpec
+from ...model.supervision_ports import AttemptTarget
+from ...private_folder import make_private
 from ..engine import Engine, Performed
+from ..evidence.capture import BUDGET_S, LOG_LINES, log_tail, pause_s, write_file, write_launch_record
 from ..evidence.stack_capture import StackReport
 from ..launch.launching import LaunchError
-from ..stop.save_request import AskToSave, SaveReport, file_of, request_save
-from .attempt_job import end_job, let_run_again, prepare, record_of, script_of
-from .batch_script import LOG_FILE, STARTED_FILE, tag_of
-from .commands import Slurm, SlurmError
-from .job_evidence import examine_job
-from .job_start import exit_code
-from .node_save import ask_nodes
-from .shared_queue import SharedQueue, now
+from ..save_request import AskToSave, SaveReport, file_of, request_save
+from .commands import Seen, Slurm, SlurmError, read_squeue
+from .job_start import (
+    AGENT_FILE,
+    AGENT_VARIABLE,
+    LOG_FILE,
+    STARTED_FILE,
+    end_job,
+    exit_code,
+    let_run_again,
+    prepare,
+    record_of,
+    script_of,
+    tag_of,
+)
+from .node_probe import take_stacks
 
 NO_PAUSE = "a job of Slurm is not paused: only an operator of the cluster can do that"
 
@@ -163,3 +179,159 @@ def _as_recorded(record: JobRecord, directory: str) -> AttemptSeen:
         reason=record.reason,
         nodes=record.nodes,
     )
+
+
+# Asks the training of a running job for a checkpoint: on its nodes, in a step of its own beside it.
+
+PYTHON = 'exec "$(command -v "$0" || command -v python3)" "$@"'
+"""The interpreter that runs here, if the node has it at the same path: the agent needs any from 3.8 on."""
+
+
+class NodeAnswer(msgspec.Struct, frozen=True):
+    """What the agent on one node did."""
+
+    node: str
+    asked: bool
+    said: str
+
+
+def ask_nodes(record: JobRecord, slurm: Slurm, *, name: str | None, stop: bool) -> SaveReport:
+    """Ask on all nodes of a job. ``name``: the signal for those that tell no steps. Raises nothing."""
+    folder = Path(record.attempt_directory)
+    words = ("--save", str(folder), *filter(None, (name,)), *(("--stop",) if stop else ()), "--json")
+    argv = ("env", f"{AGENT_VARIABLE}=1", "sh", "-c", PYTHON, sys.executable, "-I", str(folder / AGENT_FILE), *words)
+    try:
+        answers = list(_answers(slurm.step(record.handle, record.nodes, argv)))
+    except SlurmError as error:
+        return SaveReport(asked=False, sentence=f"the nodes could not be asked for a checkpoint: {error}")
+    said = [f"node {each.node}: {each.said}" for each in answers]
+    return SaveReport(asked=any(each.asked for each in answers), sentence="; ".join(said) or "no node answered")
+
+
+def _answers(printed: str) -> Iterator[NodeAnswer]:
+    for line in sorted(printed.splitlines()):
+        try:
+            yield msgspec.convert(json.loads(line), NodeAnswer)
+        except (ValueError, msgspec.MsgspecError):  # what a site's prologue prints
+            continue
+
+
+# Collects the evidence of why a job hung or died: stacks from its nodes, the end of its log, the launch record.
+
+SHARE = 0.6
+"""Of the time for evidence: the steps have to start on the nodes first."""
+
+
+def examine_job(target: AttemptTarget, folder: Path, spec: RunSpec) -> StackReport:
+    """Collect the evidence into ``folder``. Raises OSError only if the folder cannot be made."""
+    make_private(folder)
+    notes: list[str] = []
+    files = list(write_launch_record(target, spec, folder, notes))
+    tail = log_tail(target.log, LOG_LINES, notes) if target.log else ""
+    if tail and write_file(folder / "log-tail.txt", tail):
+        files.append(str(folder / "log-tail.txt"))
+    record = record_of(target.directory)
+    if record is None or record.phase != "running":
+        words = "was never submitted" if record is None else f"is {record.state or record.phase}"
+        return StackReport(files=tuple(files), notes=(*notes, f"no stacks: the job {words}"), by="node")
+    report = take_stacks(record.handle, record.nodes, folder, pause_s=pause_s(spec) * SHARE, budget_s=BUDGET_S * SHARE)
+    return msgspec.structs.replace(report, files=(*files, *report.files), notes=(*notes, *report.notes))
+
+
+# One question to Slurm for all runs of a user on this machine: what squeue printed last, in a file that they share.
+#
+# The process that finds the answer too old asks again and keeps it; the others wait for that at its lock. A failure is
+# kept, too: a controller that does not answer is not asked by every run. Where the file cannot be kept, each asks
+# itself.
+
+LOCK_S = 60.0
+"""Longest wait for another process that asks: a command of Slurm has half of it."""
+POLL_S = 0.05
+
+
+class SharedQueue:
+    """``folder``: on this machine, of this user; None: nothing is shared. Times are seconds since boot."""
+
+    def __init__(self, slurm: Slurm, folder: Path | None) -> None:
+        self._slurm = slurm
+        self._folder = folder
+        which = f"{os.environ.get('SLURM_CONF', '')}\0{os.environ.get('PATH', '')}"
+        self._name = sha256(which.encode(errors="surrogateescape")).hexdigest()[:16]
+
+    def jobs(self, since_s: float) -> dict[str, Seen]:
+        """All jobs of this user, as Slurm showed them at ``since_s`` or later. Raises SlurmError."""
+        if self._folder is None:
+            return self._slurm.jobs()
+        kept = self._kept(since_s)
+        if kept is None:
+            with self._locked():
+                kept = self._kept(since_s) or self._ask()
+        text, error = kept
+        if error:
+            raise SlurmError(error)
+        return read_squeue(text)
+
+    def find(self, handles: Sequence[JobHandle], since_s: float) -> dict[JobHandle, Seen | None]:
+        """These jobs, as of ``since_s`` or later: one question, and one more for each that the queue shows no longer.
+
+        None: Slurm answered and does not know it. Raises SlurmError.
+        """
+        shown = self.jobs(since_s)
+        found: dict[JobHandle, Seen | None] = {}
+        for handle in handles:
+            seen = shown.get(handle.id)
+            same = seen is not None and handle.submitted in {"", seen.submitted}
+            found[handle] = seen if same else self._slurm.job(handle)
+        return found
+
+    def _ask(self) -> tuple[str, str]:
+        at = now()
+        try:
+            answer = self._slurm.queue(), ""
+        except SlurmError as error:
+            answer = "", str(error)
+        with contextlib.suppress(OSError):
+            path = self._path("json")
+            fresh = path.with_suffix(f".{os.getpid()}")
+            fresh.write_text(json.dumps({"at": at, "text": answer[0], "error": answer[1]}))
+            fresh.replace(path)
+        return answer
+
+    def _kept(self, since_s: float) -> tuple[str, str] | None:
+        """What was kept, if it is new enough: text and error."""
+        try:
+            kept = json.loads(self._path("json").read_bytes())
+            return (str(kept["text"]), str(kept["error"])) if since_s <= float(kept["at"]) <= now() else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock, if it can be had within LOCK_S."""
+        try:
+            assert self._folder is not None
+            make_private(self._folder)
+            handle = os.open(self._path("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            yield
+            return
+        try:
+            end = time.monotonic() + LOCK_S
+            while time.monotonic() < end:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    time.sleep(POLL_S)
+            yield
+        finally:
+            os.close(handle)
+
+    def _path(self, suffix: str) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{self._name}.{suffix}"
+
+
+def now() -> float:
+    """Seconds since boot, as all processes of this machine count them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

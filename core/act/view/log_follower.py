@@ -20,11 +20,10 @@ from types import FrameType
 
 from ...bound_process import bound
 from ...model.settings import Tmux
-from ...model.text.printable import printable
+from ...model.text import printable
 from ..launch.keep_alive import lock_holder
 from ..launch.spool import EXIT
-from .attached_terminals import is_terminal_attached
-from .tmux_calls import DetachClient, TmuxError, ask
+from .tmux_calls import DetachClient, TmuxError, ask, is_terminal_attached
 
 TAIL_BYTES = 4 << 20
 """Of a longer log only the end is shown."""

@@ -5,16 +5,18 @@ Options are only set on the session and the window that we made, never globally.
 """
 
 import os
+import sys
 from collections.abc import Mapping
 
 import msgspec
 
-from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
-from ...model.text.printable import printable
+from ...model.settings import Tmux
+from ...model.supervision_ports import AttemptTarget
+from ...model.text import printable
+from ..launch.launching import is_alive
 from . import tmux_calls
-from .tmux_calls import CloseSession, FindSessions, FoundSessions, ShownView, ShowView, TmuxError
-from .view_command import is_log_view, view_command
+from .tmux_calls import CloseSession, FindSessions, FoundSessions, ShownView, ShowView, TmuxError, popup_command
 
 SHOW_DEADLINE_S = 3.0
 """The supervisor waits for it after each launch, and `run` has already waited for FIND_DEADLINE_S: 5 s together."""
@@ -90,3 +92,61 @@ def _status_left(run: RunSpec, command: list[str]) -> str:
     name = printable(run.name).replace("#", "##")
     leave = f"log of {name} · q or Ctrl-C: leave" if is_log_view(command) else "#{prefix} d: leave"
     return f" {leave} · "
+
+
+# The command that shows a trainer's terminal: through tmux if it has a window there, else directly.
+
+
+def attach_command(
+    run: RunSpec, target: AttemptTarget | None, environ: Mapping[str, str] | None = None, *, plain: bool = False
+) -> list[str]:
+    """argv to run in the foreground of a terminal.
+
+    Outside tmux: ``tmux attach``. Inside the same tmux server: a popup, which is left with prefix and d as everywhere.
+    Inside another server, without a session, or with ``plain`` (no terminal): the log view, or the terminal client in
+    pty mode. Raises RuntimeError with a sentence if there is nothing to show. Waits at most FIND_DEADLINE_S for tmux.
+    """
+    environ = os.environ if environ is None else environ
+    found = FoundSessions() if plain else _find(run, environ)
+    if found.own is not None:
+        inside = environ.get("TMUX")
+        if not inside:
+            return [*_tmux(run.settings.tmux), "attach-session", "-t", f"={found.own}"]
+        if found.socket_path == inside.split(",")[0]:
+            return popup_command(found.own)
+    if target is None:
+        raise RuntimeError(f"{run.name} was never launched, so there is nothing to attach to; start it first")
+    if target.log is None and run.terminal == "file":
+        raise RuntimeError(
+            f"{run.name} was adopted without a log, and trainwatch does not own its terminal; name its log with --log"
+        )
+    return view_command(run, target, in_pane=False)
+
+
+def _find(run: RunSpec, environ: Mapping[str, str]) -> FoundSessions:
+    try:
+        return find_sessions(run, environ=environ)
+    except TmuxError:
+        return FoundSessions()
+
+
+def _tmux(settings: Tmux) -> list[str]:
+    return ["tmux"] if settings.socket is None else ["tmux", "-L", settings.socket]
+
+
+# The program that shows a trainer: its terminal in pty mode, its log in file mode.
+
+
+def view_command(run: RunSpec, target: AttemptTarget, *, in_pane: bool) -> list[str]:
+    """argv of the view. In pty mode without a live runner there is no terminal, and the log is shown."""
+    python = [sys.executable, "-P", "-m"]
+    where = ["--pane"] if in_pane else []
+    if run.terminal == "pty" and is_alive(target.runner):
+        return [*python, "trainwatch.core.act.view.pty_client", target.directory, *where]
+    title = f"{run.name}, attempt {target.number}"
+    return [*python, "trainwatch.core.act.view.log_follower", target.log or "", title, *where]
+
+
+def is_log_view(argv: list[str]) -> bool:
+    """Whether a command from :func:`view_command` shows a log and not a terminal."""
+    return "trainwatch.core.act.view.log_follower" in argv and sys.executable in argv

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ...model.edge import EDGE
 from ...model.host import Host
 from ...model.run import RunState
-from ...model.run_card import HOST_ROW, RunCard
-from ...model.text.edge import EDGE
-from ...model.text.printable import printable
-from ...model.text.suggestion import far_id
+from ...model.situation import HOST_ROW, RunCard
+from ...model.suggestion import far_id
+from ...model.text import printable
 from ...store.clock import boot_seconds
 from ...views.quantity import duration
 from ..errors import CliError

@@ -13,8 +13,16 @@ from pathlib import Path
 import trainwatch
 from trainwatch import __version__
 
-from ...act.remote.ssh import SSH_FAILED, NoSshError, ssh_argv, why_failed
-from ...act.remote.there import OWN_COPY, in_any_shell, remove_there_script, unpack_there_script
+from ...act.remote import (
+    OWN_COPY,
+    SSH_FAILED,
+    NoSshError,
+    in_any_shell,
+    remove_there_script,
+    ssh_argv,
+    unpack_there_script,
+    why_failed,
+)
 from ...bound_process import bound
 from ...model.host import Host
 from ..errors import CliError, ExitCode

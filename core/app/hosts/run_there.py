@@ -12,12 +12,22 @@ from typing import IO, NamedTuple
 
 from trainwatch import __version__
 
-from ...act.remote.ssh import SSH_FAILED, NoSshError, needs_a_person, ssh_argv, why_failed
-from ...act.remote.there import MARK, MISSING, NO_FOLDER, command_there, look_there
+from ...act.remote import (
+    MARK,
+    MISSING,
+    NO_FOLDER,
+    SSH_FAILED,
+    NoSshError,
+    command_there,
+    look_there,
+    needs_a_person,
+    ssh_argv,
+    why_failed,
+)
 from ...bound_process import bound
 from ...model.host import Host, There
-from ...model.text.suggestion import typed
-from ...store.control.control_client import socket_folder
+from ...model.suggestion import typed
+from ...store.control_client import socket_folder
 from ..errors import CliError, ExitCode
 
 SOCKET_NAME_BYTES = 40 + 1 + 16

@@ -6,19 +6,24 @@ stay as they are.
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from ...act.config.derive import DeriveError
-from ...act.config.trainer_settings import TrainerSettings
-from ...config.problem import nearest
-from ...judge.recovery.remedies.remedies import number
-from ...model.launch.change import Change
-from ...model.shipped.remedy import UNKNOWN
+from ...act.config.trainer_config import TrainerSettings
+from ...act.local_engine import engine_of
+from ...config.document import nearest
+from ...judge.recovery.remedies import number
+from ...model.change import Change
+from ...model.shipped import UNKNOWN
 from ...source.trainer_source import read_source
+from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
+from ..runs.known_runs import home
 from .launch_plan import LaunchPlan
+from .told_length import save_request
 
 RATE = re.compile(r"(base_|max_|peak_|init_)?(learning_rate|lr)")
 """Bare names of the learning rate."""
@@ -155,3 +160,15 @@ def _rate_key(plan: LaunchPlan) -> str:
             "declares none; name it: --set KEY=VALUE",
         )
     return USUAL
+
+
+# What a run's first attempt would hand to a scheduler.
+
+
+def job_script(plan: LaunchPlan) -> str | None:
+    """The batch script; None if the attempts are not jobs, or the launch cannot be derived."""
+    if plan.derived is None:
+        return None
+    folder = RunDirectory(home() / "runs" / plan.spec.id).attempt(1)
+    engine = engine_of(plan.spec, base_env=os.environ, save=save_request(plan.spec, plan.preset))
+    return engine.shown(plan.derived.argv, folder, 1)

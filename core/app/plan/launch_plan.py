@@ -9,25 +9,23 @@ from typing import Any
 import msgspec
 
 from ...act.config.derive import Derived, DeriveError, preview
+from ...act.config.edits import read_toml, read_yaml
+from ...act.config.flags import find_option, option_groups
 from ...act.config.nested_keys import leaves
-from ...act.config.output_names import own_name
-from ...act.config.remaining_steps import counted, remaining
-from ...act.config.toml_edit import read_toml
-from ...act.config.trainer_config import config_in_command
-from ...act.config.yaml_edit import read_yaml
+from ...act.config.trainer_config import config_in_command, counted, own_name, remaining
 from ...checkpoints import verify
+from ...config.location import FILE_NAME, find_project
+from ...config.spec import Overrides
+from ...model.change import hides_trainer, options_start
 from ...model.decision import StartAttempt
-from ...model.launch.command_words import hides_trainer, options_start
+from ...model.preset import OF_OPTIONS, Preset, Profile
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...model.shipped.profile import Profile
 from ...source.trainer_source import read_source
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory
-from ..runs.known_runs import home
-from .declared_options import as_declared
-from .definitions import Definitions, definitions_of
-from .resume_plan import decided
+from ..runs.known_runs import here, home
+from .resume_plan import as_declared, decided, undeclared
+from .specs import Definitions, definitions_of, read_definitions, spec_of_command, spec_of_project
 
 GENERIC = Preset(name="generic")
 SHOWN_FOLDER = "ATTEMPT"
@@ -209,3 +207,76 @@ def _own_text(spec: RunSpec) -> str | None:
         return Path(spec.cwd, spec.config).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None
+
+
+# Plans of a command, and of the runs of the working folder's trainwatch.toml.
+
+NO_OPTIONS = Overrides()
+
+
+def plan_command(command: Sequence[str], overrides: Overrides = NO_OPTIONS) -> LaunchPlan:
+    """The plan of ``trainwatch run -- COMMAND``."""
+    definitions = read_definitions(here() / FILE_NAME)
+    return plan_launch(spec_of_command(command, overrides, definitions), definitions)
+
+
+def plan_project(name: str | None, overrides: Overrides = NO_OPTIONS) -> LaunchPlan | None:
+    """The plan of a run of this folder's trainwatch.toml; None without such a file."""
+    found = spec_and_definitions(name, overrides)
+    return None if found is None else plan_launch(*found)
+
+
+def project_spec(name: str | None, overrides: Overrides = NO_OPTIONS) -> RunSpec | None:
+    """The spec of a run of this folder's trainwatch.toml; None without one."""
+    found = spec_and_definitions(name, overrides)
+    return None if found is None else found[0]
+
+
+def spec_and_definitions(name: str | None, overrides: Overrides) -> tuple[RunSpec, Definitions] | None:
+    """The section of a run in trainwatch.toml, and its definitions; None without such a file."""
+    path: Path | None = find_project(here())
+    if path is None:
+        return None
+    definitions = read_definitions(path)
+    return spec_of_project(path, name, overrides, definitions), definitions
+
+
+# Which profiles are offered for a run: those of its ladder; without one, those that support its framework.
+
+
+def fitting_profiles(spec: RunSpec, known: Mapping[str, Profile]) -> tuple[Profile, ...]:
+    """Safest first if there is a ladder. Without one, the profile in use is included, whatever it is meant for.
+
+    Those of options, which few scripts have, are offered without a ladder if the script declares them all, or if the
+    command or config names one.
+    """
+    ladder = spec.settings.profiles.ladder
+    if ladder:
+        return tuple(known[name] for name in ladder if name in known)
+    used = spec.settings.profiles.use
+    families = {family for family in OF_OPTIONS if _knows(spec, known, family)}
+    return tuple(
+        profile
+        for name, profile in known.items()
+        if name == used or (profile.is_for(spec.preset) and (profile.family not in OF_OPTIONS - families))
+    )
+
+
+def _knows(spec: RunSpec, known: Mapping[str, Profile], family: str) -> bool:
+    """Whether the trainer knows the options of a family of profiles."""
+    used = known.get(spec.settings.profiles.use or "")
+    if used is not None and used.family == family:
+        return True
+    profiles = [profile for profile in known.values() if profile.family == family and profile.flags]
+    if any(undeclared(spec, profile) == () for profile in profiles):
+        return True
+    own = {group.key for profile in profiles for group in option_groups(profile.flags) if group.value is True}
+    if any(find_option(spec.command, flag) is not None for flag in own):
+        return True
+    if spec.config is None:
+        return False
+    try:
+        text = Path(spec.cwd, spec.config).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return any(flag in text for flag in own)

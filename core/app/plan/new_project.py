@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...act.adopt.adoption import config_of
+from ...act.adopt import config_of
 from ...config.init import config_text, survey_folder, write_config
 from ...config.location import FILE_NAME
 from ...config.spec import Overrides
-from ...model.launch.resume_way import ResumeWay
+from ...model.resume_way import ResumeWay
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import here
-from .definitions import presets_here
 from .resume_plan import way_of
+from .specs import presets_here
 from .trainer_folders import logging_folder, output_folder
 
 

@@ -6,9 +6,12 @@ source is read, never run. *No* is said only of a source that was read whole; wh
 found in the source is a conclusion: the newest state is copied aside before the first such resume; its steps prove it.
 """
 
+import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +19,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...act.config.derive import RESUME, DeriveError, preview
+from ...act.config.flags import option_groups
 from ...act.config.nested_keys import leaves
 from ...act.config.trainer_config import config_in_command, load_config
-from ...model.launch.change import Change
-from ...model.launch.resume_support import PLACEHOLDER
-from ...model.launch.resume_way import ResumeWay, SecondStart, Source, with_way
+from ...model.change import Change
+from ...model.launch import Rehearsal
+from ...model.preset import Preset, Profile, ResumeStyle
+from ...model.resume import PLACEHOLDER
+from ...model.resume_way import ResumeWay, SecondStart, Source, with_way
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset, ResumeStyle
+from ...model.shipped import Remedy
 from ...source.launch_target import Target
 from ...source.options import Option
 from ...source.parsers import BEFORE
@@ -31,7 +37,9 @@ from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known
 from ...source.trainer_source import TrainerSource, read_source
 from ...source.values import UNKNOWN
 from ...source.words import RESUME_OPTION, TRACKERS
-from .rehearsed import rehearsed
+from ...store.home import make_private
+from ...store.learned import known_rehearsal
+from ..runs.known_runs import home
 
 _BY_ITSELF = frozenset(
     {"", "true", "1", "yes", "on", "auto", "latest", "last", "newest", "allow", "must", "must_resume"}
@@ -384,3 +392,145 @@ def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
     else:
         words += [option.name, "true" if found.wants == "flag" else value]
     return ResumeStyle(args=tuple(words), found=place)
+
+
+# Ways to resume that a person has confirmed: one empty file each in ``<home>/confirmed``, so that it is asked once.
+
+
+def must_be_confirmed(spec: RunSpec) -> bool:
+    """Whether the way is a conclusion from the trainer's source that nobody has confirmed."""
+    way = spec.resume_way
+    return way is not None and way.source == "script" and way.is_unproven and not _path(spec).exists()
+
+
+def remember_confirmed(spec: RunSpec) -> None:
+    """Keep the answer yes. If it cannot be kept, it is asked again."""
+    with contextlib.suppress(OSError):
+        make_private(_path(spec).parent)
+        _path(spec).touch(mode=0o600)
+
+
+def _path(spec: RunSpec) -> Path:
+    way = spec.resume_way
+    said = () if way is None else (way.how, way.place.rpartition(":")[0])
+    words = "\0".join((spec.cwd, *spec.command, *said)).encode("utf-8", "surrogatepass")
+    return home() / "confirmed" / sha256(words).hexdigest()[:16]
+
+
+# Options that remedies may change because the trainer's own source declares them.
+
+
+def undeclared(spec: RunSpec, profile: Profile) -> tuple[str, ...] | None:
+    """Those options of a profile that the trainer's source does not declare; None if that cannot be told.
+
+    ``--safe-mode`` is another option than ``--safe_mode``, unless the command has it: then the launch changes that one.
+    It cannot be told if not all of the source could be read, or if it takes options that it does not know.
+    """
+    source = read_source(spec.command, spec.cwd, spec.env)
+    if isinstance(source, str) or not source.declares_all:
+        return None
+    known = {option.name.lstrip("-") for option in source.options}
+    given = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in spec.command if word.startswith("-")}
+    keys = [group.key for group in option_groups(profile.flags)]
+    return tuple(f"--{key}" for key in keys if key not in known and key.replace("-", "_") not in given)
+
+
+def as_declared(spec: RunSpec, profiles: Mapping[str, Profile]) -> Mapping[str, Profile]:
+    """The profiles with the options as the script declares them: ``--safe-mode`` where it has no ``--safe_mode``."""
+    keys = {group.key for profile in profiles.values() for group in option_groups(profile.flags)}
+    dashed = {key.replace("_", "-"): key for key in keys if "_" in key}
+    source = read_source(spec.command, spec.cwd, spec.env)
+    if isinstance(source, str) or not _mentions(source, dashed):
+        return profiles
+    names = {option.name.lstrip("-") for option in source.options}
+    spelled = {f"--{key}": f"--{name}" for name, key in dashed.items() if name in names and key not in names}
+    if not spelled:
+        return profiles
+
+    def word(flag: str) -> str:
+        name, equals, value = flag.partition("=")
+        return f"{spelled.get(name, name)}{equals}{value}"
+
+    return {
+        name: msgspec.structs.replace(profile, flags=tuple(word(flag) for flag in profile.flags))
+        for name, profile in profiles.items()
+    }
+
+
+def declared_options(spec: RunSpec, table: Iterable[Remedy]) -> frozenset[str]:
+    """Those of the options in the table that can be added to the command, with their dashes.
+
+    The source is parsed only if one of their names is in the script's text.
+    """
+    wanted = {
+        spelled
+        for row in table
+        for change in row.changes
+        if change.where == "flag"
+        for spelled in (change.key, change.key.replace("_", "-"))
+    }
+    source = read_source(spec.command, spec.cwd, spec.env)
+    if isinstance(source, str) or source.target.place == "nowhere":
+        return frozenset()
+    if not _mentions(source, wanted):
+        return frozenset()
+    names = {option.name for option in source.options if option.kind == "option" and not option.after}
+    return frozenset(f"--{name}" for name in wanted if f"--{name}" in names)
+
+
+def defaults_of_options(spec: RunSpec, names: Collection[str]) -> dict[str, Any]:
+    """The script's own value for each of these options that it declares with one; None is no value."""
+    source = read_source(spec.command, spec.cwd, spec.env)
+    wanted = {f"--{spelled}": name for name in names for spelled in (name.replace("_", "-"), name)}
+    if isinstance(source, str) or not _mentions(source, [option.lstrip("-") for option in wanted]):
+        return {}
+    return {wanted[o.name]: o.default for o in source.options if o.name in wanted and o.default is not None}
+
+
+def _mentions(source: TrainerSource, names: Collection[str]) -> bool:
+    """Whether one of the names is in the script's text: only then it is worth parsing."""
+    try:
+        text = source.target.file.read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return any(name in text for name in names)
+
+
+# What an earlier rehearsal of the same command and source proved, for its next start.
+
+
+def rehearsed(spec: RunSpec) -> Rehearsal | None:
+    """The newest rehearsal of this command, while its source is unchanged."""
+    return known_rehearsal(home(), spec.command, spec.cwd, spec.config)
+
+
+def with_rehearsed(spec: RunSpec) -> RunSpec:
+    """The run as its rehearsal proved it: a trainer that finds its newest checkpoint by itself need not be told."""
+    found = rehearsed(spec)
+    if found is None or not found.safe or found.will != "self":
+        return spec
+    return resuming_by_itself(spec, f" on {_on(found)}")
+
+
+def rehearsed_words(spec: RunSpec) -> str | None:
+    """``rehearsed on 2026-11-22 21:04: resume proven``; None if it was not rehearsed, or its source has changed."""
+    found = rehearsed(spec)
+    if found is None:
+        return None
+    how = " (by itself)" if found.will == "self" else ""
+    said = {"safe": f"resume proven{how}", "unsafe": f"NOT SAFE: {found.reason}", "unknown": f"unknown: {found.reason}"}
+    return f"rehearsed on {_on(found)}: {said[found.verdict]}"
+
+
+def _on(found: Rehearsal) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(found.wall))
+
+
+def resuming_by_itself(spec: RunSpec, when: str = "") -> RunSpec:
+    """The run whose trainer is known to find its newest checkpoint by itself: it need not be told which one."""
+    if spec.resume_way is not None and spec.resume_way.will in {"yes", "self"}:
+        return spec
+    style = ResumeStyle(by_itself=True)
+    how = f"the trainer goes on from its newest checkpoint by itself, as its rehearsal{when} showed"
+    way = ResumeWay(will="self", source="self", how=how, file=style, directory=style)
+    return msgspec.structs.replace(spec, resume_way=way)

@@ -1,27 +1,28 @@
 """The length of a training as its settings say it: command, profile, config, else the script's own value."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...act.config.derive import DeriveError
 from ...act.config.flags import find_option, option_groups
-from ...act.config.trainer_config import config_in_command
-from ...act.config.trainer_settings import TrainerSettings, given_names
-from ...model.launch.command_words import options_start
-from ...model.launch.expected_length import ExpectedLength
-from ...model.launch.told_length import (
+from ...act.config.trainer_config import TrainerSettings, config_in_command, given_names
+from ...model.change import options_start
+from ...model.length import (
     DOUBTFUL_NAMES,
     EPOCH_NAMES,
     SOONER_NAMES,
     STEP_NAMES,
     UNIT_NAMES,
+    ExpectedLength,
     ToldLength,
 )
+from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...model.shipped.profile import Profile
 from ...source.trainer_source import read_source
+from ...store.home import runtime_folder
 
 OF_TRAINING = re.compile(r"train|fit|loop|optim|schedul|solver|run", re.IGNORECASE)
 """What a section is called in which ``steps`` are those of the training."""
@@ -138,3 +139,24 @@ def _whole(value: Any) -> int | None:
     except (TypeError, ValueError):
         return None
     return int(number) if number == int(number) and number > 0 and not isinstance(value, bool) else None
+
+
+# How a run's trainer is asked for a checkpoint: as the run says, else as its preset does.
+
+
+def save_request(spec: RunSpec, preset: Preset) -> tuple[str | None, str | None]:
+    """The signal's name and the path of the file, ``{output_dir}`` filled in; None = not this way."""
+    own = spec.save_signal is not None or spec.save_file is not None
+    name, file = (spec.save_signal, spec.save_file) if own else (preset.save_signal, preset.save_file)
+    if file is not None and "{output_dir}" in file:
+        file = None if spec.output_dir is None else file.replace("{output_dir}", spec.output_dir)
+    return name, file
+
+
+# Where the runs of this machine keep what they ask a scheduler together.
+
+
+def shared_answers() -> Path | None:
+    """A folder in memory; None if there is none, and each run asks by itself."""
+    place = runtime_folder(os.environ)
+    return None if place is None else place / "slurm"

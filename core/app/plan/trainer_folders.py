@@ -7,21 +7,30 @@ in the trainer's own script. A folder that none of them names is found when the 
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from ...act.adopt.adoption import config_of
+from ...act.adopt import config_of
 from ...act.config.derive import DeriveError
-from ...act.config.trainer_settings import TrainerSettings
-from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
-from ...model.launch.command_words import hides_trainer
-from ...model.launch.output_place import OutputPlace
+from ...act.config.trainer_config import TrainerSettings
+from ...config.document import ConfigError, Document, display_path
+from ...config.location import find_project
+from ...config.project import load_project
+from ...model.change import OutputPlace, hides_trainer
+from ...model.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...source.trainer_source import Default, read_source
+from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN
+from ...model.shipped import Remedy
+from ...sense.host.host_sensor import is_wsl
+from ...source.trainer_source import LONGEST, Default, TrainerSource, read_source
+from ...source.values import UNKNOWN
+from ..runs.known_runs import here
+from .resume_plan import defaults_of_options
 
 CHECKPOINTS = (
     "output_dir",
@@ -204,3 +213,219 @@ def _is_folder(cwd: str, value: str) -> bool:
 
 def _absolute(cwd: str, path: str) -> str:
     return os.path.normpath(Path(cwd) / os.path.expanduser(path))  # noqa: PTH111  Path's raises for an unknown ~name
+
+
+# The places that a trainer's command, environment, config or source names, wherever on the machine they are.
+#
+# A search for what it saved must look there; whose a file there is they do not tell. Only a path that the source
+# itself
+# saves to does, built from constants and the options of this command.
+
+MOST = 4096
+MOST_FOLDERS = 64
+"""Folders outside the working folder that are watched for it."""
+CONFIG_BYTES = 1 << 18
+_WORDS = re.compile(r"""[^\s"'`,;=()\[\]{}<>|&]+""")
+
+
+def saved_places(spec: RunSpec, env: Mapping[str, str]) -> dict[str, str]:
+    """Absolute path of a checkpoint or its folder → the place of the source that saves there (``train.py:12``)."""
+    source = read_source(spec.command, spec.cwd, {**env, **spec.env})
+    if isinstance(source, str) or source.target.package:
+        return {}
+    found: dict[str, str] = {}
+    for text, place in source.saves({**env, **spec.env}):
+        known, unknown, _ = text.partition(UNKNOWN)
+        path = _path(f"{known}{{" if unknown else known, spec.cwd)
+        is_path = "/" in known or has_checkpoint_suffix(text)
+        if is_path and path is not None and path != spec.cwd and len(found) < MOST:
+            found.setdefault(os.path.realpath(path), place)
+    return found
+
+
+def folders_elsewhere(spec: RunSpec, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Folders outside the working folder below which the trainer may save, as far as they are written out."""
+    found = dict.fromkeys(_script_folders(spec))
+    for text, _ in _texts(spec, env):
+        path = _path(text, spec.cwd) if text.startswith(("/", "~", "..")) else None
+        if path is not None:
+            folder = os.path.dirname(path) if Path(path).is_file() else path  # noqa: PTH120
+            if _is_place(folder, spec.cwd):
+                found.setdefault(folder)
+    return tuple(found)[:MOST_FOLDERS]
+
+
+def _is_place(folder: str, cwd: str) -> bool:
+    """Whether a search there is one for output: not the whole disk, what is installed, or the working folder itself."""
+    parts = Path(folder).parts
+    if len(parts) <= 2 or parts[1] in {"usr", "proc", "sys", "dev", "etc", "bin", "lib", "opt", "boot", "sbin"}:
+        return False
+    home = str(Path.home())
+    if folder == home or home.startswith(folder + "/"):
+        return False
+    return folder != cwd and not cwd.startswith(folder.rstrip("/") + "/")
+
+
+def _path(text: str, base: str) -> str | None:
+    """The absolute path that a text may be; a text with a placeholder counts up to the folder before it."""
+    if not text or len(text) > LONGEST or not text.isprintable() or "://" in text or text.startswith("-"):
+        return None
+    before, placeholder, _ = text.partition("{")
+    if placeholder or "%" in text:
+        before = before.partition("%")[0]
+        if "/" not in before:
+            return None
+        text = before.rpartition("/")[0]
+    if not text.strip("./~"):
+        return None
+    return os.path.normpath(os.path.join(base, os.path.expanduser(text)))  # noqa: PTH111, PTH118
+
+
+def _texts(spec: RunSpec, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(text, where it is written), the command first."""
+    for word in spec.command:
+        for part in {word, word.partition("=")[2]}:
+            yield part, "the command"
+        yield from _of_config(Path(spec.cwd, word))
+    if spec.config is not None:
+        yield from _of_config(Path(spec.cwd, spec.config))
+    for name, value in spec.env.items():
+        yield value, f"the variable {name}"
+    source = _source(spec)
+    if source is None:
+        return
+    for shown, text in source.target.shells:
+        for word in _WORDS.findall(text):
+            yield word, shown
+    known = {**env, **spec.env}
+    for text, place in source.texts:
+        yield text, place
+        if text.isidentifier() and text in known:
+            yield known[text], f"the variable {text} ({place})"
+
+
+def _source(spec: RunSpec) -> TrainerSource | None:
+    """The trainer's own source; None if it cannot be read, or is an installed program."""
+    source = read_source(spec.command, spec.cwd, spec.env)
+    return None if isinstance(source, str) or source.target.package else source
+
+
+def _of_config(path: Path) -> Iterator[tuple[str, str]]:
+    """Words of a small text file that the command names, but of a script."""
+    try:
+        if path.suffix in {".py", ".sh", ""} or not path.is_file() or path.stat().st_size > CONFIG_BYTES:
+            return
+        text = path.read_text()
+    except (OSError, ValueError):
+        return
+    for word in _WORDS.findall(text):
+        if "/" in word:
+            yield word.partition(":")[2] if word.startswith(":") else word, path.name
+
+
+def _script_folders(spec: RunSpec) -> tuple[str, ...]:
+    """The folder of the trainer's own script, if it is not the working folder."""
+    source = _source(spec)
+    folder = spec.cwd if source is None else str(source.target.file.parent)
+    return () if folder == spec.cwd else (folder,)
+
+
+# The trainer's settings that the table of remedies refers to: profile over command line over config.
+
+
+def trainer_values(
+    spec: RunSpec,
+    preset: Preset,
+    profiles: Mapping[str, Profile],
+    table: Sequence[Remedy],
+    environ: Mapping[str, str],
+) -> dict[str, dict[str, Any]]:
+    """Profile ("" = none) → key → value; ``$NAME``: environment. Values that are unset are absent.
+
+    ``SHIPPED_UNKNOWN``: it cannot be told whether a setting is set, so the framework's default must not be assumed. The
+    default of an option that remedies may change is that of the script.
+    """
+    rows = [r for r in table if not r.presets or set(preset.kin) & set(r.presets)]
+    keys = {c.key for r in rows for c in r.when}
+    keys |= {f"${c.key}" if c.where == "env" else c.key for r in rows for c in r.changes}
+    settings = TrainerSettings(spec, preset)
+    declared = defaults_of_options(spec, {c.key for r in rows for c in r.changes if c.where == "flag"})
+    found: dict[str, dict[str, Any]] = {}
+    for name, profile in {"": None, **profiles}.items():
+        variables = {**preset.env, **environ, **spec.env, **(profile.env if profile is not None else {})}
+        values = {}
+        for key in sorted(keys):
+            value = variables.get(key[1:]) if key.startswith("$") else _trainer_values_value(settings, profile, key)
+            value = declared.get(key) if value is None else value
+            if value is not None:
+                values[key] = value
+        found[name] = values
+    return found
+
+
+def _trainer_values_value(settings: TrainerSettings, profile: Profile | None, key: str) -> Any:
+    try:
+        value = settings.value(profile, key)
+    except DeriveError:  # check and launch report a config that cannot be read
+        return SHIPPED_UNKNOWN
+    return SHIPPED_UNKNOWN if value is None and settings.hidden else value
+
+
+def traits() -> frozenset[str]:
+    """Traits of this machine that exclude remedies: "wsl2"."""
+    return frozenset({"wsl2"}) if is_wsl() else frozenset()
+
+
+# What the trainwatch.toml of a folder means for a training that it does not describe.
+
+OF_RUNS = frozenset({"run", "runs", "hosts"})
+"""Sections without settings."""
+
+
+def not_used_for_a_command(use: str = "start that with `trainwatch run`") -> str | None:
+    """A sentence about this folder's trainwatch.toml, whose settings a run of a command does not have.
+
+    None without such a file, and if it names other machines only. ``use``: how a run of the file is used instead.
+    """
+    path = find_project(here())
+    if path is None:
+        return None
+    where = display_path(path)
+    try:
+        written = set(Document.read(path).data)
+        if written <= {"hosts"}:
+            return None
+        load_project(path)
+    except ConfigError as error:
+        problems = "; ".join(map(str, error.problems))
+        return f"{where} is not used for this command, and `trainwatch run` without a command refuses it: {problems}"
+    sections = _listed(written - OF_RUNS)
+    return (
+        f"{where} is not used for this command: {f'{sections} and all else in it do' if sections else 'it does'} not "
+        f"apply. To use it, write the command into its [run] and {use}, without a command"
+    )
+
+
+def partly_used_when_adopted() -> str | None:
+    """The same of a training that is adopted: it has the settings of the file, and is no run of it.
+
+    Raises ConfigError.
+    """
+    path = find_project(here())
+    if path is None:
+        return None
+    written = set(Document.read(path).data)
+    if written <= {"hosts"}:
+        return None
+    where, sections = display_path(path), _listed(written - OF_RUNS)
+    ladder = "; of [profiles] the ladder alone applies" if "profiles" in written else ""
+    if not sections:
+        return f"{where} is not used for an adopted training: command and folders are those of the process"
+    return (
+        f"{where}: {sections} {'apply' if ',' in sections else 'applies'} to the adopted training{ladder}; its runs do "
+        "not: command, folders and environment are those of the process"
+    )
+
+
+def _listed(sections: set[str]) -> str:
+    return ", ".join(f"[{name}]" for name in sorted(sections))

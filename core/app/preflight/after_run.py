@@ -8,20 +8,18 @@ import msgspec
 
 from ...checkpoints import verify
 from ...model.attempt import AttemptStory
-from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
-from ...model.launch.ways_on import how_to_resume
+from ...model.checkpoint import Checkpoint, CheckpointListing
 from ...model.progress import Progress
-from ...model.run import LIVE_STATES, RunSpec
-from ...model.story import RunStory
-from ...model.text.setting_place import place_of
-from ...model.text.size_words import size
-from ...model.text.suggestion import typed
+from ...model.run import LIVE_STATES, RunSpec, place_of
+from ...model.story import RunStory, how_to_resume
+from ...model.suggestion import typed
+from ...model.text import size
+from ...store.history import HistoryReader
 from ...store.journal import load_story
-from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory
 from ...views.quantity import plural
-from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
+from ..plan.specs import definitions_of
 from ..runs.known_runs import find_run_to_read
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, failed, passed, warned

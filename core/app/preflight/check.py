@@ -7,9 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ...sense.host.host_sensor import read_memory
-from ...sense.host.memory_limit import memory_limit
-from ...sense.host.wsl import is_wsl
+from ...sense.host.host_sensor import is_wsl, memory_limit, read_memory
 from ..gpu_survey import GpuSurvey, survey
 from ..runs.known_runs import home
 

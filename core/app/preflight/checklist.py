@@ -10,26 +10,53 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ...act.attempt_launcher import READY, Readiness
 from ...act.config.derive import Derived
+from ...act.local_engine import READY, Readiness
 from ...config.project import load_project
-from ...model.launch.disk_need import has_inodes, need_bytes
-from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...model.text.setting_place import with_place
-from ...model.text.size_words import size
+from ...model.change import has_inodes, need_bytes
+from ...model.preset import Preset
+from ...model.run import RunSpec, with_place
+from ...model.text import size
 from ..errors import CliError, ExitCode
-from ..plan.launch_plan import LaunchPlan, plan_launch
-from ..plan.project_plan import project_spec
+from ..plan.launch_plan import LaunchPlan, plan_launch, project_spec
 from ..runs.known_runs import home
-from .cadence_check import check_cadence
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
+from .checkpoint_checks import check_checkpoint_named, check_load, check_resume, check_second_start
 from .exit_status_check import check_exit_status
-from .handover_check import check_hand_over
+from .gpu_checks import (
+    asks_of_gpus,
+    check_advice,
+    check_gpus,
+    check_gpus_of,
+    check_memory,
+    check_need,
+    check_torch,
+    check_vram,
+)
+from .handover_check import check_hand_over, check_imports, check_place, check_profile_options
+from .host_checks import (
+    check_disk,
+    check_gpu_channel,
+    check_logout,
+    check_old_sessions,
+    check_output_dir,
+    check_output_lock,
+    check_output_owner,
+    check_resume_point,
+    check_sleep,
+    check_state_folder,
+    check_supervisor,
+    check_tmux,
+    check_wsl_idle,
+    own_checkpoint_bytes,
+)
 from .launch_checks import (
+    check_cadence,
     check_command,
     check_ladder,
     check_launch,
+    check_length,
+    check_measured,
     check_notify,
     check_paths,
     check_profile,
@@ -37,35 +64,8 @@ from .launch_checks import (
     check_script,
     is_sdxl,
 )
-from .length_check import check_length
-from .machine.disk_checks import (
-    check_disk,
-    check_output_dir,
-    check_resume_point,
-    check_state_folder,
-    own_checkpoint_bytes,
-)
-from .machine.gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
-from .machine.host_checks import (
-    check_gpu_channel,
-    check_logout,
-    check_old_sessions,
-    check_output_lock,
-    check_output_owner,
-    check_sleep,
-    check_supervisor,
-    check_tmux,
-    check_wsl_idle,
-)
-from .machine.memory_checks import asks_of_gpus, check_advice, check_memory, check_need
+from .model_checks import check_data_changed, check_model, check_model_without_torch
 from .other_trainer import check_other_trainer
-from .place_check import check_place
-from .resumed.checkpoint_checks import check_checkpoint_named
-from .resumed.model_checks import check_data_changed, check_model, check_model_without_torch
-from .resumed.resume_way_check import check_resume, check_second_start
-from .resumed.torch_load import check_load
-from .script_checks import check_imports, check_profile_options
-from .trial_check import check_measured
 
 FORCE = "`--force` starts it all the same"
 SHOWN_COMMAND = 200

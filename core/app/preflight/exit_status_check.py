@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.launch.elsewhere.wrappers import peel
 from ...model.run import RunSpec
+from ...model.wrappers import peel
 from ...source.shell_text import ShellCommand, commands_of, without_assignments
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned

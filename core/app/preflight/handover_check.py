@@ -4,15 +4,23 @@ Their exit status is that of the hand-over. The training is no process of the ru
 Sources: the manual pages of the programs.
 """
 
+import json
+import os
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...bound_process import bound
 from ...model.run import RunSpec
+from ...model.wrappers import Layer
 from ...source.shell_text import ShellCommand, commands_of
+from ...source.trainer_source import TrainerSource, read_source
+from ...views.place_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
-from .check import Check, Machine, warned
+from ..plan.resume_plan import undeclared
+from .check import Check, Machine, failed, passed, warned
 from .exit_status_check import (
     DEEPEST,
     SHELLS,
@@ -23,6 +31,7 @@ from .exit_status_check import (
     status_warnings,
     without_wrappers,
 )
+from .gpu_checks import interpreter
 
 INSIDE = "start trainwatch inside it"
 
@@ -183,3 +192,243 @@ def simple_commands(command: tuple[str, ...], cwd: Path, depth: int = 0) -> Iter
             yield from inner[:-1]
             if inner:
                 yield inner[-1]._replace(after=simple.after)
+
+
+# Checks of the trainer's own script: the options that the profile in use gives it, and what it imports.
+
+SHOWN = 6
+LIMIT_S = 5.0
+"""Longest time for the question which packages there are; an interpreter needs a tenth of a second for it."""
+SAME_PYTHON = frozenset({"accelerate", "torchrun", "deepspeed"})
+"""Launchers that run the script with their own interpreter."""
+PROBE = """import importlib.util, json, sys
+sys.path[:0] = json.loads(sys.argv[2])
+def missing(name):
+    try:
+        return importlib.util.find_spec(name) is None
+    except (ImportError, ValueError):
+        return False
+print(json.dumps([name for name in json.loads(sys.argv[1]) if missing(name)]))
+"""
+"""Nothing is imported: the first part of a name is only looked for."""
+
+
+def check_profile_options(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The trainer's script declares the options of the profile in use: it would end at one that it does not know."""
+    profile = plan.profile
+    missing = undeclared(plan.spec, profile) if profile is not None and profile.flags else None
+    if profile is None or missing is None:
+        return None
+    if missing:
+        return failed(
+            "profile options",
+            f"the script declares no {', '.join(missing[:SHOWN])} (profile {profile.name})",
+            "use another profile (`trainwatch profiles`), or write one with the options that it has",
+        )
+    return passed("profile options", f"the script declares all {len(profile.flags)} words of {profile.name}")
+
+
+def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The packages that the script imports are installed for the trainer's interpreter.
+
+    Its source is read, never run. Packages that it imports only under a condition are not looked for.
+    """
+    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    python = interpreter(plan.spec)
+    if isinstance(source, str) or python is None or not source.needs:
+        return None
+    missing = _missing(plan, python, source)
+    words = " ".join(python)
+    if missing is None:
+        return None
+    if not missing:
+        names = [each.name for each in source.needs]
+        return passed("imports", f"{len(names)} {'package' if len(names) == 1 else 'packages'} found by {words}")
+    places = [f"{each.name} ({each.place})" for each in source.needs if each.name in missing]
+    found = f"not installed for {words}: {', '.join(places[:SHOWN])}"
+    if source.finds_modules_itself:
+        return warned("imports", found, "nothing to do if the script finds or installs them itself")
+    if not is_certain_interpreter(plan.spec, python, source.target.file):
+        first = plan.spec.command[0]
+        return warned("imports", found, f"nothing to do if {first} runs the script with another Python")
+    return failed("imports", found, "install them there, or use the interpreter that has them")
+
+
+def is_certain_interpreter(spec: RunSpec, python: Sequence[str], script: Path) -> bool:
+    """Whether this interpreter runs the script: named in the command, or that of a launcher or of the script itself.
+
+    ``conda run``, ``pdm run`` and the like are programs of one interpreter, and run the script with another one.
+    """
+    words = without_wrappers(spec.command)
+    before = spec.command[: len(spec.command) - len(words)]
+    if not words or len(python) != 1 or any(word.startswith("-") for word in before if "env" in before):
+        return False  # `env -i` and the like give it another environment
+    name = Path(words[0]).name
+    itself = Path(spec.cwd, words[0]).resolve() == script.resolve()
+    return name.startswith("python") or name in SAME_PYTHON or itself
+
+
+def _assigned(command: Sequence[str]) -> dict[str, str]:
+    """The variables that ``env A=1 python …`` sets."""
+    words = without_wrappers(tuple(command))
+    pairs = (word.partition("=") for word in command[: len(command) - len(words)] if not word.startswith("-"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def _missing(plan: LaunchPlan, python: list[str], source: TrainerSource) -> list[str] | None:
+    """Names that this interpreter does not find; None if it could not be asked in time."""
+    roots = [str(root) for root in source.target.roots]
+    argv = [*python, "-c", PROBE, json.dumps([each.name for each in source.needs]), json.dumps(roots)]
+    env = {**os.environ, **plan.spec.env, **_assigned(plan.spec.command)}
+    key = (*argv, plan.spec.cwd, *sorted(map("=".join, env.items())))
+    if key in _all_found:
+        return []
+    try:
+        done = subprocess.run(
+            bound(argv, tree=True, cwd=plan.spec.cwd, path=env.get("PATH")),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=True, cwd=plan.spec.cwd,
+            env=env,
+        )  # fmt: skip
+        found = json.loads(done.stdout.strip().splitlines()[-1])
+    except (subprocess.SubprocessError, OSError, ValueError, IndexError):
+        return None
+    if not found:
+        _all_found.add(key)
+    return [str(name) for name in found]
+
+
+_all_found = set[tuple[str, ...]]()
+"""Sets of names that were all found, kept for this process: a start asks twice. If one is missing it is asked again."""
+
+
+# Where the command lets the training run: a container, another user, another host. What works there, and what not.
+#
+# Sources: the manual pages of the programs; ``conda run --help`` (``--no-capture-output``); moby's documentation of
+# ``docker exec``, which passes no signals on.
+
+NEVER_TWICE = "nothing is started again then, so that it does not run twice"
+THERE = "start trainwatch there"
+
+
+class Told(NamedTuple):
+    """``works``: what is done there. ``problems``: (what does not work, what to do)."""
+
+    works: str
+    problems: tuple[tuple[str, str], ...]
+
+
+def check_place(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """Whether the training can be measured and stopped where the command lets it run."""
+    told = place_told(plan.spec)
+    if told is None:
+        return None
+    if not told.problems:
+        return passed("place", told.works)
+    found = "; ".join(filter(None, (told.works, *(problem for problem, _ in told.problems))))
+    return warned("place", found, "; ".join(dict.fromkeys(remedy for _, remedy in told.problems)))
+
+
+def place_told(spec: RunSpec) -> Told | None:
+    """None if the training runs as any process of this user, or if the command only hands it on."""
+    cwd = Path(spec.cwd)
+    if hand_over(spec.command, cwd) is not None:
+        return None
+    found = deciding_layer(spec.command)
+    if found is not None:
+        return _told(found, spec)
+    for simple in simple_commands(spec.command, cwd):
+        inner = deciding_layer(simple.words)
+        if inner is not None:
+            return _told_of_script(inner, spec)
+    return None
+
+
+def _told(layer: Layer, spec: RunSpec) -> Told:
+    works, name = words_of(layer), layer.names[0] if layer.names else ""
+    match layer.kind:
+        case "container" | "service":
+            return Told(works, tuple(_of_container(layer, spec)))
+        case "in_container":
+            return Told("", ((f"{works}; {NEVER_TWICE}", f"use `{layer.program} run`, or start trainwatch inside"),))
+        case "services":
+            compose = layer.verb.rpartition(" ")[0]
+            use = " ".join(filter(None, (layer.program, compose, "run --rm SERVICE")))
+            return Told("", ((f"{works}; {NEVER_TWICE}", f"use `{use}`"),))
+        case "host":
+            return Told("", ((f"{works}; {NEVER_TWICE}", f"{THERE}: `ssh {name} -t trainwatch run --detach -- …`"),))
+        case "pod":
+            return Told("", ((f"{works}; {NEVER_TWICE}", THERE),))
+        case "step":
+            return Told("", ((works, 'set engine = "slurm" under [run], or start trainwatch in the job'),))
+        case "environment":
+            return _of_environment(layer, works)
+        case "user" | "plain":
+            return _of_user(layer, works)
+
+
+def _of_environment(layer: Layer, works: str) -> Told:
+    if layer.program != "conda" or layer.has("--no-capture-output", "--live-stream"):
+        return Told(works, ())
+    why = "conda run keeps all output until the end: no step, loss or error is seen before"
+    return Told("", ((why, "write `conda run --no-capture-output …`"),))
+
+
+def _of_user(layer: Layer, works: str) -> Told:
+    problems = []
+    if os.geteuid() != 0:
+        tool = layer.program
+        why = f"a stop, a pause and a restart work only if `{tool} -n` asks for no password"
+        problems.append((why, f"let {tool} ask for none, or leave {tool} out"))
+    if not layer.has("-E", "--preserve-env") and not any("PYTHONUNBUFFERED" in word for word in layer.names):
+        why = f"{layer.program} drops variables: the output comes in blocks, and CUDA_VISIBLE_DEVICES does not reach it"
+        problems.append((why, f"give {layer.program} the option -E"))
+    return Told(works, tuple(problems))
+
+
+def _of_container(layer: Layer, spec: RunSpec) -> Iterator[tuple[str, str]]:
+    tool = layer.program
+    if tool == "docker" and layer.has("-t", "--tty") and layer.has("-i", "--interactive") and spec.terminal == "file":
+        yield "docker refuses -it here, because there is no terminal", "leave out -t"
+    again = [value for value in layer.values("--restart") if value != "no"]
+    if again:
+        yield f"{tool} starts it again by itself (--restart {again[0]})", "leave out --restart"
+    names = layer.values("--name")
+    if names and not layer.has("--rm", "--replace"):
+        yield f"a further attempt cannot have the name {names[0]} while this container exists", "give it --rm"
+    if layer.values("--cidfile"):
+        yield "a further attempt is refused while the file of --cidfile exists", "leave out --cidfile"
+    if layer.kind == "container" and spec.output_dir and not _mounted(layer, spec.output_dir):
+        yield (
+            f"{spec.output_dir} is not mounted under its own path: checkpoints are not seen, or not found inside",
+            f"mount it with -v {spec.output_dir}:{spec.output_dir}",
+        )
+
+
+def _mounted(layer: Layer, folder: str) -> bool:
+    """Whether the container sees the folder under the same path."""
+    for value in layer.values("-v", "--volume"):
+        source, _, rest = value.partition(":")
+        if _holds(source, rest.partition(":")[0], folder):
+            return True
+    for value in layer.values("--mount"):
+        fields = dict(part.partition("=")[::2] for part in value.split(","))
+        source = fields.get("source") or fields.get("src", "")
+        target = fields.get("target") or fields.get("dst") or fields.get("destination", "")
+        if _holds(source, target, folder):
+            return True
+    return False
+
+
+def _holds(source: str, target: str, folder: str) -> bool:
+    if "$" in source or "$" in target:  # a shell fills it in later
+        return True
+    return os.path.normpath(source) == os.path.normpath(target) and Path(folder).is_relative_to(source)
+
+
+def _told_of_script(layer: Layer, spec: RunSpec) -> Told | None:
+    """Of a command in a shell script or line. A container that a script starts gets no label, and is not found."""
+    if layer.kind in {"container", "service"}:
+        how = re.sub(r"\s+", " ", f"{layer.program} {layer.verb}")
+        why = f"`{how}` stands in a shell script: its container is not known, and SIGKILL would leave it running"
+        return Told("", ((why, f"give `{how} …` itself to trainwatch"), *_of_container(layer, spec)))
+    return _told(layer, spec)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,25 +18,36 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ...act import processes
-from ...act.adopt.adoption import started_wall
-from ...act.adopt.tmux_panes import is_trainwatch
-from ...act.launch.launching import find_attempt, identify
+from ...act.adopt import is_trainwatch, started_wall
+from ...act.launch.launching import find_attempt, identify, is_alive
 from ...act.launch.output_locks import NAME
-from ...act.processes import ATTEMPT_VARIABLE, Process
-from ...act.stop.stopping import members
-from ...model.launch.resume_support import PLACEHOLDER
-from ...model.shipped.preset import Preset
-from ...model.text.edge import EDGE
-from ...model.text.printable import printable
-from ...model.text.suggestion import typed
-from ...sense.files.written_files import descriptors_for_writing
-from ...source.same_training import Training, options_that_name, training_in, training_run_by, without_options
+from ...act.processes import ATTEMPT_VARIABLE, Process, ancestors, descendants
+from ...act.stopping import members
+from ...model import observation as told
+from ...model.edge import EDGE
+from ...model.preset import Preset
+from ...model.resume import PLACEHOLDER
+from ...model.suggestion import typed
+from ...model.supervision_ports import AttemptTarget
+from ...model.text import printable
+from ...sense.files.inotify import descriptors_for_writing
+from ...sense.process.ranks import Examined
+from ...source.same_training import (
+    Training,
+    is_of_one_launch,
+    options_that_name,
+    training_in,
+    training_run_by,
+    without_options,
+)
 from ...store.atomic import write_atomically
+from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...views.quantity import clock
 from ..errors import CliError, ExitCode
-from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
+from ..plan.specs import definitions_of
+from ..runs.ended_attempt import newest_attempt
 from .check import Check, Machine, failed
 
 ACCEPTED = "accepted.json"
@@ -302,3 +313,104 @@ def _file_key(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+# Trainers that were started without trainwatch while an attempt lives, and write where it writes.
+
+FILES = 20
+"""Most files of a trainer that are kept as evidence."""
+
+
+class BesideAttempt:
+    """Examines processes for the sensor ``OtherTrainers``. ``folders``: the output folders that are known now.
+
+    Evidence is what refuses a launch: the same training in the working folder, or the same script with a file open for
+    writing in an output folder. Another program that writes there is none: an evaluation that a person starts, a
+    notebook. Nor is the same training alone if each launch makes an output folder of its own.
+    """
+
+    def __init__(self, plan: LaunchPlan, run: RunDirectory, folders: Callable[[], Sequence[str]]) -> None:
+        self._plan, self._run, self._folders = plan, run, folders
+        self._look = Look(partial(wanted_by, plan), plan.spec.cwd, ())
+
+    @property
+    def wanted(self) -> bool:
+        """Whether another trainer can be seen, and would write where this run writes."""
+        spec = self._plan.spec
+        return spec.capabilities.here and not APART & spec.labels.keys()
+
+    def __call__(self, target: AttemptTarget, pids: Collection[int], known: Collection[int]) -> Examined:
+        cwd, outputs = self._plan.spec.cwd, tuple(self._folders())
+        self._look.folders = apart_from(outputs, cwd)
+        seen = [each for each in self._look.found(pids) if each.evidence != "file"]
+        again = (
+            self._same_script(set(pids) - {each.process.pid for each in seen}) if self._look.folders else frozenset()
+        )
+        if not seen:
+            return Examined((), again)
+        own = own_processes(self._run)
+        found = topmost(seen, self._run, own, frozenset(known))
+        others = [each for each in found if not self._is_of_another_run(each.process.pid, own)]
+        ours = tuple(process.pid for process in members(target)) if others else ()
+        trainers = tuple(self._told(each, ours, outputs) for each in others)
+        if outputs and all(is_of_one_launch(folder, cwd) for folder in outputs):
+            silent = frozenset(each.pid for each in trainers if not each.files)
+            trainers, again = tuple(each for each in trainers if each.files), again | silent
+        return Examined(trainers, again)
+
+    def _same_script(self, pids: Collection[int]) -> frozenset[int]:
+        """Those that name the script of the run: one with other options may open a file there later."""
+        names = {each.script.name for each in self._look.wanted.trainings} if pids else set()
+        return frozenset(pid for pid in pids if names & set(_words(pid))) if names else frozenset()
+
+    def _is_of_another_run(self, pid: int, own: Own) -> bool:
+        """Whether another run watches it, which found it running: its locks say if it writes to the same folder."""
+        return any(
+            pid in ancestors(trainer, own.running) or trainer in ancestors(pid, own.running)
+            for trainer in self._adopted()
+        )
+
+    def _adopted(self) -> Iterator[int]:
+        with contextlib.suppress(OSError):
+            for path in self._run.path.parent.iterdir():
+                other = RunDirectory(path)
+                if path.name == self._run.id or not is_held(other.lock):
+                    continue
+                target = newest_attempt(other)
+                if target is not None and is_alive(target.trainer):
+                    yield target.trainer.pid
+
+    def _told(self, other: OtherTrainer, ours: Sequence[int], outputs: Sequence[str]) -> told.OtherTrainer:
+        pid, spec = other.process.pid, self._plan.spec
+        identity = identify(pid)
+        line = (pid, *(each.pid for each in descendants(pid)))
+        files = _unique(each for one in line for each in files_in(one, self._look.folders))
+        held = {each for one in ours for each in files_in(one, self._look.folders)}
+        folder = next((each for each in self._look.folders if files and files[0].startswith(f"{each}/")), None)
+        return told.OtherTrainer(
+            pid=pid,
+            start_ticks=other.process.start_ticks,
+            command=printable(EDGE.text(shlex.join(other.argv)))[:SHOWN_COMMAND],
+            cwd=_cwd(pid) or spec.cwd,
+            began="" if identity is None else clock(started_wall(identity), time.time()),
+            same="training" if other.evidence == "command" else "script",
+            folder=folder or next(iter(outputs), ""),
+            files=files[:FILES],
+            shared=tuple(each for each in files if each in held)[:FILES],
+        )
+
+
+def _words(pid: int) -> Iterator[str]:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        yield from (os.path.basename(word) for word in argv_of(pid))  # noqa: PTH119
+
+
+def _cwd(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
+    except OSError:
+        return ""
+
+
+def _unique(files: Iterator[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(files))

@@ -1,14 +1,369 @@
 """What follows from what a rehearsal saw: is tonight safe, why, and what to change. Pure."""
 
 import shlex
+import time
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from ...model.launch.rehearsal import Rehearsal, Verdict, Will
-from ...model.launch.resume_support import PLACEHOLDER
-from ...model.launch.resume_way import ResumeWay
+from ...config.init import write_config
+from ...config.shipped import load_log_shapes
+from ...judge.progress import START, ProgressState, begin_attempt, read_progress
+from ...judge.resume import agreement
+from ...judge.text.loss_run import FEW
+from ...judge.text.shapes import ShapeTable
+from ...model.launch import Apart, FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
+from ...model.resume import PLACEHOLDER
+from ...model.resume_way import ResumeWay
+from ...model.run import RunSpec
+from ...model.settings import Settings
+from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan
-from .order import Seen
+
+# The steps and losses that an attempt printed, in their order, read from its log while it grows.
+
+MOST = 20_000
+"""Printed steps that are kept; a rehearsal needs the first and the last."""
+
+
+class Printed(NamedTuple):
+    """One training line: the step over all epochs (None: it has none) and the loss (None: not printed, or NaN).
+
+    ``wall``: when it was read, epoch seconds.
+    """
+
+    step: int | None
+    loss: float | None
+    wall: float = 0.0
+
+
+class StepsReader:
+    """Reads one log. A log that does not exist yet is empty.
+
+    ``before``: the reader of the attempt before; how its log counts is known from there. ``began``: the step of the
+    checkpoint from which an attempt after it begins, None = unknown.
+    """
+
+    def __init__(
+        self, log: Path, settings: Settings, before: "StepsReader | None" = None, began: int | None = None
+    ) -> None:
+        self.log = log
+        self.lines: list[Printed] = []
+        self._shapes = ShapeTable(load_log_shapes(), settings.progress.shapes)
+        self.state: ProgressState = START if before is None else begin_attempt(before.state, resumed=True, began=began)
+        self._offset = 0
+        self._rest = b""
+
+    @property
+    def total(self) -> int | None:
+        """Total steps of the bar, as printed."""
+        return self.state.progress.total_steps
+
+    def read(self) -> Sequence[Printed]:
+        """All training lines so far."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(self._offset)
+                data = self._rest + file.read()
+                self._offset = file.tell()
+        except OSError:
+            return self.lines
+        now = time.time()
+        whole = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        self._rest = data[whole:]
+        for line in data[:whole].decode("utf-8", "replace").replace("\r", "\n").split("\n"):
+            if line:
+                self._add(line, now)
+        return self.lines
+
+    def _add(self, line: str, wall: float) -> None:
+        before = self.state
+        self.state = read_progress(before, f"{line}\n", self._shapes)
+        now = self.state.settled
+        beat = now.heartbeats > before.settled.heartbeats
+        lossy = now.losses is not before.settled.losses
+        if (beat or lossy) and len(self.lines) < MOST:
+            self.lines.append(Printed(now.progress.run_step, now.progress.loss if lossy else None, wall))
+
+
+# What the printed steps and losses before and after a resume prove. Pure: lines in, proof out.
+#
+# A trainer may ignore the checkpoint (it counts from the beginning), count on without loading the weights (the loss is
+# that of the start again), or continue. What the lines do not tell apart is unknown, not proven.
+
+SURE = 3
+"""Printed steps after a resume that are looked at: some bars are drawn at 0 and then jump."""
+
+
+def steps_of(lines: Sequence[Printed]) -> list[int]:
+    """The printed steps, each once, without the zero of a bar that is drawn before the first step."""
+    found: list[int] = []
+    for line in lines:
+        if line.step and (not found or line.step != found[-1]):
+            found.append(line.step)
+    return found
+
+
+def spacing(steps: Sequence[int]) -> int:
+    """The usual distance of printed steps; 1 if it is not known."""
+    return int(median([b - a for a, b in pairwise(steps) if b > a] or [1]))
+
+
+def tells_apart(steps: Sequence[int], checkpoint: int | None) -> bool:
+    """Whether the first step after a resume would differ from that of a new start."""
+    return checkpoint is not None and bool(steps) and checkpoint >= steps[0] + 2 * spacing(steps)
+
+
+def prove_steps(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> StepProof:
+    """Whether the steps after the resume continue from the checkpoint. ``checkpoint``: its step, as printed."""
+    old, new = steps_of(before), steps_of(after)
+    if not old:
+        return StepProof(why="no step is read from the log")
+    known = StepProof(first=old[0], checkpoint=checkpoint, killed_at=old[-1], first_after=new[0] if new else None)
+    if not new:
+        return _replace(known, why="no step was printed after the resume")
+    if checkpoint is None:
+        return _replace(known, why="the step of the checkpoint is not known")
+    every = spacing(old)
+    said = f"the checkpoint holds step {checkpoint}, the last step before the kill was {old[-1]}"
+    if not tells_apart(old, checkpoint):
+        return _replace(known, why=f"{said}: too early to tell a resume from a new start")
+    first = next((step for step in new[:SURE] if step > checkpoint - every), None)
+    if first is None:
+        return _replace(known, holds=False, why=f"{said}, and after the resume it began at step {new[0]}")
+    known = _replace(known, first_after=first)
+    if first > max(checkpoint, old[-1]) + every:
+        return _replace(known, why=f"{said}, and after the resume it began at step {first}: further than it had come")
+    return _replace(known, holds=True, why=f"{said}, the first step after the resume was {first}")
+
+
+def fall_of(before: Sequence[Printed], checkpoint: int | None) -> agreement.Fall | None:
+    """The fall of the loss until the kill; None if no loss was printed."""
+    values = [line.loss for line in before if line.loss is not None]
+    since = [
+        line.loss
+        for line in before
+        if line.loss is not None and (checkpoint is None or line.step is None or line.step > checkpoint)
+    ]
+    return agreement.fall_of(values, since if checkpoint is not None else None)
+
+
+def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> LossProof:
+    """Whether the loss after the resume continues, or begins where a new training begins."""
+    fall = fall_of(before, checkpoint)
+    if fall is None:
+        return LossProof(why="no loss is read from the log")
+    new = [line.loss for line in after if line.loss is not None][:FEW]
+    if not new:
+        return LossProof(start=fall.start, before=fall.late, why="no loss was printed after the resume")
+    now = median(new)
+    said = f"{fall.start:.4g} at the start, {fall.late:.4g} before the kill, {now:.4g} after the resume"
+    known = LossProof(start=fall.start, before=fall.late, after=now, why=said)
+    if not fall.clear:
+        return _replace(known, why=f"{said}: it has not changed enough until then to tell")
+    holds = agreement.continues(fall, now)
+    if holds:
+        return _replace(known, holds=True)
+    if holds is False:
+        return _replace(known, holds=False, why=f"{said}: it began again, so the weights were not loaded")
+    return _replace(known, why=f"{said}: between the two, nobody can tell")
+
+
+def with_loss(steps: StepProof, loss: LossProof) -> StepProof:
+    """A count that begins again shows no new beginning, unless the loss begins again, too: many trainers count anew."""
+    if steps.holds is not False or loss.holds is False:
+        return steps
+    shows = "but the loss continues: what the log counts is not known"
+    if not loss.holds:
+        shows = f"which many trainers do that restored everything; of the loss: {loss.why}"
+    return _replace(steps, holds=None, why=f"{steps.why}, {shows}")
+
+
+def with_verified(steps: StepProof, said: str) -> StepProof:
+    """What the printed steps leave open the judge may have verified, by the epoch for example.
+
+    ``said``: its sentence; "" = it verified nothing.
+    """
+    if steps.holds is not None or not said:
+        return steps
+    return _replace(steps, holds=True, why=said)
+
+
+def of_no_resume(steps: StepProof, loss: LossProof, checkpoint: str) -> tuple[StepProof, LossProof]:
+    """An attempt that was begun without ``checkpoint``, although the command takes one, begins anew: no proof."""
+    why = f"the second attempt was begun without {checkpoint}, so it shows no resume"
+    return (
+        _replace(steps, holds=None, why=why) if steps.holds is False else steps,
+        _replace(loss, holds=None, why=why) if loss.holds is False else loss,
+    )
+
+
+_replace = msgspec.structs.replace
+
+
+# The trainwatch.toml that a rehearsal proved: only what it needs, as text.
+
+
+def config_text(spec: RunSpec, result: Rehearsal) -> str:
+    """The text. That of a trainwatch.toml that was rehearsed is the file's own."""
+    if spec.project is not None:
+        return Path(spec.project).read_text(encoding="utf-8")
+    lines = ["[run]", f"name = {_text(spec.name)}", f"command = {_texts(spec.command)}"]
+    if spec.preset != "generic":
+        lines.append(f"preset = {_text(spec.preset)}")
+    if spec.config is not None:
+        lines.append(f"config = {_text(_relative(spec, spec.config))}")
+    if (folder := result.saved_in or spec.output_dir) is not None:
+        lines.append(f"output_dir = {_text(_relative(spec, folder))}")
+    if spec.env:
+        lines.append(f"env = {{ {', '.join(f'{_text(key)} = {_text(value)}' for key, value in spec.env.items())} }}")
+    if spec.settings.profiles.use:
+        lines += ["", "[profiles]", f"use = {_text(spec.settings.profiles.use)}"]
+    if result.will == "self":
+        lines += [
+            "",
+            "[restart]",
+            'if_not_told = "go_on"            # the trainer finds its newest checkpoint by itself',
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def write_proven(folder: Path, text: str) -> Path:
+    """Write it. Raises CliError (exit code 2) if there is one already."""
+    try:
+        return write_config(folder, text)
+    except FileExistsError as error:
+        raise CliError(ExitCode.USAGE, f"{error}; nothing was written") from None
+
+
+def _relative(spec: RunSpec, path: str) -> str:
+    place = Path(spec.cwd, path)
+    return str(place.relative_to(spec.cwd)) if place.is_relative_to(spec.cwd) else str(place)
+
+
+def _text(value: str) -> str:
+    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
+
+
+def _texts(values: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, values))}]"
+
+
+# The environment that keeps a rehearsal off the network services that log experiments and take models.
+
+SILENT = frozenset({"offline", "disabled", "dryrun", "debug", "off", "local", "0", "false"})
+
+
+def offline(plan: LaunchPlan, environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Variables for the trainer. ``folder``: where trackers write. One that the user switched off stays off.
+
+    TensorBoard writes beside the run, which is the scratch folder already. The Hugging Face hub is switched off only if
+    the trainer would upload to it: models and data may have to be fetched. Sources: docs.wandb.ai (WANDB_MODE),
+    mlflow.org (MLFLOW_TRACKING_URI), comet.com (COMET_MODE, COMET_START_ONLINE), docs.neptune.ai (NEPTUNE_MODE),
+    clear.ml (CLEARML_OFFLINE_MODE), docs.swanlab.cn (SWANLAB_MODE), huggingface.co (HF_HUB_OFFLINE).
+    """
+    wanted = {
+        "WANDB_MODE": "offline",
+        "COMET_START_ONLINE": "0",
+        "NEPTUNE_MODE": "offline",
+        "CLEARML_OFFLINE_MODE": "1",
+        "SWANLAB_MODE": "local",
+    }
+    given = {**environ, **plan.spec.env}
+    found = {
+        name: value for name, value in wanted.items() if given.get(name, "").lower() not in SILENT or name not in given
+    }
+    found |= {
+        "WANDB_DIR": str(folder),
+        "COMET_OFFLINE_DIRECTORY": str(folder),
+        "MLFLOW_TRACKING_URI": folder.joinpath("mlruns").as_uri(),
+    }
+    if plan.truth("push_to_hub"):
+        found["HF_HUB_OFFLINE"] = "1"
+    return found
+
+
+# What the two processes of a rehearsal tell each other: the order, and what was seen (files in the scratch folder).
+
+ORDER, SEEN = "order.json", "seen.json"
+Stage = Literal["start", "checkpoint", "kill", "restart", "proof", "done"]
+
+
+class RehearsalOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """``spec``: the run with the settings of a rehearsal; ``tonight``: with those of the user.
+
+    ``limit_s``: longest time. ``hasty``: kill at the first sight of a checkpoint, for a training that takes seconds.
+    ``wanted``, ``kept``, ``hidden``: folders for the overlays (mount_view.enter).
+    """
+
+    spec: RunSpec
+    tonight: RunSpec
+    limit_s: float
+    apart: Apart
+    parent: int
+    hasty: bool = False
+    wanted: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened. ``stage``: how far it came; ``over``: "" or why it ended there.
+
+    ``problem``, ``code``: it could not be started (sentence, exit code). ``no_overlay``: why none can be made.
+    ``told``: the launch named the checkpoint; ``resumed_from``: the checkpoint of the second attempt. ``ignored``: the
+    judge saw that the resume did not take. ``finished``: the first attempt was done before it could be killed.
+    ``withheld``: the checkpoint that the
+    second attempt was begun without, although the command takes one ("" = none).
+    ``written``: what was written and is no checkpoint that is understood.
+    """
+
+    stage: Stage = "start"
+    over: str = ""
+    timed_out: bool = False
+    interrupted: bool = False
+    problem: str | None = None
+    code: int = 1
+    no_overlay: str | None = None
+    saved_in: str | None = None
+    checkpoint: str | None = None
+    checkpoint_after_s: float | None = None
+    resumed_from: str | None = None
+    told: bool = False
+    ignored: str = ""
+    withheld: str = ""
+    finished: bool = False
+    failure: str = ""
+    last_step: int | None = None
+    total_steps: int | None = None
+    steps: StepProof = StepProof()
+    loss: LossProof = LossProof()
+    faults: tuple[FaultOutlook, ...] = ()
+    written: tuple[str, ...] = ()
+    log_tail: tuple[str, ...] = ()
+
+
+def write(path: Path, value: RehearsalOrder | Seen) -> None:
+    """Write an order or a result as JSON. Raises OSError."""
+    path.write_bytes(msgspec.json.encode(value))
+
+
+def read_order(scratch: Path) -> RehearsalOrder:
+    """The order in a scratch folder."""
+    return msgspec.json.decode((scratch / ORDER).read_bytes(), type=RehearsalOrder)
+
+
+def read_seen(scratch: Path) -> Seen | None:
+    """What was seen; None if the other process wrote nothing."""
+    try:
+        return msgspec.json.decode((scratch / SEEN).read_bytes(), type=Seen)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
 
 SAVES = ("save", "ckpt", "checkpoint")
 HOW_OFTEN = ("step", "every", "interval", "freq", "epoch", "_n", "num")

@@ -1,6 +1,6 @@
 """The process that rehearses: it puts overlays over the user's folders, and supervises the run in the scratch folder.
 
-It is a process of its own because the overlays hold for a process and its children (mount_view.py): the trainer finds
+It is a process of its own because the overlays hold for a process and its children (overlay.py): the trainer finds
 every path as tonight, and no file of the user can be written.
 """
 
@@ -16,29 +16,39 @@ from pathlib import Path
 
 import msgspec
 
-from ...act.overlay.mount_view import NoOverlayError, enter, written
-from ...judge.resume.proof_words import VERIFIED
+from ...act.overlay import NoOverlayError, enter, written
+from ...judge.resume.resume_check import VERIFIED
 from ...model.attempt import AttemptStory
-from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.change import is_below
+from ...model.checkpoint import Checkpoint
 from ...model.fact import Note
-from ...model.launch.output_place import is_below
-from ...model.launch.resume_support import resume_support
+from ...model.preset import Preset
+from ...model.resume import resume_support
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
 from ..apart import ends_with
 from ..errors import CliError, ExitCode
-from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
-from ..plan.rehearsed import resuming_by_itself
-from ..runs.checkpoint_origin import origins
+from ..plan.resume_plan import resuming_by_itself
+from ..plan.specs import definitions_of
 from ..runs.output_folder import list_run_checkpoints
-from .order import SEEN, RehearsalOrder, Seen, read_order, write
+from ..runs.output_lists import origins
+from .conclusion import (
+    SEEN,
+    RehearsalOrder,
+    Seen,
+    of_no_resume,
+    prove_loss,
+    prove_steps,
+    read_order,
+    steps_of,
+    with_loss,
+    with_verified,
+    write,
+)
 from .outlook import outlook, recorded
-from .proof import of_no_resume, prove_loss, prove_steps, steps_of, with_loss, with_verified
-from .spec_apart import PERIOD_S, SETTLE_S
-from .stages import USABLE, Stages
+from .rehearse import PERIOD_S, SETTLE_S, USABLE, Stages
 
 SHOWN_FILES = 6
 SHOWN_LINES = 8
@@ -79,7 +89,7 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
     """To the first checkpoint, kill, resume, proof."""
     from ..foreground import supervise
     from ..preflight.checklist import require_startable
-    from ..wiring.judge_of_run import replay_of
+    from ..wiring.sensors import replay_of
 
     spec = order.spec
     definitions = definitions_of(spec)

@@ -7,12 +7,12 @@ import msgspec
 
 from ...model.decision import GiveUp, StartAttempt, StopAttempt
 from ...model.fact import RemedyApplied, RemedyProposed, StateChanged
-from ...model.launch.rehearsal import FaultOutlook
+from ...model.launch import FaultOutlook
 from ...model.observation import Command, Exit, GpuSample, LogChunk, Observation, ProcessSample, Tick
 from ...model.record import Entry
 from ...model.run import RunSpec
 from ...replay import Replay
-from ...store.trace_reading import TraceReading, trace_lines
+from ...store.trace import TraceReading, trace_lines
 
 CRASH = "RuntimeError: CUDA error: unknown error\n"
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"

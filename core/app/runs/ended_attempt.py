@@ -1,19 +1,24 @@
 """How the newest attempt of a run ended: its log, its exit, and what else is known of that second."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from ...act.launch.launching import find_attempt, settle_launch
+from ...judge.failure.catalogue import signal_of
 from ...judge.failure.circumstances import Circumstances
-from ...judge.failure.exit_status import signal_of
 from ...judge.failure.log_evidence import MEANING
 from ...model.attempt import EndFacts
+from ...model.decision import StartAttempt
 from ...model.run import RunSpec
-from ...store.journal import load_story
-from ...store.metrics.history_reader import HistoryReader
+from ...model.story import RunStory
+from ...model.supervision_ports import AttemptTarget
+from ...store.history_reader import HistoryReader
+from ...store.journal import load_story, read_journal
 from ...store.run_directory import RunDirectory
-from .trainer_log import log_of
+from .known_runs import log_of
 
 STACKS = ("stacks", "py-spy", "stack")
 """Beginnings of the names of evidence files that hold stacks."""
@@ -83,3 +88,42 @@ def _text(file: Path) -> str:
         return file.read_text(encoding="utf-8", errors="replace")[:STACK_CHARS]
     except OSError:
         return ""
+
+
+# The attempts of a run as their folders show them.
+
+
+def newest_attempt(
+    run: RunDirectory, find: Callable[[Path], AttemptTarget | None] = find_attempt
+) -> AttemptTarget | None:
+    """The attempt that was launched last, dead or alive."""
+    return next((target for target in map(find, run.attempt_folders()) if target is not None), None)
+
+
+def live_attempt(
+    run: RunDirectory, story: RunStory, adopt: Callable[[Path], AttemptTarget | None] = settle_launch
+) -> AttemptTarget | None:
+    """The newest launched attempt, unless its end is in the journal. It may have died while no supervisor ran.
+
+    Waits for one that the last supervisor was just launching. The caller holds the run's lock.
+    """
+    ended = {a.number for a in story.attempts if a.ended_t is not None}
+    newest = newest_attempt(run, adopt)
+    return None if newest is None or newest.number in ended else newest
+
+
+def newest_folder(run: RunDirectory) -> int:
+    """The highest number of an attempt that has a folder, which is made before anything of it is started; 0: none has.
+
+    A launch that failed may have left ``0002-2`` beside ``0002``.
+    """
+    numbers = (folder.name.partition("-")[0] for folder in run.attempt_folders())
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
+
+def unwritten_order(run: RunDirectory, story: RunStory, number: int) -> StartAttempt | None:
+    """The decision to launch this attempt, if the journal does not say that it began."""
+    if any(attempt.number == number for attempt in story.attempts):
+        return None
+    decisions = (r.decision for r in read_journal(run.journal) if isinstance(r.decision, StartAttempt))
+    return max((d for d in decisions if d.attempt == number), key=lambda d: d.id, default=None)

@@ -6,17 +6,19 @@ from pathlib import Path
 
 from ...act.launch.attempt_records import read_start
 from ...model.run import TERMINAL_STATES
-from ...model.text.plural import plural
-from ...model.text.suggestion import typed
+from ...model.suggestion import typed
+from ...model.text import plural
+from ...model.trial import TrialResult
 from ...sense.process.process_identity import is_alive
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
+from ...store.trials import newest_trials
 from ...views.quantity import size as size_text
 from ..errors import CliError, ExitCode
 from .known_runs import home
-from .unwatched import as_found
+from .supervisor_life import as_found
 
 
 def kept_about(run: RunDirectory) -> str:
@@ -85,3 +87,11 @@ def _outputs(run: RunDirectory) -> list[Path]:
         return [Path(folder).resolve() for folder in run.load_spec().output_folders]
     except RunUnreadable:
         return []
+
+
+# Results of trials on this machine.
+
+
+def measured_here(run_id: str) -> dict[str, TrialResult]:
+    """The newest result of each profile that was measured for this run on this machine."""
+    return newest_trials(home(), run_id)

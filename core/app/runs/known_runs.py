@@ -1,15 +1,18 @@
 """Finding the run that is meant, among those in the state folder."""
 
+import codecs
 import contextlib
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...act.launch.attempt_records import read_order
+from ...model.edge import EDGE
+from ...model.redact import url_secrets
 from ...model.run import RunSpec
-from ...model.text.edge import EDGE
-from ...model.text.redact import url_secrets
 from ...private_folder import NotOurs, check_ours
 from ...store.home import NoHomeError, runs_folder, trainwatch_home
 from ...store.lock import is_held
@@ -18,6 +21,10 @@ from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import AmbiguousRun, RunNotFound, enumerate_runs, list_runs
 from ...store.run_lookup import find_run as find_known_run
 from ..errors import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from ...model.trial import QueueEntry
+
 
 EXAMPLE_VERBS = ("demo", "drill")
 """Verbs that run example trainers; the projects of each are in a folder of its name in the state folder."""
@@ -146,3 +153,80 @@ def _find(name: str | None, *, anywhere: bool) -> RunDirectory:
     except RunUnreadable as error:
         foreign = isinstance(error.__cause__, NotOurs)
         raise CliError(ExitCode.USAGE if foreign else ExitCode.FAILED, str(error)) from None
+
+
+# Entries of the queue that wait, for lists of runs.
+
+
+def queued_entries(warn: Callable[[str], None] = lambda _text: None) -> "tuple[QueueEntry, ...]":
+    """In their order. ``warn`` is called if the queue cannot be read; then there are none."""
+    if not (home() / "queue").exists():  # as on most machines: what reads it is not loaded
+        return ()
+    from ...store.lists import QueueFile, QueueUnreadable
+
+    try:
+        return QueueFile(home()).read().waiting
+    except (QueueUnreadable, OSError) as error:
+        warn(str(error))
+        return ()
+
+
+# The log of a run's trainer, as text.
+
+BLOCK_BYTES = 1 << 16
+POLL_S = 0.25
+"""Period of looking for what was added."""
+
+
+def log_of(run: RunDirectory, attempt: int | None = None) -> Path:
+    """The log of an attempt (None: the newest). Raises CliError (exit code 3) if there is none."""
+    from ...store.journal import load_story
+
+    attempts = load_story(run.journal).attempts
+    chosen = [each for each in attempts if each.log and (attempt is None or each.number == attempt)]
+    if not chosen or chosen[-1].log is None:
+        which = "no attempt was started yet" if attempt is None else f"there is no attempt {attempt} with a log"
+        raise CliError(ExitCode.NOT_FOUND, f"{run.id}: {which}")
+    path = Path(chosen[-1].log)
+    if not path.exists():
+        raise CliError(ExitCode.NOT_FOUND, f"{path}: the log was removed")
+    return path
+
+
+def log_pieces(run: RunDirectory, path: Path, lines: int | None, *, follow: bool) -> Iterator[str]:
+    """The last ``lines`` of a log (None: all), and with ``follow`` what is added, also by the next attempts."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    with path.open("rb") as file:
+        if lines is not None:
+            file.seek(_beginning(path, lines))
+        while data := file.read(BLOCK_BYTES):
+            yield decoder.decode(data)
+        while follow:
+            data = file.read(BLOCK_BYTES)
+            if data:
+                yield decoder.decode(data)
+                continue
+            newest = log_of(run)
+            if newest != path:
+                yield f"\n==> {newest} <==\n"
+                yield from log_pieces(run, newest, None, follow=True)
+                return
+            time.sleep(POLL_S)
+
+
+def _beginning(path: Path, lines: int) -> int:
+    """Offset of the last ``lines`` lines."""
+    size = path.stat().st_size
+    found, end = 0, size
+    with path.open("rb") as file:
+        while end > 0:
+            start = max(0, end - BLOCK_BYTES)
+            file.seek(start)
+            block = file.read(end - start)
+            at = len(block) - 1 if end == size and block.endswith(b"\n") else len(block)
+            while (at := block.rfind(b"\n", 0, at)) >= 0:
+                found += 1
+                if found == lines:
+                    return start + at + 1
+            end = start
+    return 0

@@ -4,14 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...checkpoints import list_checkpoints, state_in
-from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
-from ...model.checkpoints.origin import Origin
-from ...model.checkpoints.other_files import says_state
-from ...model.checkpoints.sample import Sample
-from ...model.launch.output_place import is_below
+from ...model.change import is_below
+from ...model.checkpoint import Checkpoint, CheckpointListing, Origin, Sample, age_order, newest_resumable
+from ...model.other_files import says_state
+from ...model.preset import Preset
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...sense.files.sample_images import find_samples
+from ...sense.files.checkpoint_values import find_samples
 
 
 def list_run_checkpoints(spec: RunSpec, preset: Preset) -> CheckpointListing:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoints.origin import FolderList
-from ...model.text.json_line import decode_exact, encode_exact
-from ...sense.files.checkpoint_entries import folder_list, is_of_this_disk
+from ...model.checkpoint import Checkpoint, FolderList, Origin, origin_of
+from ...model.json_line import decode_exact, encode_exact
+from ...sense.files.checkpoint_scan import entry_state, folder_list, is_of_this_disk, signature
 from ...store.atomic import write_atomically
+from ...store.run_directory import RunDirectory
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,3 +83,30 @@ def _read(file: Path) -> _File:
     except (OSError, msgspec.MsgspecError):
         return _File()
     return read if read.version == 1 else _File()
+
+
+# Which entries of an output folder a run wrote, for those that its supervisor may not have seen.
+
+
+def origins(begun_wall: float, run: RunDirectory | None = None) -> Callable[[Checkpoint], Origin]:
+    """Tells it of a checkpoint by its times and by what ``run`` has listed of its folder; reads the file system."""
+    lists = None if run is None else OutputLists(run.folders)
+
+    def origin(checkpoint: Checkpoint) -> Origin:
+        path = Path(checkpoint.path)
+        try:
+            found = signature(path)
+        except OSError:
+            return "unknown"
+        if found is None:
+            return origin_of(begun_wall, mtime=checkpoint.mtime)
+        state, listed = entry_state(path, found), None if lists is None else lists.known(path.parent)
+        return origin_of(
+            begun_wall,
+            mtime=checkpoint.mtime,
+            changed=state.changed_ns / 1e9,
+            born=None if state.born_ns is None else state.born_ns / 1e9,
+            made=None if listed is None else listed.made(path.name, state),
+        )
+
+    return origin

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...model.run import RunSpec
+from ...model.situation import Trouble
 from ...model.story import RunStory
-from ...model.supervisor_life import Trouble
 from ...store.run_directory import RunDirectory
 
 FULL_BYTES = 1 << 20

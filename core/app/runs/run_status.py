@@ -32,9 +32,9 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, 
 
 def _remember_look(run: RunDirectory, now: "Situation") -> None:
     from ...model.situation import Situation
-    from ...model.summary import Look
+    from ...model.story import Look
     from ...store.last_look import write_look
-    from ...views.report.open_decisions import urgent_keys
+    from ...views.away import urgent_keys
 
     seen = Situation(story=now.story, now_wall=now.now_wall, supervisor_alive=now.supervisor_alive, frozen=now.frozen)
     write_look(run.last_look, Look(wall=seen.now_wall, needs=urgent_keys(seen)))
@@ -51,7 +51,7 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
     from ...store.journal import JournalTooNew
     from ...store.run_directory import RunUnreadable
     from ...store.run_lookup import unreadable_runs
-    from ...views.report.open_decisions import needs
+    from ...views.away import needs
     from ...views.state.run_progress import live_progress
 
     for problem in unreadable_runs(home()):
@@ -94,7 +94,7 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
 
 def idle_status(name: str) -> dict[str, Any] | None:
     """The status of a run that this project's file names and that was never started; None if it names none."""
-    from ...config.problem import ConfigError
+    from ...config.document import ConfigError
     from ...config.project import find_project, load_project
     from ...model.story import RunStory
     from ...store.run_directory import run_id_for
@@ -136,15 +136,14 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from ...model.progress import Outlook
     from ...model.situation import Situation
     from ...store.journal import load_story
-    from ...store.metrics.latest import latest_without_metrics
+    from ...store.latest import latest_without_metrics
     from ...views.place_words import place_words
     from ...views.state.concerns import concerns
     from ...views.state.position_words import standstill
     from ...views.state.status import status_object
     from ...views.state.troubles import frozen_text
     from .own_troubles import place_troubles
-    from .supervisor_life import supervisor_life
-    from .unwatched import as_found
+    from .supervisor_life import as_found, supervisor_life
 
     latest = latest_without_metrics(run.history)
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
@@ -186,14 +185,14 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     status["concerns"] = [{"level": each.level, "text": each.text, "incident": each.incident} for each in concerns(now)]
     status["job"], status["nodes"], nodes = None, [], None
     if spec.capabilities.queues:
-        from .jobs.job_now import job_object, job_of, node_objects, nodes_of
+        from .job_now import job_object, job_of, node_objects, nodes_of
 
         status["job"] = job_object(job_of(status["log"]), wall)
         nodes = nodes_of(status["log"])
         status["nodes"] = node_objects(nodes, now_t)
     status["ranks"] = []
     if status["pid"] is not None:
-        from .run_ranks import ranks_now
+        from .run_usage import ranks_now
 
         status["ranks"] = ranks_now(latest.process, status["log"], nodes)
     newest = status["checkpoints"]["newest"]

@@ -8,14 +8,14 @@ from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
-from .unwatched import as_found
+from .supervisor_life import as_found
 
 POLL_S = 0.5
 UNWATCHED_S = 10.0
 """A supervisor that an upgrade or the runner replaces is back within seconds."""
 
-Kind = Literal["finished", "failed", "needs-you", "unwatched", "goes-on"]
-CODES: dict[Kind, ExitCode] = {
+EndKind = Literal["finished", "failed", "needs-you", "unwatched", "goes-on"]
+CODES: dict[EndKind, ExitCode] = {
     "finished": ExitCode.DONE,
     "failed": ExitCode.FAILED,
     "needs-you": ExitCode.NEEDS_YOU,
@@ -27,7 +27,7 @@ CODES: dict[Kind, ExitCode] = {
 class Standing(NamedTuple):
     """How a run stands for who waits for it."""
 
-    kind: Kind
+    kind: EndKind
     state: str
     step: int | None
     reason: str
@@ -44,7 +44,7 @@ def standing_of(run: RunDirectory) -> Standing:
     return Standing(kind, story.state, story.progress.step, story.state_reason)
 
 
-def kind_of(state: str, *, held: bool, asks: bool, watched: bool) -> Kind:
+def kind_of(state: str, *, held: bool, asks: bool, watched: bool) -> EndKind:
     """``held``: the next attempt waits. ``asks``: a question is open. ``watched``: a supervisor is there."""
     if state == "finished":
         return "finished"

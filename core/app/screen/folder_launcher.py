@@ -4,33 +4,39 @@ The screen is started often: what loads much of core is imported by the function
 """
 
 import contextlib
+import json
 import queue
 import shlex
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ...config.location import FILE_NAME, find_project
-from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
-from ...model.launch.rehearsal import Rehearsal
+from ...model.edge import EDGE
+from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
+from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...model.shipped.profile import Profile
-from ...model.text.edge import EDGE
 from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
 from ...store.run_lookup import list_runs
-from ...views.resume_words import resume_words
+from ...views.length_words import resume_words
 from ..errors import CliError, config_errors
 from ..runs.known_runs import here, home
 
 if TYPE_CHECKING:
     from ..plan.launch_plan import LaunchPlan
     from ..preflight.check import Check
+
 
 APART = frozenset({"rehearsal_of", "trial_of"})
 """Labels of runs that belong to a rehearsal or a trial."""
@@ -58,7 +64,7 @@ class FolderLauncher:
     @staticmethod
     def _of_file(path: Path | None) -> tuple[LaunchOffer, ...]:
         from ...config.project import load_project
-        from ..plan.definitions import read_definitions
+        from ..plan.specs import read_definitions
 
         if path is None:
             return ()
@@ -83,8 +89,7 @@ class FolderLauncher:
     def preset_of(self, command: str) -> str:
         """Detection on what is typed so far."""
         from ...config.spec import Overrides
-        from ..plan.definitions import read_definitions
-        from ..plan.specs import spec_of_command
+        from ..plan.specs import read_definitions, spec_of_command
 
         with _sentences():
             words = _split(command)
@@ -96,7 +101,7 @@ class FolderLauncher:
 
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         """The first launch as it would be now."""
-        from ..plan.unused_file import not_used_for_a_command
+        from ..plan.trainer_folders import not_used_for_a_command
 
         with _sentences():
             plan = _plan(order)
@@ -176,8 +181,6 @@ class FolderLauncher:
 
     def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:
         """As ``trainwatch rehearse``, in a child process."""
-        from .folder_rehearsal import rehearse_in_child
-
         profile = [] if order.profile is None else ["--profile", order.profile]
         what = ["--name", order.run] if order.run is not None else ["--", *_split(order.command)]
         with _sentences():
@@ -186,7 +189,7 @@ class FolderLauncher:
 
 def _plan(order: LaunchRequest) -> "LaunchPlan":
     from ...config.spec import Overrides
-    from ..plan.project_plan import plan_command, plan_project
+    from ..plan.launch_plan import plan_command, plan_project
 
     overrides = Overrides(profile=order.profile)
     if order.run is None:
@@ -258,7 +261,7 @@ def _preset_why(spec: RunSpec, preset: Preset) -> str:
 
 def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> tuple[tuple[str, str], ...]:
     """(name, title) in the order of the ladder; without one, the usual one first."""
-    from ..plan.fitting_profiles import fitting_profiles
+    from ..plan.launch_plan import fitting_profiles
 
     fitting = fitting_profiles(spec, known)
     if not spec.settings.profiles.ladder:
@@ -278,3 +281,54 @@ def _sentences() -> Iterator[None]:
         yield
     except CliError as error:
         raise RuntimeError(str(error)) from error
+
+
+# A rehearsal from the launch screen: ``trainwatch rehearse`` in a child process.
+
+LOOK_S = 0.2
+ENDING_S = 60.0
+"""Time for an interrupted rehearsal to end its trainer and remove its scratch folder."""
+
+
+def rehearse_in_child(
+    words: Sequence[str], cwd: Path, say: Callable[[str], None], wanted: Callable[[], bool]
+) -> Rehearsal:
+    """Run ``trainwatch rehearse WORDS``. ``say`` gets its lines of progress. Raises RuntimeError with a sentence.
+
+    It is interrupted when ``wanted`` returns False.
+    """
+    # A session of its own: if the terminal closes, it still ends its trainer and removes what it wrote.
+    child = subprocess.Popen(
+        [sys.executable, "-m", "trainwatch", "rehearse", "--json", *words],
+        cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    said: list[str] = []
+
+    def hear() -> None:
+        for line in child.stderr or ():
+            said.append(
+                line.decode("utf-8", "replace").strip().removeprefix("rehearsal: ").removeprefix("trainwatch: ")
+            )
+            say(said[-1])
+
+    listener = threading.Thread(target=hear, name="rehearsal", daemon=True)
+    listener.start()
+    watcher = threading.Thread(target=_interrupt, args=(child, wanted), name="rehearsal-end", daemon=True)
+    watcher.start()
+    out = child.stdout.read() if child.stdout is not None else b""
+    child.wait()
+    listener.join(ENDING_S)
+    try:
+        found = json.loads(out)
+        return msgspec.convert({**found, **found["resume"]}, Rehearsal)
+    except (ValueError, KeyError, TypeError, msgspec.ValidationError):
+        last = said[-1] if said else f"the rehearsal ended with {child.returncode} without a result"
+        raise RuntimeError("interrupted; nothing is left" if child.returncode == 130 else last) from None
+
+
+def _interrupt(child: "subprocess.Popen[bytes]", wanted: Callable[[], bool]) -> None:
+    while child.poll() is None:
+        if not wanted():
+            child.send_signal(signal.SIGINT)
+            return
+        time.sleep(LOOK_S)

@@ -3,20 +3,18 @@
 import time
 from collections.abc import Sequence
 
+from ...model.edge import EDGE
 from ...model.progress import Outlook
 from ...model.run import LIVE_STATES
-from ...model.run_card import RunCard
-from ...model.situation import Situation
-from ...model.text.edge import EDGE
+from ...model.situation import RunCard, Situation
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import list_runs
 from ...views.screens.run_list import with_situation
-from ..runs.known_runs import example_verb, home
-from ..runs.lists.queued_runs import queued_entries
-from .current_story import current_story
-from .queued_rows import QUEUED
+from ..runs.known_runs import example_verb, home, queued_entries
+from .run_picker import QUEUED
+from .store_feed import current_story
 
 
 def run_cards() -> Sequence[RunCard]:
@@ -68,7 +66,7 @@ def card_of(run: RunDirectory) -> RunCard:
         story = EDGE.value(current_story(run, load_story(run.journal)))
     except (JournalTooNew, OSError):
         return known
-    from ...store.metrics.latest import latest_without_metrics
+    from ...store.latest import latest_without_metrics
 
     latest = latest_without_metrics(run.history)
     wall = time.time()

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...model.ports.screen import (
+from ...model.run import RunSpec
+from ...model.screen_ports import (
     Causes,
     CheckpointJobs,
     DetailSource,
@@ -17,22 +18,16 @@ from ...model.ports.screen import (
     SampleFolder,
     Trials,
 )
-from ...model.run import RunSpec
-from ...model.run_card import HOST_ROW
-from ...model.text.suggestion import parted, typed
+from ...model.situation import HOST_ROW
+from ...model.suggestion import parted, typed
 from ...store.run_directory import RunDirectory
 from ..errors import CliError
 from ..runs.known_runs import open_run
-from .current_story import current_story
-from .later import later
-from .queued_rows import refuse_queued
-from .run_looks import RunLooks
-from .run_profiles import RunProfiles
-from .run_settings import plan_of, settings_of
-from .store_feed import StoreFeed
+from .run_looks import RunLooks, RunProfiles, later, plan_of, settings_of
+from .store_feed import StoreFeed, current_story
 
 if TYPE_CHECKING:
-    from ...model.run_card import RunCard, RunSettings
+    from ...model.situation import RunCard, RunSettings
     from ..hosts.far_runs import FarRuns
 
 
@@ -149,13 +144,13 @@ def _incident_files(run: RunDirectory) -> IncidentFiles:
 
 
 def _causes(run: RunDirectory) -> Causes:
-    from .run_causes import RunCauses
+    from .run_services import RunCauses
 
     return RunCauses(run)
 
 
 def _checkpoints(run: RunDirectory, spec: RunSpec) -> CheckpointJobs:
-    from .run_checkpoints import RunCheckpoints
+    from .run_services import RunCheckpoints
 
     return RunCheckpoints(spec, run.load_spec)
 
@@ -173,7 +168,7 @@ def _samples(run: RunDirectory, spec: RunSpec) -> SampleFolder:
 
 
 def _trials(spec: RunSpec) -> Trials:
-    from .run_trials import RunTrials
+    from .run_services import RunTrials
 
     return RunTrials(spec)
 
@@ -185,7 +180,7 @@ def _details(run: RunDirectory) -> DetailSource:
 
 
 def _ranks(run: RunDirectory) -> RankSource:
-    from .run_ranks import RunRanks
+    from .run_services import RunRanks
 
     return RunRanks(run)
 
@@ -200,3 +195,19 @@ def _stamps(run: RunDirectory) -> LogStamps:
     from .run_services import AttemptStamps
 
     return AttemptStamps(run)
+
+
+# Rows of the list of runs that are no runs yet: what waits in the queue.
+
+QUEUED = "queue:"
+"""Begins the id of such a row."""
+
+
+def refuse_queued(run_id: str) -> None:
+    """Raise RuntimeError with a sentence if the id is that of an entry that waits."""
+    if run_id.startswith(QUEUED):
+        number = run_id.removeprefix(QUEUED)
+        raise RuntimeError(
+            f"entry {number} waits in the queue and is no run yet: `trainwatch queue move {number} 1` lets it be the "
+            f"next one, `trainwatch queue remove {number}` takes it out"
+        )

@@ -3,22 +3,41 @@
 The screen is started often: what loads much of core is imported by the method that needs it.
 """
 
+import contextlib
+import json
 import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...model.checkpoints.sample import Sample
-from ...model.incident import EvidenceFile
-from ...model.launch.change import Change
-from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...model.shipped.profile import Profile
+import msgspec
+
+from ...model.attempt import EvidenceFile
+from ...model.change import Change
+from ...model.checkpoint import Checkpoint, CheckpointListing, Sample
+from ...model.nodes import RankTable
+from ...model.preset import Preset, Profile
+from ...model.run import RunSpec, place_of
+from ...model.screen_ports import OnProgress, RankSource
+from ...model.trial import TrialResult
+from ...store.latest import latest_without_metrics
 from ...store.log_index import FILE_NAME as LOG_INDEX
 from ...store.log_index import LogIndex
 from ...store.run_directory import RunDirectory
 from ..errors import CliError
-from .opened_run import OpenedRun
+from ..runs.job_now import nodes_of
+from ..runs.run_usage import rank_table
+
+if TYPE_CHECKING:
+    from ...checkpoints import CheckpointOverview, Comparison, PrunePlan
+
 
 FILE_BYTES = 200_000
 """Most bytes of each evidence file that are shown; a stack dump has a few kB."""
@@ -60,7 +79,7 @@ class RunSamples:
 
     def newest(self) -> Sequence[Sample]:
         """Newest first. Raises RuntimeError with a sentence."""
-        from ..plan.definitions import definitions_of
+        from ..plan.specs import definitions_of
         from ..runs.output_folder import find_run_samples
 
         try:
@@ -80,14 +99,14 @@ class RunLaunch:
 
     @cached_property
     def _preset(self) -> Preset:
-        from ..plan.definitions import definitions_of
+        from ..plan.specs import definitions_of
 
         return definitions_of(self._spec).preset_of(self._spec)
 
     def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
         """The value of each key that a launch would use."""
         from ...act.config.derive import DeriveError
-        from ...act.config.trainer_settings import TrainerSettings
+        from ...act.config.trainer_config import TrainerSettings
 
         try:
             settings = TrainerSettings(self._spec, self._preset)
@@ -118,3 +137,267 @@ class AttemptStamps:
     def offset_at(self, attempt: int, t: float) -> int | None:
         """Size of the log at ``t``."""
         return LogIndex(self._run.attempt(attempt) / LOG_INDEX).offset_at(t)
+
+
+# Names the cause of an end: a person chooses the class, and the line that ended the log is learned.
+
+TAIL_BYTES = 1 << 20
+"""Of the end of the log, in which the line that ended it stands."""
+
+
+class RunCauses:
+    """Implements the screen's Causes."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+
+    def classes(self) -> Sequence[tuple[str, str]]:
+        """The failure classes that a line may show: name and title."""
+        from ...config.shipped import load_failures
+
+        return [(each.name, each.title) for each in load_failures().classes if each.name not in {"unknown", "success"}]
+
+    def teach(self, attempt: int, failure: str) -> str:
+        """Write a pattern of the line that ended this attempt into the project's file; what was written, as a sentence.
+
+        Raises RuntimeError with a sentence.
+        """
+        from ..logs import diagnose_log, teach
+        from ..runs.ended_attempt import project_of
+        from ..runs.known_runs import log_of
+
+        try:
+            tail = _end_of(log_of(self._run, attempt))
+            folder = project_of(self._run.load_spec())
+            path, pattern = teach(failure, diagnose_log([tail], None, lambda _: None, folder=folder), tail, folder)
+        except (CliError, ValueError) as error:
+            raise RuntimeError(str(error)) from error
+        except OSError as error:
+            raise RuntimeError(f"{error.filename or 'the log'}: {error.strerror or error}") from error
+        return f"{path.name}: {failure} += {pattern}; it counts from the next start of a supervisor on"
+
+
+def _end_of(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+        return file.read().decode("utf-8", "replace")
+
+
+# Work on a run's checkpoints from the screen. Reading them loads much of core: each method imports what it needs.
+
+Answer = TypeVar("Answer")
+
+
+class RunCheckpoints:
+    """Implements ``model.ports.CheckpointJobs`` on the run's output folders. ``read_spec``: as in ``OpenedRun``."""
+
+    def __init__(self, spec: RunSpec, read_spec: Callable[[], RunSpec] | None = None) -> None:
+        self._run = OpenedRun(spec, read_spec)
+
+    @property
+    def directory(self) -> str | None:
+        """Where the trainer saves."""
+        return self._run.output_dir
+
+    @cached_property
+    def _preset(self) -> Preset:
+        from ..plan.specs import definitions_of
+
+        return definitions_of(self._run.spec).preset_of(self._run.spec)
+
+    def _folder(self) -> Path:
+        folder = self._run.output_dir
+        if folder is None:
+            raise RuntimeError(f"no output folder is known for this run; set {place_of(self._run.spec, 'output_dir')}")
+        return Path(folder)
+
+    def listing(self) -> CheckpointListing:
+        """Newest first; empty if the directory does not exist yet."""
+        from ..runs.output_folder import list_run_checkpoints
+
+        self._folder()
+        return _sentence(lambda: list_run_checkpoints(self._run.look_again(), self._preset))
+
+    def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
+        """At a limited rate: a training may be running beside it."""
+        from ...checkpoints import verify
+        from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+
+        return _sentence(
+            lambda: verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S)
+        )
+
+    def show(self, path: str) -> "CheckpointOverview":
+        from ...checkpoints import show
+
+        found = _sentence(lambda: show(Path(path)))
+        if found is None:
+            raise RuntimeError(f"{path} is not a checkpoint any more")
+        return found
+
+    def compare(self, a: str, b: str, *, progress: OnProgress) -> "Comparison":
+        """How far the weights moved."""
+        from ...checkpoints import compare
+
+        return _sentence(lambda: compare(Path(a), Path(b), progress=progress))
+
+    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
+        """``~`` is the home folder; a relative path starts beside the output directory."""
+        from ...checkpoints import backup
+        from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+
+        target = Path(destination).expanduser()
+        if not target.is_absolute():
+            target = self._folder().parent / target
+        done = _sentence(
+            lambda: backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S)
+        )
+        return done.destination
+
+    def plan_prune(self, keep: int, *, progress: OnProgress) -> "PrunePlan":
+        from ...checkpoints import plan_prune
+
+        folder, globs = self._folder(), self._preset.checkpoint_globs
+        return _sentence(lambda: plan_prune(folder, keep, progress=progress, globs=globs))
+
+    def prune(self, plan: Any) -> str:
+        """Delete what the plan lists."""
+        from ...checkpoints import PrunePlan, apply_prune
+
+        assert isinstance(plan, PrunePlan)
+        outcome = _sentence(lambda: apply_prune(plan))
+        text = f"Deleted {len(outcome.deleted)} of {len(plan.delete)}, {outcome.freed_bytes / 1e6:,.0f} MB freed"
+        if outcome.refused:
+            path, why = outcome.refused[0]
+            text += f"; kept: {Path(path).name} {why}" + (" and others" if len(outcome.refused) > 1 else "")
+        return text
+
+
+def _sentence(do: Callable[[], Answer]) -> Answer:
+    """Call it; raise errors of files and refusals as RuntimeError with a sentence."""
+    from ...checkpoints import BackupRefusedError, ComparisonRefusedError
+
+    try:
+        return do()
+    except (BackupRefusedError, ComparisonRefusedError, ValueError) as error:
+        raise RuntimeError(str(error)) from error
+    except OSError as error:
+        raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error
+
+
+# The table of ranks and nodes of one run, for the screen.
+
+
+class RunRanks(RankSource):
+    """Reads the newest sample of the processes, and the file of its job's nodes."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._last: tuple[tuple[str, float | None, float | None], RankTable] | None = None
+
+    def look(self) -> RankTable:
+        """The newest table, computed once for each sample."""
+        process = latest_without_metrics(self._run.history).process
+        log = next((str(folder / "train.log") for folder in self._run.attempt_folders()), None)
+        nodes = nodes_of(log)
+        key = (log or "", None if process is None else process.t, None if nodes is None else nodes.t)
+        if self._last is None or self._last[0] != key:
+            self._last = (key, rank_table(process, log, nodes))
+        return self._last[1]
+
+
+# Trials from the profiles screen: each runs ``trainwatch trial`` in a child process.
+
+LOOK_S = 0.2
+ENDING_S = 45
+"""Time for an interrupted trial to end its trainer gently."""
+AGAIN_S = 5
+
+
+class RunTrials:
+    """Implements the screen's Trials for one run."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+
+    def rivals(self) -> Sequence[str]:
+        """Live runs on the same GPU, as sentences."""
+        from ..trial.trial_run import rivals
+
+        return rivals(self._spec)
+
+    def results(self) -> Mapping[str, TrialResult]:
+        """The newest of each profile, measured on this machine."""
+        from ..runs.forgetting import measured_here
+
+        return measured_here(self._spec.id)
+
+    def attempt(
+        self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
+    ) -> TrialResult:
+        """Run a trial. ``progress`` is in seconds; an exception from it interrupts the trial. Raises RuntimeError."""
+        argv = [sys.executable, "-m", "trainwatch", "trial", "--minutes", f"{minutes:g}"]
+        argv += ["--json", *(["--profile", profile] if profile else []), *(["--yes"] if beside else []), self._spec.id]
+        total = max(1, round(minutes * 60))
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            # A session of its own: if the terminal closes, the trial still ends by itself and its result is kept.
+            trial = subprocess.Popen(
+                argv, cwd=self._spec.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            )
+            try:
+                while trial.poll() is None:
+                    progress(min(total - 1, round(time.monotonic() - began)), total)
+                    time.sleep(LOOK_S)
+            except BaseException:
+                _end(trial)
+                raise
+            out.seek(0)
+            err.seek(0)
+            return _result(out.read(), err.read(), trial.returncode)
+
+
+def _result(out: bytes, err: bytes, code: int) -> TrialResult:
+    try:
+        (found,) = json.loads(out)["trials"]
+        return msgspec.convert(found, TrialResult)
+    except (ValueError, KeyError, TypeError, msgspec.ValidationError):
+        lines = err.decode("utf-8", "replace").strip().splitlines()
+        raise RuntimeError(lines[-1] if lines else f"the trial ended with {code} without output") from None
+
+
+def _end(trial: "subprocess.Popen[bytes]") -> None:
+    """Interrupt the trial, which ends its trainer, too. SIGTERM if it does not end in time.
+
+    SIGINT is sent again: Python drops a KeyboardInterrupt that is raised in a finalizer.
+    """
+    for number in (*[signal.SIGINT] * (ENDING_S // AGAIN_S), signal.SIGTERM):
+        trial.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            trial.wait(AGAIN_S)
+            return
+
+
+# The run that a screen has open, with the output folders that were found since it was opened.
+
+
+class OpenedRun:
+    """``read_spec``: reads the run as it is now; None: it does not change."""
+
+    def __init__(self, spec: RunSpec, read_spec: Callable[[], RunSpec] | None = None) -> None:
+        self.spec = spec
+        self._read_spec = read_spec
+
+    def look_again(self) -> RunSpec:
+        """The run with the folders that are known now. A record that cannot be read changes nothing."""
+        from ...store.run_directory import RunUnreadable
+
+        if self._read_spec is not None:
+            with suppress(RunUnreadable):
+                self.spec = self.spec.with_outputs(self._read_spec().outputs)
+        return self.spec
+
+    @property
+    def output_dir(self) -> str | None:
+        """Where the trainer saves; as long as that is not known, each question reads the run again."""
+        return self.spec.output_dir if self.spec.output_dir is not None else self.look_again().output_dir

@@ -6,22 +6,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...model.control_messages import Reply, Request
+from ...model.edge import EDGE
 from ...model.observation import Command
-from ...model.ports.screen import Point
 from ...model.progress import Outlook
+from ...model.screen_ports import Point
 from ...model.settings import Health
-from ...model.situation import Situation
+from ...model.situation import Situation, SupervisorLife, Trouble
 from ...model.story import RunStory
-from ...model.supervisor_life import SupervisorLife, Trouble
-from ...model.text.edge import EDGE
 from ...store.run_directory import RunDirectory
+from ...store.run_lookup import find_run
 from ...views.state.troubles import frozen_text
-from ..runs.jobs.job_now import JobReader, log_of
+from ..errors import CliError
+from ..runs.job_now import JobReader, log_of
+from ..runs.known_runs import home
 
 if TYPE_CHECKING:
-    from ...store.journal import JournalFollower
-    from ...store.journal.stored_story import StoredStory
-    from ...store.metrics.history_reader import HistoryReader
+    from ...store.history_reader import HistoryReader
+    from ...store.journal import JournalFollower, StoredStory
+
 
 SEND_TIMEOUT_S = 10.0
 ASK_S = 5.0
@@ -60,14 +62,14 @@ class StoreFeed:
 
     @cached_property
     def _history(self) -> "HistoryReader":
-        from ...store.metrics.history_reader import HistoryReader  # SQLite: the first picture does not wait for it
+        from ...store.history_reader import HistoryReader  # SQLite: the first picture does not wait for it
 
         return HistoryReader(self._directory.history)
 
     def poll(self) -> Situation:
         """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
         from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
-        from ...store.journal.stored_story import read_stored
+        from ...store.journal import read_stored
 
         journal = self._journal
         if journal is None:
@@ -138,7 +140,7 @@ class StoreFeed:
 
         If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
         """
-        from trainwatch.core.store.control.control_client import ControlError, send
+        from trainwatch.core.store.control_client import ControlError, send
 
         from ..errors import CliError
         from ..operate import LAUNCHING
@@ -156,9 +158,55 @@ class StoreFeed:
     def _with_way_found(self, command: Command) -> str | None:
         """Start a supervisor with the command, and return a sentence; None if no way was found now."""
         from ..start.detached import start_detached
-        from ..start.way_again import read_way_again
+        from ..start.start_choice import read_way_again
 
         told = read_way_again(self._directory, command)
         if told is not None:
             start_detached(self._directory, command)
         return told
+
+
+# What is known of a run without a supervisor.
+
+
+def current_story(run: RunDirectory, story: RunStory) -> RunStory:
+    """The story, with the state "interrupted" if neither supervisor nor trainer exist."""
+    from ..runs.supervisor_life import as_found  # loads the launching part of core: only if no supervisor runs
+
+    return as_found(run, story)
+
+
+# For the screen: start a supervisor for a run, and the command that shows the trainer's terminal.
+
+
+class DetachedStarter:
+    """Implements the screen's Starter."""
+
+    def start(self, run_id: str, then: Command | None = None) -> None:
+        """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
+        from ..operate import LAUNCHING
+        from ..preflight.other_trainer import require_no_other
+        from ..runs.output_claim import trainer_pid
+        from ..start.detached import start_detached
+        from ..start.start_choice import read_way_again, unfit
+
+        run = find_run(home(), run_id)
+        if then is not None and (why := unfit(run, then)) is not None:
+            raise RuntimeError(why)
+        try:
+            if trainer_pid(run) is None or (then is not None and then.verb in LAUNCHING):
+                require_no_other(run)
+            read_way_again(run, then)
+            start_detached(run, then)
+        except CliError as error:
+            raise RuntimeError(str(error)) from error
+
+
+class RunAttacher:
+    """Implements ``model.ports.Attacher``."""
+
+    def command(self, run_id: str) -> Sequence[str]:
+        """argv for the foreground. Raises RuntimeError with a sentence."""
+        from ..wiring.supervisor import attach_argv  # loads all of core: the first picture does not wait for it
+
+        return attach_argv(find_run(home(), run_id))

@@ -4,33 +4,321 @@ Nothing is written over that a person did not name: a start from the beginning n
 the trainer may write over, or ``--fresh``.
 """
 
+import os
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from ...act.config.derive import DeriveError
+from ...act.config.trainer_config import saved_under
 from ...checkpoints import has_state_files
-from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.launch.resume_support import resume_support
+from ...model.checkpoint import Checkpoint, Origin
 from ...model.observation import Command
-from ...model.run import TERMINAL_STATES, RunSpec
-from ...model.text.printable import printable
-from ...model.text.suggestion import typed
+from ...model.other_files import says_state
+from ...model.preset import Preset, Profile
+from ...model.resume import PLACEHOLDER, resume_support
+from ...model.run import TERMINAL_STATES, RunSpec, place_of
+from ...model.story import RunStory
+from ...model.suggestion import typed
+from ...model.text import printable
+from ...source.same_training import is_same, may_save_alike
+from ...source.trainer_source import read_source
+from ...source.words import CHECKPOINT, RESUME, SAVING
 from ...store.home import runs_folder
-from ...store.lock import is_held
+from ...store.journal import JournalTooNew, load_story
+from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
+from ...views.length_words import resume_line
+from ...views.state.by_itself import reason_of
 from ..errors import CliError, ExitCode
-from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan
+from ..plan.resume_plan import KNOWN, with_way_now, word_by_itself
+from ..plan.specs import definitions_of
+from ..preflight.checkpoint_checks import named_checkpoints
+from ..preflight.exit_status_check import shell_program, without_wrappers
 from ..preflight.other_trainer import other_trainers, what_it_is, what_to_do
-from ..preflight.resumed.checkpoint_checks import named_checkpoints
-from ..runs.checkpoint_origin import origins
-from ..runs.known_runs import home
-from ..runs.output_folder import list_run_checkpoints, newest_to_name
-from ..runs.output_owner import rival_of
-from .earlier_run import EarlierRun, earlier_run, runs_into, saved_alike
-from .named_checkpoint import why_unfit
-from .resume_place import what_to_add
-from .standing_state import names_of, resumes_by_itself, standing
+from ..runs.known_runs import all_runs, home
+from ..runs.output_claim import is_at_rest, rival_of, trainer_pid
+from ..runs.output_folder import list_run_checkpoints, list_run_state, newest_to_name
+from ..runs.output_lists import origins
+from ..runs.supervisor_life import as_found
+from ..supervise.machine_end import others_end_with
+from .detached import end_supervisor
+
+# How the trainer resumes, read again at each start of a run of which no way was known: its script may have one now.
+
+
+def read_way_again(run: RunDirectory, command: Command | None = None) -> str | None:
+    """Store the way to resume if none was known, and there is one now.
+
+    Returns a sentence about it; None if nothing has changed. A supervisor that waits beside a run that is over is
+    ended: it has the former answer. While the trainer runs, this is done for a restart only: the trainer goes on
+    meanwhile, and the next supervisor ends it as ordered. ``command``: what is ordered. Raises CliError.
+    """
+    known = run.load_spec()
+    if known.resume_way is not None and known.resume_way.will in KNOWN:
+        return None
+    trains, waits = trainer_pid(run) is not None, is_held(run.lock)
+    if trains and not _begins_from_a_checkpoint(command):
+        return None
+    if waits:
+        story = load_story(run.journal)
+        told = None if story.run is None else story.run.resume
+        if told is None or told.will in KNOWN or not (_may_be_replaced(run) if trains else is_at_rest(run)):
+            return None
+    spec = with_way_now(known, definitions_of(known).preset_of(known))
+    if spec.resume_way is None or spec.resume_way.will not in KNOWN:
+        return None
+    if waits:
+        end_supervisor(run, "a resume by a way that was found now")
+    run.save_spec(spec)
+    if known.resume_way is None and not waits:  # it was not asked yet
+        return None
+    return f"run {run.id} can be resumed now: {resume_line(spec.resume_way)}"
+
+
+def _begins_from_a_checkpoint(command: Command | None) -> bool:
+    """Whether it is a restart that may resume. An answer to a question is for the supervisor that asked."""
+    return command is not None and command.verb == "restart" and not command.fresh and command.incident is None
+
+
+def _may_be_replaced(run: RunDirectory) -> bool:
+    """Whether the trainer goes on without its supervisor."""
+    pid = holder_pid(run.lock)
+    return pid is not None and not others_end_with(pid)
+
+
+# What stands in an output folder that a start from the beginning may write over.
+
+SHOWN = 4
+"""Most checkpoints that a sentence names."""
+
+
+def standing(
+    spec: RunSpec, preset: Preset, profile: Profile | None, origin: Callable[[Checkpoint], Origin] | None = None
+) -> tuple[Checkpoint, ...]:
+    """The checkpoints in the output folder that the trainer may write over, newest first; none if none is known.
+
+    Of a framework whose saves have the run's name, only those of that name. Of what is not understood, what its name
+    calls the state of a training. ``origin``: tells what the earlier run of the command wrote: whatever may be its
+    state counts as well. Raises CliError (exit code 1) if the folder
+    cannot be read: then nobody can tell.
+    """
+    try:
+        found = list_run_checkpoints(spec, preset).checkpoints
+        own = list_run_state(spec, preset, origin or _of_anybody)
+        listed = {known.path for known in found}
+        found = (*found, *(c for c in own if c.path not in listed and (origin is not None or says_state(c.name))))
+    except OSError as error:
+        raise CliError(
+            ExitCode.FAILED, f"{spec.output_dir}: {error.strerror or error}: cannot see what a start would write over"
+        ) from error
+    try:
+        name = saved_under(spec, preset, profile)
+    except DeriveError:  # the launch reports what is wrong with the config
+        name = None
+    return found if name is None else tuple(c for c in found if name.match(c.name))
+
+
+def _of_anybody(_: Checkpoint) -> Origin:
+    return "unknown"
+
+
+def resumes_by_itself(command: Sequence[str], there: Sequence[Checkpoint]) -> bool:
+    """Whether the command, as it was written, goes on from what is there: it names a checkpoint, or says "latest"."""
+    places = {Path(c.path).resolve() for c in there}
+    if word_by_itself(command) is not None:
+        return True
+    for word in command:
+        _, equals, value = word.partition("=")
+        given = value if equals else word
+        if given and "{" not in given and "\0" not in given and Path(given).resolve() in places:
+            return True
+    return False
+
+
+def names_of(found: Sequence[Checkpoint]) -> str:
+    """``checkpoint-500, checkpoint-400 and 3 more``."""
+    names = [c.name for c in found[:SHOWN]]
+    more = len(found) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
+
+
+# What to add to a command that has no place for the path of a checkpoint.
+
+USUAL = "--resume"
+
+
+def what_to_add(spec: RunSpec, start: str) -> str:
+    """How the command gets a place, as a clause. ``start``: the command line that begins then, up to ``--``.
+
+    A run of a trainwatch.toml is started without a command, unless ``start`` is a resume: that has the stored one.
+    """
+    option = option_of(spec)
+    named = "" if option else f" (once the script has an option for it, in place of {USUAL})"
+    option = option or USUAL
+    program = shell_program(without_wrappers(spec.command), Path(spec.cwd))
+    whole = spec.project is None or start.startswith("trainwatch resume")
+    if program is not None and not program.file:
+        again = f"{start} -- NEW COMMAND" if whole else start
+        return f"write `{option} {PLACEHOLDER}` into the shell line, behind the trainer{named}, then `{again}`"
+    in_script = ""
+    words: tuple[str, ...] = (option,)
+    if program is not None:
+        in_script, words = f'let {program.file} pass it on, as `${{1:+{option} "$1"}}`{named}; ', ()
+        named = ""
+    added = ", ".join(f'"{word}"' for word in (*words, PLACEHOLDER))
+    in_file = "" if spec.project is None else f"add {added} to {place_of(spec, 'command')}{named}, then "
+    line = f"{start} -- {shlex.join((*spec.command, *words))} '{PLACEHOLDER}'" if whole else start
+    return f"{in_script}{in_file}`{line}`{'' if in_file else named}"
+
+
+def option_of(spec: RunSpec) -> str | None:
+    """The option of the script in the command that names a checkpoint to begin from; None if none is seen."""
+    source = read_source(spec.command, spec.cwd, spec.env)
+    options = () if isinstance(source, str) else source.options
+    found = [(option, name) for option in options if option.kind == "option" for name in option.aliases]
+    found = [each for each in found if CHECKPOINT.search(each[1]) or RESUME.search(each[1])]
+    found = [(option, name) for option, name in found if not SAVING.search(name) and not name.endswith("dir")]
+    return min(found, key=lambda each: not RESUME.search(each[1]), default=(None, None))[1]
+
+
+# A checkpoint that a person names is verified before the resume command is sent to a supervisor, or one is started.
+#
+# If it is damaged, the run stays as it is, and the answer contains the reason. What is not understood is for the
+# trainer
+# to read: a person who names it decides.
+
+
+def unfit(run: RunDirectory, command: Command) -> str | None:
+    """Why this command's checkpoint cannot be resumed from, as a sentence; None if it can, or none is named."""
+    return None if command.checkpoint is None else why_unfit(run.load_spec(), Path(command.checkpoint))
+
+
+def why_unfit(spec: RunSpec, path: Path) -> str | None:
+    """The same for a run and a path."""
+    from ...checkpoints import verify
+
+    try:
+        found = verify(path, deep=spec.settings.checkpoints.verify == "deep")
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    if found.verdict == "complete" or not found.understood:
+        return None
+    return (
+        f"{found.name} cannot be resumed from: {found.reason or found.verdict}; nothing was changed "
+        f"(others: `{typed('checkpoints list', str(path.parent))}`)"
+    )
+
+
+# The newest known run of the same command in the same place, and what became of it.
+
+Condition = Literal["supervised", "trains", "interrupted", "ended"]
+"""A supervisor has it; its trainer lives without one; nobody ended it; it is finished, given up or stopped.
+
+A supervisor that waits beside a run that is over, with no question, does not matter.
+"""
+
+
+class EarlierRun(NamedTuple):
+    """A run that was launched at least once."""
+
+    run: RunDirectory
+    spec: RunSpec
+    story: RunStory
+    condition: Condition
+    held_for_room: str = ""
+    """The reason, if its restart is held until there is room on a disk."""
+
+    @property
+    def trained(self) -> bool:
+        """Whether it made a step or a checkpoint, as far as that is known."""
+        return (
+            self.story.run is None
+            or bool(self.story.checkpoints)
+            or any(a.last_step for a in self.story.attempts)
+            or bool(self.story.progress.step)
+        )
+
+    @property
+    def how(self) -> str:
+        """Its state as words."""
+        reason = f" ({self.story.state_reason})" if self.story.state_reason else ""
+        return f"{self.story.state.replace('_', ' ')}{reason}"
+
+
+def earlier_run(spec: RunSpec) -> EarlierRun | None:
+    """The newest run that was launched with this command, in this working folder and for this output folder.
+
+    A command in another spelling (``--a=b``, another order, ``python -u``) is the same one. An output folder that one
+    of them does not know may be the same. A run of a trainwatch.toml is the same run whatever its command says now.
+    """
+    for run in all_runs():
+        known = run.load_spec()
+        if known.id == spec.id and spec.project is not None:
+            found = described(run)
+            return found if found is not None and found.story.attempts else None
+        if _real(known.cwd) != _real(spec.cwd) or not is_same(known, spec):
+            continue
+        if known.output_dir and spec.output_dir and _real(known.output_dir) != _real(spec.output_dir):
+            continue
+        found = described(run)
+        if found is not None and found.story.attempts:
+            return found
+    return None
+
+
+def described(run: RunDirectory) -> EarlierRun | None:
+    """A run with its condition; None if its journal is of a newer version."""
+    try:
+        told = load_story(run.journal)
+        story = as_found(run, told)
+    except JournalTooNew:
+        return None
+    condition: Condition = (
+        "supervised"
+        if is_held(run.lock) and not is_at_rest(run, story)
+        else "trains"
+        if trainer_pid(run) is not None
+        else "ended"
+        if story.state in TERMINAL_STATES
+        else "interrupted"
+    )
+    held = reason_of(told) if condition == "interrupted" and told.state_why.waits_for_room else ""
+    return EarlierRun(run, run.load_spec(), story, condition, held)
+
+
+def runs_into(spec: RunSpec) -> RunDirectory | None:
+    """The newest run, of any command, that was launched into the same output folder; None if there is none known."""
+    if spec.output_dir is None:
+        return None
+    wanted = _real(spec.output_dir)
+    for run in all_runs():
+        known = run.load_spec()
+        if known.output_dir and _real(known.output_dir) == wanted and run.attempt_folders():
+            return run
+    return None
+
+
+def saved_alike(spec: RunSpec) -> RunSpec | None:
+    """The newest run of the same script with other options, if this one may save into its folder; else None.
+
+    Only for a run whose output folder is not known. A script that saved into two folders makes one for each launch.
+    """
+    if spec.output_dir is not None:
+        return None
+    here = (run for run in all_runs() if run.id != spec.id)
+    known = [each for run in here if _real((each := run.load_spec()).cwd) == _real(spec.cwd) and run.attempt_folders()]
+    alike = [each for each in known if may_save_alike(each, spec)]
+    return alike[0] if len({_real(each.output_dir or "") for each in alike}) == 1 else None
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
 
 NEWEST = "newest"
 

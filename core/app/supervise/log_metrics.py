@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from ...judge.progress.metric_reader import MetricReader
-from ...judge.text.shapes.shape_table import ShapeTable
+from ...judge.metric_reader import MetricReader
+from ...judge.text.shapes import ShapeTable
 from ...model.observation import LogChunk, MetricValues
 
 METRICS_SHARE, METRICS_LONGEST_S = 1 / 600, 60.0

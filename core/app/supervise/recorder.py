@@ -1,23 +1,39 @@
 """What a supervisor records beside the journal: metric history for charts, a trace for replay, when the log grew."""
 
+import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ...judge.handlers.learned_habits import habits_of
+import msgspec
+
+from trainwatch import __version__
+
+from ...act.config.derive import Derived
+from ...act.launch.launching import read_script
+from ...judge.handlers.hints import habits_of
 from ...judge.state import JudgeState
-from ...judge.text.shapes.shape_table import ShapeTable
-from ...model.checkpoints.evaluation import SERIES
-from ...model.fact import IncidentOpened
+from ...judge.text.shapes import ShapeTable
+from ...model.checkpoint import SERIES, Checkpoint, LoadRefusal
+from ...model.fact import IncidentOpened, RunCreated
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
+from ...model.preset import Preset
 from ...model.progress import Outlook, Progress
 from ...model.record import Record
-from ...store.learned.habits_file import HabitsFile
-from ...store.learned.unknown_ends import UnknownEnds
+from ...model.resume_way import ScriptState
+from ...model.run import RunSpec
+from ...model.settings import Settings
+from ...source.launch_target import find_target
+from ...store.history import HistoryWriter, ProgressPoint
+from ...store.learned import HabitsFile, UnknownEnds
 from ...store.log_index import FILE_NAME, LogIndexWriter
-from ...store.metrics.history import HistoryWriter, ProgressPoint
 from ...store.trace import TraceWriter
+from ..plan.launch_plan import LaunchPlan
+from ..preflight.checkpoint_checks import load_refusal
+from ..preflight.launch_checks import expected_of_run
+from ..preflight.model_checks import remember_data, resume_misfit
 from .log_metrics import LogMetrics
 
 FIRST_READING_S = 2.0
@@ -188,3 +204,96 @@ class RunRecorder:
         """
         self._gpu_answered.wait(FIRST_READING_S)
         return self._gpu.gpus if self._gpu is not None and self._gpu.gpus else None
+
+
+# The first record of a run's journal, and the first line of its trace.
+
+UNJUDGED = frozenset({"notify", "tmux", "screen"})
+"""Sections of the settings that the judge does not use; the first holds secrets."""
+
+
+def run_created(plan: LaunchPlan, home: Path) -> RunCreated:
+    """The journal's first record."""
+    spec = plan.spec
+    return RunCreated(
+        run=spec.id,
+        name=spec.name,
+        command=spec.command,
+        cwd=spec.cwd,
+        preset=spec.preset,
+        preset_why=plan.preset.told(spec.preset_why),
+        output_dir=spec.output_dir,
+        output_why=spec.output_why,
+        profile=spec.settings.profiles.use,
+        max_restarts=spec.settings.restart.max_restarts,
+        act=spec.settings.restart.act,
+        trainwatch_version=__version__,
+        expected=expected_of_run(plan, home),
+        resume=spec.resume_way,
+    )
+
+
+def trace_head(spec: RunSpec) -> Meta:
+    """The trace's first line. It holds the settings that differ from the defaults, so that a replay decides alike."""
+    settings = msgspec.to_builtins(spec.settings)
+    defaults = msgspec.to_builtins(Settings())
+    changed = {
+        section: {key: value for key, value in values.items() if value != defaults[section][key]}
+        for section, values in settings.items()
+        if section not in UNJUDGED
+    }
+    return Meta(
+        t=0.0,
+        command=spec.command,
+        preset=spec.preset,
+        output_dir=spec.output_dir,
+        settings={section: values for section, values in changed.items() if values},
+    )
+
+
+# Data of a launch that is compared with the previous launch and stored for the next one.
+
+log = logging.getLogger(__name__)
+
+
+def misfit_of(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
+    """Why this launch cannot load the checkpoint, as a sentence; None if nothing is certain, or on any fault."""
+    try:
+        return resume_misfit(spec, resume, derived)
+    except Exception:  # a comparison that fails must not prevent the launch
+        log.exception("comparing the model with %s failed", resume)
+        return None
+
+
+def refusal_of(spec: RunSpec, preset: Preset, checkpoint: Checkpoint) -> LoadRefusal | None:
+    """Why the trainer's own load would not take a checkpoint; None if that is not known, or on any fault."""
+    try:
+        return load_refusal(spec, preset, checkpoint)
+    except Exception:  # what is not known is not told
+        log.exception("the load of %s could not be foreseen", checkpoint.name)
+        return None
+
+
+def remember_launch(spec: RunSpec, folder: Path, derived: Derived) -> None:
+    """Count the data set in a thread of its own: it takes seconds if it is large, and the trainer runs already."""
+
+    def count() -> None:
+        try:
+            remember_data(spec, folder, derived)
+        except Exception:  # the next launch then compares nothing
+            log.exception("the data set of %s could not be counted", folder)
+
+    threading.Thread(target=count, name="count-data", daemon=True).start()
+
+
+def script_now(spec: RunSpec) -> ScriptState | None:
+    """The script that a launch of the run would start, as it is at this moment.
+
+    None if the command does not say which script it starts, or if that cannot be read, or on any fault.
+    """
+    try:
+        target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
+        return None if isinstance(target, str) else read_script(target.file)
+    except Exception:  # a comparison that fails must not prevent the launch
+        log.exception("the script of the command could not be read")
+        return None

@@ -1,10 +1,19 @@
 """Where a run's output is, while it is supervised: the one place where a further output folder becomes known."""
 
-from collections.abc import Callable, Sequence
+import os
+import time
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
+from ...checkpoints import BackupRefusedError, backup
+from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+from ...checkpoints.inspection import verify
+from ...checkpoints.manage.pruning import apply_prune, plan_prune
+from ...model.change import OutputPlace, is_below
+from ...model.checkpoint import Checkpoint
+from ...model.checkpoint_results import PrunePlan
 from ...model.fact import OutputKnown
-from ...model.launch.output_place import OutputPlace, is_below
+from ...model.observation import HostSample, Observation, ProcessSample
 from ...model.record import Record
 from ...model.run import RunSpec
 from ...model.story import RunStory
@@ -61,3 +70,122 @@ class RunOutput:
             self._run.save_outputs(self.spec.outputs)
         except OSError as error:
             self._note(f"{self._run.outputs}: {error.strerror or error}; the journal has the output folders, too")
+
+
+# Retention of one run: the prune rules over its output folders, remembering what was verified already.
+
+
+class RunRetention:
+    """Implements the actor's Retention for all output folders of a run; each keeps as many as the settings say.
+
+    Called by one thread at a time. ``rated``: (real path, modification time) of what a person wants to keep.
+    """
+
+    def __init__(
+        self,
+        folders: Callable[[], Sequence[Path]],
+        globs: Sequence[str] = (),
+        rated: Callable[[], Container[tuple[str, float]]] = frozenset,
+    ) -> None:
+        self._folders = folders
+        self._globs = globs
+        self._rated = rated
+        self._each: dict[Path, FolderRetention] = {}
+
+    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
+        """Oldest first, folder by folder. Raises ValueError if no folder is known."""
+        folders = self._folders()
+        if not folders:
+            raise ValueError("no output folder is watched")
+        there = [folder for folder in folders if folder.is_dir()] or folders[:1]
+        rated = self._rated()
+        planned = (found for folder in there for found in self._of(folder).plan(keep, deep=deep))
+        return tuple(found for found in planned if (os.path.realpath(found.path), found.mtime) not in rated)
+
+    def delete(self, checkpoint: Checkpoint) -> str | None:
+        """Delete one; it is inspected once more before."""
+        return self._of(Path(checkpoint.path).parent).delete(checkpoint)
+
+    def _of(self, folder: Path) -> "FolderRetention":
+        return self._each.setdefault(folder, FolderRetention(folder, self._globs))
+
+
+class FolderRetention:
+    """The same for one folder."""
+
+    def __init__(self, directory: Path, globs: Sequence[str] = ()) -> None:
+        self._directory = directory
+        self._globs = globs
+        self._verified: dict[tuple[str, int, float], Checkpoint] = {}
+
+    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
+        """Oldest first. The checkpoints that stay are read once each, not after every save."""
+        plan = plan_prune(self._directory, keep, deep=deep, verify_deep=self._verify, globs=self._globs)
+        stay = {kept.checkpoint.path for kept in plan.keep}
+        self._verified = {key: found for key, found in self._verified.items() if key[0] in stay}
+        return tuple(reversed(plan.delete))
+
+    def delete(self, checkpoint: Checkpoint) -> str | None:
+        """Delete one; it is inspected once more before."""
+        alone = PrunePlan(
+            directory=str(self._directory), keep=(), delete=(checkpoint,), freed_bytes=0, resume_point=None
+        )
+        outcome = apply_prune(alone)
+        return outcome.refused[0][1] if outcome.refused else None
+
+    def _verify(self, path: Path) -> Checkpoint:
+        found = verify(path, deep=False)
+        key = (str(path), found.size_bytes, found.mtime)
+        known = self._verified.get(key)
+        if known is None:
+            known = verify(path, deep=True)
+            self._verified[key] = known
+        return known
+
+
+# The copy of a checkpoint that is read back and verified, as ``[backup] to`` makes it.
+
+
+def copy_verified(source: Path, target: Path) -> int:
+    """Copy, and return the bytes. Raises ValueError with a sentence if it is refused; OSError."""
+    try:
+        return backup(source, target, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S).size_bytes
+    except BackupRefusedError as refused:
+        raise ValueError(str(refused)) from None
+
+
+# Whether the run is really observed now: the loop turns, its sensors report, and what they report can be written.
+
+OLD_FACTOR = 5.0
+OLDEST_S = 15.0
+"""A sample may be so many periods old, at least this long: a busy machine delays them."""
+
+
+class ObservationWorks:
+    """``seen`` gets every observation; ``why_not`` may be called from any thread."""
+
+    def __init__(self, interval_s: float, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._limit_s = max(OLDEST_S, OLD_FACTOR * interval_s)
+        self._now = now
+        self._newest: dict[type[Observation], float] = {}
+
+    def seen(self, observation: Observation) -> None:
+        """Note when the machine and the trainer's processes were last seen."""
+        if isinstance(observation, HostSample | ProcessSample):
+            self._newest[type(observation)] = self._now()
+
+    def why_not(self, *, turned: float, live: bool, blocked: bool) -> str | None:
+        """None if it works. ``turned``: the loop's last turn, monotonic; ``live``: a trainer runs."""
+        if blocked:
+            return "its journal cannot be written"
+        if self._now() - turned > self._limit_s:
+            return f"its loop has not turned for {self._now() - turned:.0f} s"
+        needed: tuple[tuple[type[Observation], str], ...] = ((HostSample, "the machine"),)
+        if live:
+            needed = (*needed, (ProcessSample, "the trainer's processes"))
+        for kind, what in needed:
+            newest = self._newest.get(kind)
+            if newest is None or self._now() - newest > self._limit_s:
+                age = "yet" if newest is None else f"for {self._now() - newest:.0f} s"
+                return f"{what} {'was' if kind is HostSample else 'were'} not seen {age}"
+        return None

@@ -6,10 +6,15 @@ the trainer.
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+from zlib import crc32
 
 import msgspec
 
@@ -17,16 +22,210 @@ from ...act.launch import spool
 from ...act.launch.attempt_records import read_order, read_start
 from ...act.launch.log_room import reserve_by_name
 from ...act.notify import Outbox
-from ...bound_process import missing_files
+from ...bound_process import bound, missing_files
 from ...model.attempt import LaunchOrder, StartRecord
-from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
+from ...model.situation import Trouble
+from ...model.supervision_ports import AttemptTarget
+from ...sense.process.proc_stat import read_stat
 from ...store.ballast import Ballast, free_bytes
 from ...store.home import make_private
-from ...store.journal.safe_journal import SafeJournal
+from ...store.latest import ProgressPoint
 from ...store.lock import LockLost, SupervisorLock
-from ...store.run_directory import RunDirectory
-from .own_troubles import OwnTroubles
+from ...store.run_directory import BEAT_S, LifeSignWriter, RunDirectory
+from ...store.safe_journal import SafeJournal
+from ...store.service_manager import ServiceManager
+from .run_output import ObservationWorks
+
+# Shows that this supervisor lives: its sign of life on disk, and its answer to the question how it is.
+#
+# It also lets the StateKeeper look at trainwatch's own files at each turn.
+
+START_S = 120.0
+"""Longest time in which the sign of life is written for a loop that has not begun: it reads the journal, the plan and
+the folder first."""
+
+
+class Vitality:
+    """Use as a context manager while the run's lock is held. ``turn`` is called at each turn of the loop."""
+
+    def __init__(self, run: RunDirectory, lock: SupervisorLock, *, turning: Callable[[], None] = lambda: None) -> None:
+        self._turning = turning
+        own = read_stat(os.getpid())
+        self.troubles = OwnTroubles()
+        spec = run.load_spec()
+        self.outbox = Outbox(spec)
+        self.keeper = StateKeeper(run, spec, lock, self.troubles, self.outbox)
+        self._sign = LifeSignWriter(run.life_sign, start_ticks=own.start_ticks if own is not None else 0)
+        self.newest: Callable[[], ProgressPoint | None] = lambda: None
+        self._manager = ServiceManager()
+        self._begun = threading.Event()
+        self.observation = ObservationWorks(spec.settings.watch.interval_s)
+
+    def turn(self) -> None:
+        if not self._begun.is_set():
+            self._begun.set()
+            self._manager.ready()
+        self._sign.beat()
+        self._manager.alive()
+        self.keeper.turn()
+        self._turning()
+
+    def report(self) -> dict[str, Any]:
+        """``age_s``: seconds since the loop's last turn; ``troubles``: what is wrong with trainwatch itself.
+
+        ``progress``: the newest, which status shows also if nothing can be written.
+        """
+        return {
+            "age_s": max(0.0, time.monotonic() - self._sign.turned),
+            "troubles": msgspec.to_builtins(self.troubles.now()),
+            "progress": msgspec.to_builtins(self.newest()),
+        }
+
+    def why_blind(self, *, live: bool) -> str | None:
+        """Why the run is not really observed now; None if it is. ``live``: a trainer runs."""
+        blocked = any(trouble.kind == "journal" for trouble in self.troubles.now())
+        return self.observation.why_not(turned=self._sign.turned, live=live, blocked=blocked)
+
+    def __enter__(self) -> Self:
+        self._sign.beat()
+        threading.Thread(target=self._until_begun, name="starting", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._begun.set()
+        self._manager.stopping()
+        self.keeper.close()
+        self._sign.close()
+
+    def _until_begun(self) -> None:
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline and not self._begun.wait(BEAT_S):
+            self._sign.beat()
+            self._manager.alive()
+
+
+# trainwatch's own files replaced while a supervisor runs, as an upgrade does; and going on with the new ones.
+#
+# A supervisor has loaded most of its code, not all, and starts its runners from the files. So before a launch, and
+# when
+# something failed that may be due to it, it looks whether its files are still those that it began with. If they were
+# replaced, and the new version can read this run, this process ends its watch in order and executes the new version
+# under the same pid. What was decided and has no outcome in the journal is done by that one, as after any death.
+
+PACKAGE = Path(__file__).absolute().parents[3]
+"""In a checkout core/ is a link from here: resolved, it would lead to the tests and the environment, too."""
+NAME = "trainwatch"
+TRY = "--try"
+"""Option of `supervise`: load what a supervisor of the run needs, and end."""
+STARTS_S = 60.0
+"""Longest time that the new version may take for that, on a busy machine."""
+PATIENCE_S = 60.0
+"""Longest time that half an upgrade is waited for."""
+POLL_S = 2.0
+
+
+def fingerprint(folder: Path) -> int:
+    """A number that changes if a source file below ``folder`` is replaced, added or removed."""
+    found = 0
+    for place, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(files):
+            if name.endswith((".py", ".toml")):
+                try:
+                    seen = os.stat(f"{place}/{name}")  # noqa: PTH116  hundreds of files
+                except OSError:
+                    continue
+                found = crc32(f"{place}/{name} {seen.st_ino} {seen.st_size} {seen.st_mtime_ns}".encode(), found)
+    return found
+
+
+def new_version_reads(run: RunDirectory, home: Path) -> bool:
+    """Whether the version of the files can be started, and reads this run."""
+    command = [sys.executable, "-P", "-m", NAME, "supervise", run.id, TRY]
+    try:
+        done = subprocess.run(
+            bound(command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "TRAINWATCH_HOME": str(home)}, cwd="/", timeout=STARTS_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+class OwnFiles:
+    """The files of this process's version. ``as_json``: how the next one prints its events."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        *,
+        as_json: bool = False,
+        folder: Path = PACKAGE,
+        works: Callable[[RunDirectory, Path], bool] = new_version_reads,
+    ) -> None:
+        self._run = run
+        self._as_json = as_json
+        self._folder = folder
+        self._works = works
+        self._began_with = fingerprint(folder)
+        self._lock = threading.Lock()
+        self._refused: int | None = None
+        self.gives_way = False
+        """Whether this process is to go on as the new version, once its watch has ended."""
+
+    def give_way(self) -> bool:
+        """Whether the new version is to go on. Waits for half an upgrade, up to PATIENCE_S."""
+        with self._lock:
+            end = time.monotonic() + PATIENCE_S
+            while not self.gives_way and (now := fingerprint(self._folder)) not in {self._began_with, self._refused}:
+                works = self._works(self._run, self._run.path.parents[1])
+                self.gives_way = works and fingerprint(self._folder) == now
+                if not self.gives_way:
+                    if time.monotonic() > end:
+                        self._refused = now
+                    else:
+                        time.sleep(POLL_S)
+            return self.gives_way
+
+    def execute(self) -> None:
+        """Become the supervisor of the new version: does not return."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        more = ["--json"] if self._as_json else []
+        argv = [sys.executable, "-P", "-m", NAME, "supervise", self._run.id, *more]
+        os.execve(argv[0], argv, {**os.environ, "TRAINWATCH_HOME": str(self._run.path.parents[1])})
+
+
+# What is wrong with trainwatch itself now, kept in memory: it must be told also if nothing can be written.
+
+
+class OwnTroubles:
+    """Troubles by kind. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, Trouble] = {}
+
+    def set(self, kind: str, text: str, level: Literal["danger", "warning", "info"] = "danger") -> bool:
+        """Say that this is wrong. Returns whether it is new; one that lasts keeps its ``since``."""
+        with self._lock:
+            before = self._known.get(kind)
+            since = before.since if before is not None else time.time()
+            self._known[kind] = Trouble(kind=kind, level=level, text=text, since=since)
+            return before is None
+
+    def clear(self, kind: str) -> bool:
+        """Say that it is over. Returns whether it was there."""
+        with self._lock:
+            return self._known.pop(kind, None) is not None
+
+    def now(self) -> tuple[Trouble, ...]:
+        with self._lock:
+            return tuple(self._known.values())
+
 
 LOOK_S = 1.0
 FULL_BYTES = 1 << 20

@@ -1,7 +1,7 @@
 """A trial of a trainer whose output folder nobody can name: overlays over the user's folders take what it writes.
 
 The process that enters the overlays is one of its own, because they hold for a process and its children
-(mount_view.py). Its state folder is in the scratch folder.
+(overlay.py). Its state folder is in the scratch folder.
 """
 
 import os
@@ -11,15 +11,15 @@ from pathlib import Path
 
 import msgspec
 
-from ...act.overlay.mount_view import NoOverlayError, enter
-from ...model.launch.trial import TrialResult
+from ...act.overlay import NoOverlayError, enter
 from ...model.run import RunSpec
+from ...model.trial import TrialResult
 from ...store.home import make_private
-from ...store.learned.trials import trials_folder
+from ...store.trials import trials_folder
 from ..apart import caches, ends_with, hidden_folders, places, run_apart, scratch_folder, written_folders
 from ..errors import CliError, ExitCode
-from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
+from ..plan.specs import definitions_of
 from ..runs.known_runs import home
 from .trial_run import Trial, measured, plan_trial
 

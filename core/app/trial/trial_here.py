@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ...act.config.derive import DeriveError
 from ...act.config.redirect import redirected
-from ...model.launch.trial import TrialResult
 from ...model.run import RunSpec
+from ...model.trial import TrialResult
 from ...store.home import make_private, runs_folder
-from ...store.learned.trials import keep_trial, trials_folder
 from ...store.run_directory import RunDirectory
-from ..plan.definitions import definitions_of
+from ...store.trials import keep_trial, trials_folder
+from ..plan.specs import definitions_of
 from ..runs.known_runs import home
 from .apart_trial import try_apart
 from .trial_run import Trial, measured, plan_trial

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -13,52 +13,60 @@ import msgspec
 from trainwatch import __version__
 
 from ...checkpoints import inspect_any, state_in, state_of, verify
-from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
+from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+from ...config.bounds import end_after
+from ...config.shipped import load_failures, load_log_shapes, load_remedies, with_learned
+from ...judge.failure.catalogue import CompiledCatalogue
 from ...judge.failure.log_evidence import is_news
-from ...judge.progress.log_progress import progress_of
-from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.checkpoints.origin import Whose
-from ...model.launch.output_place import is_below
-from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
-from ...model.run import RunSpec
+from ...judge.knowledge import Knowledge
+from ...judge.progress import progress_of
+from ...judge.step import Judge
+from ...judge.text.shapes import ShapeTable
+from ...model.change import is_below
+from ...model.checkpoint import Checkpoint, Whose
+from ...model.length import ExpectedLength
+from ...model.preset import Preset, Profile, usual_ladders
+from ...model.resume import resume_support
+from ...model.run import RunSpec, place_of
 from ...model.settings import Watch
-from ...model.shipped.preset import Preset
-from ...model.text.setting_place import place_of
-from ...sense.files.checkpoint_directory import CheckpointDirectory
-from ...sense.files.checkpoint_folders import CheckpointFolders
+from ...model.supervision_ports import AttemptTarget, DetailDesk, Inbox, Sensor
+from ...replay import Replay
+from ...sense.files.checkpoint_directory import CheckpointDirectory, CheckpointFolders
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
-from ...sense.files.outputs.output_search import OutputSearch
-from ...sense.files.scalar_files import ScalarFiles
+from ...sense.files.output_search import OutputSearch
+from ...sense.files.scalars import ScalarFiles
 from ...sense.gpu.gpu_sensor import GpuSensor
 from ...sense.gpu.shared_readings import SharedReadings
 from ...sense.gpu.simulated_gpu import SimulatedGpu
-from ...sense.host.disk_only import DiskOnly
-from ...sense.host.host_sensor import Host
-from ...sense.host.kernel_log import KernelLog
-from ...sense.host.termination import Cloud, TerminationNotices, cloud_of
-from ...sense.log.heartbeat_page import HeartbeatPage
-from ...sense.log.log_tail import LogTail
-from ...sense.log.own_log import OwnLog
+from ...sense.host.host_sensor import DiskOnly, Host
+from ...sense.host.kernel_log import Cloud, KernelLog, TerminationNotices, cloud_of
+from ...sense.log.burst_reduction import HeartbeatPage
+from ...sense.log.log_tail import LogTail, OwnLog
 from ...sense.process.exit_watch import ExitWatch, nothing
-from ...sense.process.job_record import JobRecords
-from ...sense.process.node_samples import NodeSamples
-from ...sense.process.other_trainers import OtherTrainers
+from ...sense.process.node_samples import JobRecords, NodeSamples
 from ...sense.process.process_tree import ProcessTree
+from ...sense.process.ranks import OtherTrainers
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
+from ...store.learned import UnknownEnds
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
-from ..plan.named_places import folders_elsewhere, saved_places
-from ..preflight.beside_attempt import BesideAttempt
+from ..plan.resume_plan import declared_options
+from ..plan.specs import Definitions
+from ..plan.told_length import save_request, told_lengths
+from ..plan.trainer_folders import folders_elsewhere, saved_places, trainer_values, traits
+from ..preflight.exit_status_check import what_hides_status
+from ..preflight.handover_check import handed_over
+from ..preflight.other_trainer import BesideAttempt
+from ..runs.ended_attempt import project_of
 from ..runs.known_runs import home
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_lists import OutputLists
-from ..supervise.launch_memory import refusal_of
+from ..supervise.recorder import refusal_of
 from ..supervise.run_output import RunOutput
-from .judge_of_run import compiled_catalogue
 
 
 def checkpoint_sensor(
@@ -346,3 +354,52 @@ def _shared_readings(watch: Watch) -> SharedReadings | None:
 def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:
     """The cloud whose notices are read."""
     return cloud_of() if setting == "auto" else None if setting == "off" else setting
+
+
+# What the judge of a run knows.
+
+
+def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
+    """The failure catalogue and the line shapes, with the run's own patterns."""
+    shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
+    own = with_learned(spec.settings.diagnose.patterns, project_of(spec))
+    return CompiledCatalogue(load_failures(), shapes, own)
+
+
+def knowledge(
+    spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile], expected: ExpectedLength | None = None
+) -> Knowledge:
+    """``expected``: the estimated length of the run."""
+    catalogue = compiled_catalogue(spec)
+    return Knowledge(
+        catalogue=catalogue,
+        shapes=catalogue.shapes,
+        settings=spec.settings,
+        preset=preset,
+        profiles=tuple(profiles),
+        run=spec.name,
+        run_id=spec.id,
+        created_wall=spec.created_wall,
+        output_dir=spec.without_outputs().output_dir,
+        cwd=spec.cwd,
+        remedies=load_remedies(),
+        values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
+        families={name: profile.family for name, profile in profiles.items()},
+        usual_ladders=usual_ladders(profiles.values()),
+        traits=traits(),
+        options=declared_options(spec, load_remedies()),
+        resume_support=resume_support(preset, spec.command, spec.second_start),
+        begin_from=spec.begin_from,
+        handed_over=handed_over(spec),
+        end_after=end_after(spec.settings.end.end_by),
+        own_ends=spec.own_ends,
+        status_hidden=what_hides_status(spec),
+        unknown_ends=UnknownEnds(home()).read(),
+        told=told_lengths(spec, preset, profiles, expected),
+        can_ask_to_save=any(save_request(spec, preset)),
+    )
+
+
+def replay_of(spec: RunSpec, definitions: Definitions) -> Replay:
+    """A judge of this run, with its settings, for observations that are fed to it."""
+    return Replay(Judge(knowledge(spec, definitions.preset_of(spec), definitions.profiles)))

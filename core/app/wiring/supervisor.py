@@ -6,73 +6,63 @@ from functools import partial, reduce
 from pathlib import Path
 
 from ...act.actor import RunActor
-from ...act.attempt_launcher import AttemptLauncher
-from ...act.backup.checkpoint_backup import CheckpointBackup
-from ...act.elsewhere.container_watch import ContainerWatch
+from ...act.elsewhere import ContainerWatch
 from ...act.engine import Engine
-from ...act.engines import engine_of
-from ...act.evaluate.evaluator import Evaluator
+from ...act.evaluator import CheckpointBackup, Evaluator
 from ...act.gpu_clearing import GpuHelp
+from ...act.local_engine import AttemptLauncher, engine_of
 from ...act.view import tmux
+from ...act.view.tmux import attach_command
 from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
-from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
+from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.next_step import outlook_of
-from ...judge.outlook import shown_progress
-from ...judge.recovery.resume_point.untold import cannot_be_told
+from ...judge.recovery.attempts import cannot_be_told, shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
-from ...model.checkpoints.copied_aside import CopiedAside
+from ...model.checkpoint import CopiedAside
 from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown, ResumeWayKnown
-from ...model.launch.ways_on import ways_on
 from ...model.observation import Learned
-from ...model.ports.supervision import Sensor
+from ...model.preset import Preset
 from ...model.record import Record
 from ...model.run import RunSpec
-from ...model.shipped.preset import Preset
-from ...model.story import RunStory
+from ...model.story import RunStory, ways_on
 from ...model.story_fold import apply
-from ...model.text.suggestion import typed
-from ...sense.host.filesystem_type import is_network_filesystem
+from ...model.suggestion import typed
+from ...model.supervision_ports import Sensor
+from ...sense.host.disk_space import is_network_filesystem
+from ...sense.host.host_sensor import is_wsl
 from ...sense.host.kernel_log import kernel_tail
-from ...sense.host.wsl import is_wsl
 from ...sense.process.run_tree import RunTree
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.detail_files import DetailFiles
+from ...store.history import HistoryWriter
 from ...store.journal import latest_snapshot
-from ...store.learned.habits_file import HabitsFile
-from ...store.metrics.history import HistoryWriter
+from ...store.learned import HabitsFile
 from ...store.run_directory import RunDirectory
 from ...store.trace import TraceWriter
-from ...supervisor.inbox import BoundedInbox
+from ...supervisor.action_threads import BoundedInbox
 from ...supervisor.loop import TICK_S, Supervisor
 from ..errors import ExitCode
 from ..gpu_survey import named_users
-from ..plan.declared_options import as_declared
-from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
-from ..plan.resume_plan import with_way_now
-from ..plan.save_request import save_request
-from ..plan.shared_answers import shared_answers
+from ..plan.resume_plan import as_declared, with_way_now
+from ..plan.specs import definitions_of
+from ..plan.told_length import save_request, shared_answers
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.other_trainer import refusal_at_launch
-from ..runs.launched_attempts import live_attempt, newest_attempt, newest_folder, unwritten_order
-from ..runs.lists.checkpoint_quality import rated_paths
+from ..runs.ended_attempt import live_attempt, newest_attempt, newest_folder, unwritten_order
+from ..runs.lists import rated_paths
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
-from ..supervise.backup_copy import copy_verified
-from ..supervise.first_records import run_created, trace_head
-from ..supervise.keep_alive_order import keep_alive_order
-from ..supervise.launch_memory import misfit_of, remember_launch, script_now
-from ..supervise.recorder import RunRecorder
-from ..supervise.run_output import RunOutput
-from ..supervise.run_retention import RunRetention
-from ..supervise.sleep_inhibitor import SleepInhibitor
-from ..supervise.vitality import Vitality
-from .judge_of_run import knowledge
+from ..supervise.machine_end import SleepInhibitor, keep_alive_order
+from ..supervise.recorder import RunRecorder, misfit_of, remember_launch, run_created, script_now, trace_head
+from ..supervise.run_output import RunOutput, RunRetention, copy_verified
+from ..supervise.state_keeper import Vitality
 from .sensors import (
     checkpoint_sensor,
     host_sensor,
+    knowledge,
     list_all,
     other_trainers,
     output_search,
@@ -366,6 +356,21 @@ def _engine(spec: RunSpec, preset: Preset, recorder: RunRecorder) -> Engine:
 
 
 def _end_in_words(run: RunDirectory) -> str:
-    from ..runs.report.sources import end_in_words  # the report is loaded only at the end
+    from ..runs.report import end_in_words  # the report is loaded only at the end
 
     return end_in_words(run)
+
+
+# The tmux window of a run, and the command that shows its terminal.
+
+
+def close_view(run: RunDirectory) -> None:
+    """Close the tmux window of a run that has ended, unless a terminal is attached to it or it never had one."""
+    spec = run.load_spec()
+    if spec.settings.tmux.enabled:
+        tmux.close(spec, unless_attached=True)
+
+
+def attach_argv(run: RunDirectory) -> list[str]:
+    """The command that shows the trainer's terminal or log. Raises RuntimeError with a sentence."""
+    return attach_command(run.load_spec(), newest_attempt(run))

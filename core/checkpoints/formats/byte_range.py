@@ -4,14 +4,222 @@ Never mapped: truncating a mapped file kills its reader with SIGBUS, and trainer
 """
 
 import errno
+import mmap
 import os
 import stat
-from collections.abc import Iterator
+import time
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from .damage import Corrupt, Opaque, Torn
-from .page_cache import ReadOnce
+from ...model.checkpoint import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# What can be wrong with a checkpoint: raised by the readers, turned into a verdict by ``inspection.conclude``.
+#
+# ``Damage``
+# ├── ``Torn``       it ends too early, or a member that is written last is missing
+# ├── ``Corrupt``    its structure contradicts itself, or a checksum is wrong
+# ├── ``NonFinite``  a tensor holds NaN or Inf
+# ├── ``Opaque``     its tensors cannot be listed without running code, or may not be read
+# └── ``Growing``    it changed while it was being read
+
+
+class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error of ours
+    """``reason`` is a sentence that names the member and, if known, the byte."""
+
+    verdict: ClassVar[Verdict]
+    understood: bool
+    """False: another program may see nothing wrong with it."""
+    unfinished: bool
+    """What is written last is missing: it is as its writer leaves it if it dies in the middle of a save."""
+
+    def __init__(self, reason: str, *, understood: bool = True, unfinished: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.understood = understood and not unfinished and self.verdict != "opaque"
+        self.unfinished = unfinished
+
+    def within(self, member: str) -> "Damage":
+        """The same finding for a member of a larger checkpoint."""
+        return type(self)(f"{member}: {self.reason}", understood=self.understood, unfinished=self.unfinished)
+
+
+class Torn(Damage):
+    """It ends before what its own structure announces, or lacks a member that is written last."""
+
+    verdict = "torn"
+
+
+class Corrupt(Damage):
+    """Its structure contradicts itself, or a checksum is wrong."""
+
+    verdict = "corrupt"
+
+
+class NoCounts(Corrupt):
+    """A state file in order that holds neither a step nor an epoch under the names that are known."""
+
+
+class NonFinite(Damage):
+    """NaN or Inf inside. ``names``: of the tensors; ``nan``: of those with NaN among them."""
+
+    verdict = "nonfinite"
+
+    def __init__(
+        self, reason: str, *, understood: bool = True, names: tuple[str, ...] = (), nan: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(reason, understood=understood)
+        self.names = names
+        self.nan = nan
+
+    def within(self, member: str) -> "NonFinite":
+        return NonFinite(
+            f"{member}: {self.reason}",
+            understood=self.understood,
+            names=tuple(f"{member}: {name}" for name in self.names),
+            nan=tuple(f"{member}: {name}" for name in self.nan),
+        )
+
+
+class Opaque(Damage):
+    """Cannot be listed without running code, or may not be read."""
+
+    verdict = "opaque"
+
+
+class Growing(Damage):
+    """Changed while it was read."""
+
+    verdict = "writing"
+
+
+SEVERITY: tuple[Verdict, ...] = ("complete", "opaque", "nonfinite", "corrupt", "torn", "writing")
+"""The finding furthest to the right gives the verdict: a cut file explains the rest, and while a file is being written
+nothing else that was found in it counts."""
+
+
+def worst(findings: list[Damage]) -> Damage | None:
+    """The finding that gives the verdict: the first of the worst kind."""
+    return max(findings, key=lambda finding: SEVERITY.index(finding.verdict), default=None)
+
+
+# CRC-32 of large buffers: by isal if it is installed (0.02 s for a gigabyte), else by zlib (0.2 to 0.26 s).
+
+crc32: Callable[..., int] = zlib.crc32
+IS_FAST = False
+try:
+    from isal import isal_zlib
+except ImportError:
+    pass
+else:
+    crc32, IS_FAST = isal_zlib.crc32, True
+
+
+# The pages of a file that is read once: those that were not cached before are given back behind the reader.
+#
+# Without this a verification of 4 GB would leave 4 GB in the cache in place of what the trainer's loader needs. Which
+# pages were there before is known from mincore(2), on a mapping that is never touched: a file that is cut meanwhile
+# does
+# no harm. If it cannot be known (no mapping, not our file), nothing is given back.
+#
+# The kernel's own reading ahead suffices: asking it for more (POSIX_FADV_WILLNEED) took 2.5 times as long, on a disk
+# that
+# reads 8 MB ahead and on one that reads 128 KB, because it fills the cache with single pages.
+
+STEP_BYTES = 4 << 20
+"""Least number of bytes that are given back at once."""
+LOOK_BYTES = 1 << 30
+"""Bytes that are mapped at once to ask which of their pages are cached (one byte of answer a page)."""
+
+
+class ReadOnce:
+    """Follows one reader through ``size`` bytes of an open file, front to back. Made before the first read.
+
+    ``behind(offset)`` when all bytes up to there were read; ``close`` at the end. Raises nothing.
+    """
+
+    def __init__(self, fd: int, size: int) -> None:
+        self._fd = fd
+        self._size = size
+        self._fresh = list(_not_cached(fd, size))
+        """Ranges that were not cached before, in order."""
+        self._next = 0
+        self._given_back = 0
+
+    def behind(self, offset: int) -> None:
+        """Give back what lies before ``offset``."""
+        if offset - self._given_back >= STEP_BYTES:
+            self._give_back(offset // mmap.PAGESIZE * mmap.PAGESIZE)
+
+    def close(self) -> None:
+        """Give back the rest, also what the kernel read ahead in vain."""
+        self._give_back(self._size)
+
+    def _give_back(self, to: int) -> None:
+        while self._next < len(self._fresh) and self._fresh[self._next][0] < to:
+            begin, end = self._fresh[self._next]
+            begin = max(begin, self._given_back)
+            with suppress(OSError):  # some file systems do not support it; reading works without it
+                os.posix_fadvise(self._fd, begin, min(end, to) - begin, os.POSIX_FADV_DONTNEED)
+            if end > to:
+                break
+            self._next += 1
+        self._given_back = to
+
+
+def _not_cached(fd: int, size: int) -> "Iterator[tuple[int, int]]":
+    """The ranges of a file whose pages are not in the cache; none where that cannot be known."""
+    begun: int | None = None
+    for start in range(0, size, LOOK_BYTES):
+        length = min(LOOK_BYTES, size - start)
+        cached = cached_pages(fd, start, length)
+        if cached is None:
+            cached = b"\1" * -(-length // mmap.PAGESIZE)
+        at = 0
+        while at < len(cached):
+            if begun is None:
+                at = cached.find(b"\0", at)
+                if at < 0:
+                    break
+                begun = start + at * mmap.PAGESIZE
+            at = cached.find(b"\1", at)
+            if at < 0:
+                break
+            yield begun, start + at * mmap.PAGESIZE
+            begun = None
+    if begun is not None:
+        yield begun, size
+
+
+def cached_pages(fd: int, start: int, length: int) -> bytes | None:
+    """One byte for each page from ``start`` (a multiple of the page size): 1 if it is cached, else 0. None: not known.
+
+    The kernel says that all are cached if the file is neither ours nor writable for us.
+    """
+    import ctypes  # slow to import
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    place = libc.mmap(None, ctypes.c_size_t(length), mmap.PROT_READ, mmap.MAP_SHARED, fd, ctypes.c_long(start))
+    if place in {None, ctypes.c_void_p(-1).value}:
+        return None
+    try:
+        answer = (ctypes.c_ubyte * -(-length // mmap.PAGESIZE))()
+        if libc.mincore(ctypes.c_void_p(place), ctypes.c_size_t(length), answer) != 0:
+            return None
+        return bytes(answer).translate(_LOWEST_BIT)
+    finally:
+        libc.munmap(ctypes.c_void_p(place), ctypes.c_size_t(length))
+
+
+_LOWEST_BIT = bytes(value & 1 for value in range(256))
+"""The other bits of an answer are reserved (mincore(2))."""
 
 
 class ByteRange:
@@ -119,3 +327,84 @@ def unreadable(error: OSError, where: str) -> Corrupt | Opaque | OSError:
     if error.errno in {errno.EACCES, errno.EPERM, errno.ENXIO, errno.EISDIR, errno.ELOOP}:
         return Opaque(f"cannot be opened: {error.strerror}")
     return Corrupt(f"cannot be read at {where}: {error.strerror}")
+
+
+# Long reads that do not starve the trainer's own loader: idle disk priority, a speed limit, progress.
+
+ProgressCallback = Callable[[int, int], None]
+"""Called with bytes done and bytes in all; what it raises ends the read and reaches the caller (cancel)."""
+
+BESIDE_TRAINING_BYTES_PER_S = 400e6
+"""Limit of a deep verification beside a running training, whose loader needs the disk."""
+_REPORT_BYTES = 16 << 20
+
+
+class Pace:
+    """Counts the bytes read, reports every 16 MB, and sleeps when reading is faster than the limit."""
+
+    def __init__(
+        self,
+        total: int,
+        progress: ProgressCallback | None = None,
+        rate_limit_bytes_per_s: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if rate_limit_bytes_per_s is not None and rate_limit_bytes_per_s <= 0:
+            raise ValueError(f"rate limit must be above 0 bytes per second, not {rate_limit_bytes_per_s}")
+        self.total = total
+        self.done = 0
+        self._progress = progress
+        self._rate = rate_limit_bytes_per_s
+        self._clock = clock
+        self._sleep = sleep
+        self._began = clock()
+        self._reported = 0
+
+    def advance(self, size: int) -> None:
+        """``size`` more bytes were read and checked."""
+        self.done += size
+        if self._rate is not None:
+            ahead_s = self.done / self._rate - (self._clock() - self._began)
+            if ahead_s > 0:
+                self._sleep(ahead_s)
+        if self._progress is not None and self.done - self._reported >= _REPORT_BYTES:
+            self._reported = self.done
+            self._progress(min(self.done, self.total), self.total)
+
+    def finish(self) -> None:
+        """Report the total, even if parts were skipped."""
+        if self._progress is not None:
+            self._progress(self.total, self.total)
+
+
+_CALLS = {"x86_64": (251, 252), "aarch64": (30, 31)}
+"""System call numbers of ioprio_set and ioprio_get, which libc does not wrap."""
+_WHO_PROCESS = 1
+_CALLING_THREAD = 0
+_IDLE = 3 << 13
+
+
+@contextmanager
+def idle_io_priority() -> Iterator[bool]:
+    """Run the block with the calling thread in the idle I/O class of ioprio_set(2); yields whether that worked.
+
+    The kernel then serves it only when nobody else wants the disk. Schedulers other than BFQ ignore the class; on
+    machines without these call numbers nothing is done.
+    """
+    calls = _CALLS.get(os.uname().machine)
+    if calls is None:
+        yield False
+        return
+    import ctypes  # slow to import
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    set_call, get_call = calls
+    before = libc.syscall(get_call, _WHO_PROCESS, _CALLING_THREAD)
+    lowered = before >= 0 and libc.syscall(set_call, _WHO_PROCESS, _CALLING_THREAD, _IDLE) == 0
+    try:
+        yield lowered
+    finally:
+        if lowered:
+            libc.syscall(set_call, _WHO_PROCESS, _CALLING_THREAD, before)

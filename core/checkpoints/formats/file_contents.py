@@ -4,10 +4,10 @@ from typing import Literal
 
 import msgspec
 
-from .damage import Corrupt
+from .byte_range import Corrupt
 from .elements import Element
-from .pickles.pickle_tensors import tensors_in
-from .pickles.pickle_values import Mapping, PickleValue, Storage, shown
+from .pickle_tensors import tensors_in
+from .pickle_values import Mapping, PickleValue, Storage, shown
 
 FileFormat = Literal["safetensors", "torch_zip", "torch_legacy", "pickle"]
 Packing = Literal["stored", "deflated"]

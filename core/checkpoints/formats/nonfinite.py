@@ -3,14 +3,14 @@
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from ...model.checkpoints.checkpoint import NAMES_KEPT
-from .byte_range import ByteRange
-from .damage import Corrupt, Damage, NonFinite
+from ...model.checkpoint import NAMES_KEPT
+from .byte_range import ByteRange, Corrupt, Damage, NonFinite
 from .file_contents import FileContents, Region, Tensor
-from .pickles.pickle_values import shown
+from .pickle_values import shown
 
 if TYPE_CHECKING:
     from .value_scan import Array, Scanner
+
 
 _MASK_WORD = "mask"
 """Attention masks that are saved as buffers hold -Inf by design."""

@@ -1,27 +1,207 @@
 """One file with tensors: its format by the first bytes, its list of tensors, and on demand every value."""
 
+import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...model.checkpoints.checkpoint_names import NameCounts, counts_something, read_name
-from ...model.checkpoints.checkpoint_suffixes import TensorFormat
-from .byte_range import ByteRange, open_bytes
-from .count_keys import EPOCH_KEYS, STEP_KEYS, epoch_keys, step_keys
-from .damage import Corrupt, Damage, Opaque, Torn, worst
-from .file_contents import FileContents
-from .foreign_formats import TORCH_LEGACY, foreign_format
+from ...model.checkpoint_files import NameCounts, counts_something, read_name
+from ...model.checkpoint_suffixes import TensorFormat
+from .byte_range import ByteRange, Corrupt, Damage, Opaque, Torn, open_bytes, worst
+from .elements import SAFETENSORS_ELEMENTS
+from .file_contents import FileContents, Region, Tensor
+from .foreign_formats import HEAD_BYTES, TORCH_LEGACY, foreign_format
 from .nonfinite import check_values
-from .pickles.pickle_tensors import whole_number
-from .pickles.pickle_values import Mapping, PickleValue
-from .safetensors_file import read_safetensors, training_info
-from .state_file import counts_in
+from .pickle_tensors import whole_number
+from .pickle_values import Mapping, PickleValue, shown
 from .zip_archive import LOCAL_SIGNATURE
 
 if TYPE_CHECKING:
     from .value_scan import Scanner
+
+
+# The header of a safetensors file: eight bytes of length, JSON, then the tensors without gaps.
+#
+# Source: the format's description at https://github.com/huggingface/safetensors (README, "Format"); the limits are
+# those
+# of its reference reader.
+
+MAX_HEADER_BYTES = 100_000_000
+_METADATA = "__metadata__"
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+def read_safetensors(source: ByteRange) -> FileContents:
+    """Read and check the header: lengths, types, shapes against offsets, no gap, no overlap, no byte too many.
+
+    Raises Torn, Corrupt, or Opaque for a file of another format.
+    """
+    if source.size < 8:
+        raise Torn(f"has {source.size} bytes; even the header length takes 8")
+    length = int.from_bytes(source.read(0, 8), "little")
+    if length > MAX_HEADER_BYTES or length < 2:
+        foreign = foreign_format(source.read(0, min(source.size, HEAD_BYTES)), "")
+        if foreign is not None:
+            raise Opaque(f"saved, not readable here ({foreign.words})")
+        impossible = f"has a header length of {length} bytes at byte 0; 2 to {MAX_HEADER_BYTES} are possible"
+        raise Corrupt(impossible, understood=length == 0)
+    if 8 + length > source.size:
+        raise Torn(f"is cut inside its header: {source.size} bytes of at least {8 + length}")
+    entries, metadata = _decode(source.read(8, length))
+    start = 8 + length
+    tensors: list[Tensor] = []
+    regions: list[Region] = []
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
+        region = _region(name, entry, start)
+        tensors.append(
+            Tensor(name=name, element=SAFETENSORS_ELEMENTS[entry.dtype], shape=entry.shape, region=len(regions))
+        )
+        regions.append(region)
+    _check_cover(regions, start, source.size)
+    return FileContents(format="safetensors", regions=tuple(regions), tensors=tuple(tensors), metadata=metadata)
+
+
+def _decode(raw: bytes) -> tuple[dict[str, _Entry], dict[str, str]]:
+    if raw[:1] != b"{":
+        raise Corrupt("its header does not begin with '{' at byte 8")
+    try:
+        document: dict[str, msgspec.Raw] = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        metadata = msgspec.json.decode(document.pop(_METADATA, b"{}"), type=dict[str, str])
+        entries = {name: msgspec.json.decode(entry, type=_Entry) for name, entry in document.items()}
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Corrupt(f"its header is damaged: {shown(str(error))}") from error
+    return entries, metadata
+
+
+def _region(name: str, entry: _Entry, data_start: int) -> Region:
+    begin, end = entry.data_offsets
+    element = SAFETENSORS_ELEMENTS.get(entry.dtype)
+    if element is None:
+        raise Corrupt(f"tensor {shown(name)} has the unknown element type {shown(entry.dtype)}")
+    if begin < 0 or end < begin or any(length < 0 for length in entry.shape):
+        raise Corrupt(f"tensor {shown(name)} has impossible offsets {begin} to {end}")
+    count = 1
+    for length in entry.shape:
+        count *= length
+    if count * element.bits != (end - begin) * 8:
+        raise Corrupt(
+            f"tensor {shown(name)} takes {end - begin} bytes, but {entry.dtype} {list(entry.shape)} needs "
+            f"{element.size_bytes(count)}"
+        )
+    return Region(label=name, start=data_start + begin, size_bytes=end - begin, element=element)
+
+
+def _check_cover(regions: list[Region], data_start: int, size: int) -> None:
+    end = data_start
+    for region in regions:
+        if region.start != end:
+            what = "a gap before" if region.start > end else "an overlap with the tensor before"
+            raise Corrupt(f"there is {what} tensor {shown(region.label)} at byte {min(region.start, end)}")
+        end = region.start + region.size_bytes
+    if end > size:
+        raise Torn(f"is cut off: {size} of {end} bytes")
+    if end < size:
+        raise Corrupt(f"has {size - end} bytes after its last tensor, from byte {end}")
+
+
+def training_info(metadata: dict[str, str]) -> dict[str, Any]:
+    """The ``training_info`` object that some trainers store as JSON text; empty when there is none."""
+    try:
+        info = json.loads(metadata.get("training_info", "{}"))
+    except ValueError:
+        return {}
+    return info if isinstance(info, dict) else {}
+
+
+# Small JSON files that hold a training's progress (``training_state.json``, ``trainer_state.json`` …).
+
+MAX_STATE_BYTES = 64 << 20
+"""transformers' log history grows with the run; a few MB at most."""
+STATE_FILES = ("training_state.json", "trainer_state.json", "train_state.json")
+
+
+class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
+    """A state file: its counts, as stored, and the whole of it."""
+
+    counts: NameCounts
+    values: dict[str, Any]
+
+
+def read_state_file(path: Path) -> ProgressState:
+    """Read one. Raises Torn (empty, cut), Corrupt (no JSON object, no counts that are numbers), FileNotFoundError."""
+    with open_bytes(path) as source:
+        if source.size == 0:
+            raise Torn("is empty")
+        if source.size > MAX_STATE_BYTES:
+            raise Corrupt(f"has {source.size} bytes, too many for a state file")
+        raw = source.read(0, source.size)
+    try:
+        values = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        # an error at the very end of the text means that the file was cut
+        cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
+        cut = cut or (isinstance(error, json.JSONDecodeError) and "Unterminated" in error.msg)
+        kind = Torn if cut else Corrupt
+        raise kind(f"is not valid JSON: {shown(str(error))}") from error
+    if not isinstance(values, dict):
+        raise Corrupt("does not hold a JSON object")
+    return ProgressState(counts=counts_in(values), values=values)
+
+
+def counts_in(values: dict[str, Any]) -> NameCounts:
+    """Step and epoch among the keys that trainers use; a fractional epoch counts as begun."""
+    return NameCounts(_whole(values, step_keys(values)), _whole(values, epoch_keys(values)))
+
+
+def _whole(values: dict[str, Any], keys: tuple[str, ...]) -> int | None:
+    for key in keys:
+        value = values.get(key)
+        if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
+            return int(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 53:
+            return int(value)
+    return None
+
+
+# The names under which trainers store how far they have trained.
+#
+# The usual ones come first. Any other name counts if it is a word for steps or epochs with words beside it that do not
+# change what is counted (``iter_num`` of nanoGPT, ``EPOCHS_RUN`` of PyTorch's tutorial, ``currentEpoch``):
+# ``max_iters``,
+# ``num_epochs``, ``steps_per_epoch`` and ``best_epoch`` are other numbers. A plural alone is a total as often as a
+# count.
+
+STEP_KEYS = ("global_step", "step", "current_step", "steps", "iteration", "iter", "num_updates", "global_steps")
+EPOCH_KEYS = ("epoch", "current_epoch")
+_BEFORE = r"(?:(?:global|current|cur|train|training|trainer|trained|optimizer|opt|last|completed|finished|i)_)*"
+_AFTER = r"_(?:num|number|no|idx|index|count|counter|run|done|completed|trained|finished|so_far)"
+_STEP = re.compile(rf"{_BEFORE}(?:(?:step|iter|iteration|update)(?:{_AFTER})*|(?:step|iter|iteration|update)s{_AFTER})")
+_EPOCH = re.compile(rf"{_BEFORE}(?:epoch(?:{_AFTER})*|epochs{_AFTER})")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def step_keys(names: Iterable[object]) -> tuple[str, ...]:
+    """The keys to look up for a step, in their order."""
+    return (*STEP_KEYS, *_matching(_STEP, names))
+
+
+def epoch_keys(names: Iterable[object]) -> tuple[str, ...]:
+    """The keys to look up for an epoch, in their order."""
+    return (*EPOCH_KEYS, *_matching(_EPOCH, names))
+
+
+def _matching(pattern: re.Pattern[str], names: Iterable[object]) -> list[str]:
+    words = [name for name in names if isinstance(name, str) and len(name) < 64]
+    return [name for name in words if pattern.fullmatch(_HUMP.sub("_", name).lower().replace("-", "_"))]
+
 
 ONLY_ZEROS = "all values of its tensors are zero"
 _SAFETENSORS_STEP_KEYS = ("ss_steps", *STEP_KEYS)
@@ -84,8 +264,11 @@ def read_torch_file(source: ByteRange) -> FileContents:
     """List a file of ``torch.save`` (zip or legacy) or a plain pickle. Raises Damage."""
     if source.size == 0:
         raise Torn("is empty")
-    from .torch_legacy import read_legacy, read_plain_pickle  # with the first file of torch: 1 MB of memory
-    from .torch_zip import read_torch_archive
+    from .torch_files import (  # with the first file of torch: 1 MB of memory
+        read_legacy,
+        read_plain_pickle,
+        read_torch_archive,
+    )
 
     head = source.read(0, min(source.size, _TAR_MARK_AT + len(_TAR_MARK)))
     if head.startswith(LOCAL_SIGNATURE):

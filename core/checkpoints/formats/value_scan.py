@@ -9,15 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from .byte_range import ByteRange
-from .checksums import IS_FAST, crc32
-from .damage import Corrupt, Torn
+from .byte_range import IS_FAST, ByteRange, Corrupt, Pace, Torn, crc32
 from .elements import FiniteCheck
-from .reading_pace import Pace
 
 if TYPE_CHECKING:
     import numpy as np
 
+
+if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK_BYTES = 1 << 20

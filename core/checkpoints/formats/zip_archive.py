@@ -9,9 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from .byte_range import ByteRange
-from .damage import Corrupt, Opaque, Torn
-from .pickles.pickle_values import shown
+from .byte_range import ByteRange, Corrupt, Opaque, Torn
+from .pickle_values import shown
 
 LOCAL_SIGNATURE = b"PK\x03\x04"
 MAX_DIRECTORY_BYTES = 256 << 20

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.checkpoints.checkpoint_names import NameCounts
-from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
-from ..formats.byte_range import open_bytes
-from ..formats.count_keys import epoch_keys, step_keys
-from ..formats.damage import Corrupt, Damage, Opaque, Torn, worst
-from ..formats.pickles.pickle_tensors import tensors_in
-from ..formats.pickles.pickle_values import Instance, Mapping, PickleValue, shown
-from ..formats.tensor_file import examine_range
+from ...model.checkpoint_files import NameCounts
+from ...model.checkpoint_suffixes import DCP_SUFFIX
+from ..formats.byte_range import Corrupt, Damage, Opaque, Torn, open_bytes, worst
+from ..formats.pickle_tensors import tensors_in
+from ..formats.pickle_values import Instance, Mapping, PickleValue, shown
+from ..formats.tensor_file import epoch_keys, examine_range, step_keys
 from .layout_reading import Findings, LayoutReading
 from .members import Members
 
 if TYPE_CHECKING:
     from ..formats.value_scan import Scanner
+
 
 METADATA = ".metadata"
 _METADATA_CLASS = "torch.distributed.checkpoint.metadata.Metadata"
@@ -70,8 +69,8 @@ def check_dcp(members: Members, scanner: "Scanner | None") -> tuple[list[Damage]
 
 
 def _listed(members: Members) -> list[_Item]:
-    from ..formats.pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
-    from ..formats.pickles.torch_objects import TorchInterpreter
+    from ..formats.pickle_reader import MAX_PICKLE_BYTES, read_pickle
+    from ..formats.torch_objects import TorchInterpreter
 
     interpreter = TorchInterpreter()
     with open_bytes(members.files[METADATA].path) as source:

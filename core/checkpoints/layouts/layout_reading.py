@@ -5,15 +5,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Kind
-from ...model.checkpoints.checkpoint_names import NameCounts, is_part, tensor_format
-from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
-from ...model.checkpoints.other_files import TEXT_SUFFIXES
-from ..formats.damage import Damage, NoCounts, Opaque, Torn
+from ...model.checkpoint import Kind
+from ...model.checkpoint_files import NameCounts, is_part, tensor_format
+from ...model.checkpoint_suffixes import DCP_SUFFIX
+from ...model.other_files import TEXT_SUFFIXES
+from ..formats.byte_range import Damage, NoCounts, Opaque, Torn
 from ..formats.file_contents import FileContents
-from ..formats.pickles.pickle_values import Mapping
-from ..formats.state_file import read_state_file
-from ..formats.tensor_file import FileFinding
+from ..formats.pickle_values import Mapping
+from ..formats.tensor_file import FileFinding, read_state_file
 from ..unknown_state import UNKNOWN, holds_state, holds_text
 from .members import Members
 

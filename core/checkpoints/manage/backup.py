@@ -6,11 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.text.size_words import sizes_apart
-from ..formats.byte_range import open_bytes
-from ..formats.damage import Damage
-from ..formats.reading_pace import Pace, ProgressCallback, idle_io_priority
+from ...model.checkpoint import Checkpoint
+from ...model.text import sizes_apart
+from ..formats.byte_range import Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
 from ..inspection import subject_of_any, verify
 from ..layouts.members import Member
 

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...model.checkpoints.checkpoint_results import Comparison, TensorChange
-from ..formats.byte_range import ByteRange, open_bytes
-from ..formats.damage import Damage
+from ...model.checkpoint_results import Comparison, TensorChange
+from ..formats.byte_range import ByteRange, Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
 from ..formats.file_contents import FileContents, Region, Tensor
-from ..formats.pickles.pickle_values import shown
-from ..formats.reading_pace import Pace, ProgressCallback, idle_io_priority
+from ..formats.pickle_values import shown
 from ..inspection import conclude, subject_of, subject_of_any
 from ..layouts.layout_reading import weights_in
 from ..layouts.members import Members
-from ..overview import COMPILED_PREFIX
-from ..raw_files import compare_files
+from ..listing import COMPILED_PREFIX
 from ..subject import Subject
+from ..unknown_state import compare_files
 
 if TYPE_CHECKING:
     import numpy as np

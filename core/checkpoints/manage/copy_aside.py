@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ...model.checkpoints.checkpoint_names import is_counted_directory_name
-from ...model.checkpoints.copied_aside import CopiedAside
-from ...model.checkpoints.other_files import KEPT_SUFFIX
-from ...model.text.size_words import sizes_apart
-from ..formats.reading_pace import idle_io_priority
+from ...model.checkpoint import CopiedAside
+from ...model.checkpoint_files import is_counted_directory_name
+from ...model.other_files import KEPT_SUFFIX
+from ...model.text import sizes_apart
+from ..formats.byte_range import idle_io_priority
 from .backup import sync_directory
 
 FICLONE = 0x40049409

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint, newest_complete
-from ...model.checkpoints.checkpoint_names import series_of
-from ...model.checkpoints.checkpoint_results import KeepReason, Kept, PrunePlan
-from ...model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
-from ..formats.reading_pace import ProgressCallback
+from ...model.checkpoint import Checkpoint, newest_complete
+from ...model.checkpoint_files import series_of
+from ...model.checkpoint_results import KeepReason, Kept, PrunePlan
+from ...model.checkpoint_suffixes import INDEX_SUFFIX
+from ..formats.byte_range import ProgressCallback
 from ..inspection import inspect, subject_of, verify
 from ..listing import list_checkpoints
 from .backup import sync_directory

@@ -1,12 +1,13 @@
 """``configs/failures.toml`` compiled for one pass over a log: gates, compiled patterns, classes by name."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from ...model.shipped.failure import (
+from ...model.patterns import LazyPattern, bounded
+from ...model.shipped import (
     FailureCatalogue,
     FailureClass,
     FailureSignature,
@@ -14,15 +15,12 @@ from ...model.shipped.failure import (
     KeyErrors,
     MessageWords,
     Noise,
+    StatusCode,
 )
-from ...model.text.patterns import LazyPattern, bounded
 from ..text.carriers import TRACEBACK
 from ..text.lines import gate_of, gates_of, shape_of
-from ..text.shapes.shape_table import ShapeTable
-from ..text.source_places import GATE as FRAME_GATE
-from . import exit_status
-from .meanings import pattern_of_meaning
-from .status_codes import StatusCodes
+from ..text.numbers import GATE as FRAME_GATE
+from ..text.shapes import ShapeTable
 
 CONFIG_READS = ("args[", "cfg[", "onfig[")
 CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
@@ -125,7 +123,7 @@ class CompiledCatalogue:
         self.xids = {row.number: Proof(each.name, row.weight, row.meaning) for each in classes for row in each.xids}
         self.fatal_xids = frozenset(row.number for each in classes for row in each.xids if row.fatal)
         """After these the GPU works again only after a reset."""
-        numbers = exit_status.SIGNALS
+        numbers = SIGNALS
         self.signals = {
             numbers[name]: Proof(each.name, weight) for each in classes for name, weight in each.signals.items()
         }
@@ -231,3 +229,205 @@ def _proofs(
     for failure, row, pattern in rows:
         meaning = row.meaning if isinstance(row, KernelPattern) else ""
         yield LazyPattern(pattern), Proof(failure, row.weight, meaning, told=not meaning)
+
+
+# Status codes of CUDA, HIP, NCCL, NVML, cuBLAS, cuDNN, HSA, ACL and the operating system, in any spelling.
+#
+# The catalogue says which code belongs to which class; here is how programs print one: by its name, its number, or the
+# text that the library gives for it. Sources: CUDA Runtime and Driver API (cudaError_t, CUresult), hip_runtime_api.h,
+# nccl.h, nvml.h, hsa.h, CANN rt_error_codes.h, errno(3).
+
+_NUMBERS = {
+    "cuda": LazyPattern(
+        r"(?i:\b(?:cuda|hip)(?: driver| runtime| api)?[ _]?(?:error|failure"
+        r"|err)(?:[:,]? (?:unspecified |unknown |error |status )*code)?)\W{0,3}(?P<a>\d{1,4})\b(?!\.\d)"
+        r"|cudaSuccess \((?P<b>\d{1,3}) vs"  # glog: Check failed: error == cudaSuccess (2 vs. 0)
+        r"|\berror=(?P<c>\d{1,3}) ?:"  # THC
+        r"|\[(?P<d>\d{1,3})\] Call to cu\w"  # numba
+        r"|\b(?:cu|cuda|hip)[A-Z]\w+(?:\(\))? (?:failed|returned)\D{0,24}?(?P<e>\d{1,3})\b"
+    ),
+    "errno": LazyPattern(
+        r"\[Errno (?P<a>\d{1,3})\]|(?i:(?<!\[)\berrno)\W{1,3}(?P<b>\d{1,3})\b|\bos error (?P<c>\d{1,3})\b"
+        r"|\bcode: -?(?P<d>\d{1,3}), (?:kind|name):"
+    ),
+    "winerror": LazyPattern(r"\[WinError (?P<a>\d{1,5})\]|\bos error (?P<b>\d{4,5})\b"),
+    "nccl": LazyPattern(
+        r"\bNCCL (?:error|failure)(?: code)?\W{1,2}(?P<a>[1-7])\b(?!\.\d)|\bncclResult\w*\W+(?P<b>[1-7])\b"
+    ),
+    "acl": LazyPattern(
+        r"(?i:\b(?:acl\w*|npu|cann|ascend|aclrt\w*|rt\w+)\b.{0,80}?\b(?:error|ret|result)(?:[ _]?code)?(?: is)?)\W{1,3}"
+        r"(?P<a>\d{6})\b"
+    ),
+    "nvml": LazyPattern(r"(?i:\bnvml\w* (?:error|failure|return(?:ed|s)?)(?: code)?)\W{1,2}(?P<a>\d{1,3})\b"),
+    "cublas": LazyPattern(r"(?i:\bcublas(?:lt)? (?:error|failure|status))\W{1,2}(?P<a>[1-9]\d?)\b"),
+    "cudnn": LazyPattern(r"(?i:\bcudnn (?:error|failure|status))\W{1,2}(?P<a>[1-9]\d{0,3})\b"),
+}
+"""How a number is printed, by system."""
+_SAID_OF = r"(?i:\b(?:cuda|hip)\b[\w \[\]()#]{0,24}?(?:error|failure|err)?(?: code)?\W{0,3}\d{0,3}\W{1,3})"
+"""Before a text that is too common to stand for itself: ``CUDA error: ``, ``Cuda failure 999 '``."""
+
+CLEAR_CHARS = 20
+"""A text of this length is a library's own."""
+
+
+class Coded(NamedTuple):
+    """A status code in a line, and what it proves."""
+
+    failure: str
+    weight: float
+    start: int
+    end: int
+
+
+class StatusCodes:
+    """The codes of all classes, compiled for ``find``."""
+
+    def __init__(self, classes: Iterable[FailureClass]) -> None:
+        rows = [(each.name, code) for each in classes for code in each.codes]
+        self._names = {name: (failure, code) for failure, code in rows for name in code.names}
+        self._numbers: dict[tuple[str, int | None], tuple[str, StatusCode]]
+        self._numbers = {(code.system, code.number): (failure, code) for failure, code in rows}
+        self._texts = {code.text.lower(): (failure, code) for failure, code in rows if code.text}
+        names = "|".join(sorted(map(re.escape, self._names), key=len, reverse=True))
+        self._name = LazyPattern(rf"(?<![A-Za-z])(?:{names})(?![A-Za-z_])" if names else r"(?!)")
+        clear = sorted((text for text in self._texts if len(text) >= CLEAR_CHARS), key=len, reverse=True)
+        short = sorted((text for text in self._texts if len(text) < CLEAR_CHARS), key=len, reverse=True)
+        spelt = [rf"(?P<clear>{'|'.join(map(re.escape, clear))})"] if clear else []
+        spelt += [rf"(?:{_SAID_OF}|^\s*Error )(?P<short>{'|'.join(map(re.escape, short))})"] if short else []
+        self._text = LazyPattern(rf"(?i:{'|'.join(spelt)})" if spelt else r"(?!)")
+
+        self._kept: dict[bytes, bool] = {}
+
+    def find(self, line: str) -> Iterator[Coded]:
+        """The codes that a line names."""
+        key = shape_of(line)
+        known = self._kept.get(key)
+        if known is None:
+            if len(self._kept) >= SHAPES_KEPT:
+                self._kept.clear()
+            like = key.decode(errors="surrogatepass")
+            patterns = (self._name, self._text, *_NUMBERS.values())
+            known = self._kept[key] = any(pattern.search(like) is not None for pattern in patterns)
+        if not known:
+            return
+        for found in self._name.finditer(line):
+            yield self._coded(self._names[found[0]], found)
+        for found in self._text.finditer(line):
+            yield self._coded(self._texts[(found["clear"] or found["short"]).lower()], found)
+        for system, pattern in _NUMBERS.items():
+            for found in pattern.finditer(line):
+                number = int(found[found.lastgroup or 0])
+                row = self._numbers.get((system, number)) or self._numbers.get((system, None))
+                if row is not None and number:
+                    yield self._coded(row, found)
+
+    @staticmethod
+    def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Coded:
+        failure, code = row
+        return Coded(failure, code.weight, found.start(), found.end())
+
+
+# What a message means, by the kinds of things it speaks of, in any order and in any library's words.
+#
+# A message that no signature knows still says of what it speaks (a device, memory, a rank …) and what happened to it
+# (it
+# ran out, died, fell silent …). ``[concepts]`` in ``failures.toml`` holds the words of each kind; a row of a class
+# names
+# the kinds that stand together: ``"device memory lack"``.
+
+_GAP = LazyPattern(r"\[[^\]]{0,80}\]| ")
+"""Words of a kind stand apart by a space, or as in a name: ``OUT_OF_DEVICE_MEMORY``."""
+NEAR_CHARS = 40
+"""Words joined by ``~`` stand at most this far apart: about six words, a clause."""
+
+
+def pattern_of_meaning(meaning: str, concepts: Mapping[str, Sequence[str]]) -> str:
+    """A regular expression for lower-cased messages. ``a b``: both; ``a~b``: both and near; ``!a``: not this one.
+
+    Raises ValueError (one line) for a kind of words that ``concepts`` does not hold.
+    """
+    parts = []
+    for term in meaning.split():
+        absent = term.startswith("!")
+        words = [_words_of(name, concepts, meaning) for name in term.removeprefix("!").split("~")]
+        if len(words) == 2:
+            first, second = words
+            gap = rf".{{0,{NEAR_CHARS}}}?"
+            found = rf"(?:{first}{gap}{second}|{second}{gap}{first})"
+        else:
+            found = words[0]
+        parts.append(f"(?!.*?{found})" if absent else f"(?=.*?{found})")
+    return rf"\A{''.join(parts)}"
+
+
+def _words_of(name: str, concepts: Mapping[str, Sequence[str]], meaning: str) -> str:
+    if name not in concepts:
+        raise ValueError(f"meaning {meaning!r}: no [concepts] entry {name!r}")
+    words = _GAP.sub(lambda found: found[0] if found[0] != " " else "[ _-]", "|".join(concepts[name]))
+    return rf"(?<![a-z0-9])(?:{words})(?![a-z])"
+
+
+# Kernel log lines about the GPU and memory: NVIDIA Xid numbers, the OOM killer, WSL2's GPU channel.
+
+XID = LazyPattern(r"\b(?i:xid)(?: error| code| event| number)?(?: ?\([^)]*\))?\s?[:=#]?\s?(?P<number>\d{1,3})\b")
+"""The driver's own ``NVRM: Xid (PCI:0000:41:00): 79`` and what tools print: ``XID 79``, ``Xid error: 79``."""
+GATES = ("Xid", "XID", "NVRM", "dxg", "blocked for more than", "oom-kill", "amdgpu", "Out of memory: Kill")
+"""Texts of kernel lines, of which a trainer's log may hold some."""
+UNKNOWN_XID = Proof("cuda_unknown_error", 0.6)
+"""A number that the catalogue does not list."""
+
+
+def read_kernel_line(text: str, catalogue: CompiledCatalogue) -> Proof | None:
+    """What a kernel line proves, with its meaning; None if it does not show why a run ended."""
+    found = XID.search(text)
+    if found is not None:
+        known = catalogue.xids.get(int(found["number"]), UNKNOWN_XID)
+        name = f"Xid {found['number']}"
+        return Proof(known.failure, known.weight, f"{name}: {known.meaning}" if known.meaning else name)
+    low = text.lower()
+    return next((proof for pattern, proof in catalogue.kernel_lines if pattern.search(low)), None)
+
+
+# The signal in an exit status. The catalogue has what a status proves; 137 alone proves no memory shortage.
+
+SIGNALS: dict[str, int] = {
+    "SIGHUP": 1,
+    "SIGINT": 2,
+    "SIGQUIT": 3,
+    "SIGILL": 4,
+    "SIGTRAP": 5,
+    "SIGABRT": 6,
+    "SIGBUS": 7,
+    "SIGFPE": 8,
+    "SIGKILL": 9,
+    "SIGUSR1": 10,
+    "SIGSEGV": 11,
+    "SIGUSR2": 12,
+    "SIGPIPE": 13,
+    "SIGALRM": 14,
+    "SIGTERM": 15,
+    "SIGXCPU": 24,
+    "SIGXFSZ": 25,
+    "SIGPWR": 30,
+    "SIGSYS": 31,
+}
+"""Numbers on Linux (signal(7))."""
+LAST_SIGNAL = 64
+"""SIGRTMAX. Windows has larger numbers, which are states (NTSTATUS)."""
+USAGE = 2
+"""What parsers of options exit with: argparse, click, getopt(1)."""
+NAMES = {number: name for name, number in SIGNALS.items()}
+
+
+def signal_of(exit_code: int | None, signal: int | str | None) -> int | None:
+    """The signal that ended the process: named, numbered, or inside an exit code (−9, 137); None if there was none."""
+    if isinstance(signal, str):
+        name = signal.upper()
+        return SIGNALS.get(name if name.startswith("SIG") else f"SIG{name}")
+    if signal is not None:
+        return signal or None
+    if exit_code is None:
+        return None
+    if exit_code < 0:
+        return -exit_code if -exit_code <= LAST_SIGNAL else None
+    return exit_code - 128 if 128 < exit_code <= 128 + LAST_SIGNAL else None

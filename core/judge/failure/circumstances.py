@@ -4,16 +4,19 @@ Each rule is one row: a fact, the class that it shows, and what it does to a dia
 one. A contradiction lowers the confidence and says why; it never names another class by itself.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from ...model.shipped.failure import Diagnosis
-from ...model.text.plural import plural
-from ...model.text.size_words import size
-from .catalogue import CompiledCatalogue
-from .retry import retry_reason
+from ...model.patterns import LazyPattern
+from ...model.shipped import Diagnosis, FailureClass
+from ...model.text import plural, size
+from ..text.carriers import peel, unglued
+from ..text.lines import plain
+from .catalogue import XID, CompiledCatalogue, read_kernel_line
 
 FULL_BYTES = 64 * 2**20
 """Less room than this does not take a checkpoint or a log any more."""
@@ -174,3 +177,170 @@ RULES: tuple[Callable[[Circumstances, Diagnosis], Iterator[Fact]], ...] = (
     _ending,
     _stacks,
 )
+
+
+# Why a restart may help, or would fail again, as a clause for people.
+
+_WAITS = {
+    "network": "a restart helps once the network is back",
+    "disk": "a restart helps once there is room",
+    "gpu": "a restart helps once a GPU of the run is usable",
+    "person": "nothing failed: it goes on when a person wants it",
+}
+
+
+def is_lasting(known: FailureClass, cause: str) -> bool:
+    """Whether the cause line shows that such a failure would return, although the class may go away."""
+    return bool(known.lasting) and _pattern(known.lasting).search(cause.lower()) is not None
+
+
+@cache
+def _pattern(text: str) -> LazyPattern:
+    return LazyPattern(text)
+
+
+def retry_reason(known: FailureClass, *, lasting: bool = False) -> str:
+    """What speaks for or against another attempt with the same command; "" after success."""
+    if lasting:
+        return "a restart would fail again at the same place until what the cause line names is mended"
+    if known.name == "success":
+        return ""
+    if known.waits_for is not None:
+        return _WAITS[known.waits_for]
+    if known.name == "unknown":
+        return "a restart may help: nothing shows that it would fail again"
+    if known.retryable:
+        return "a restart may help: such a failure often does not return"
+    if known.older_checkpoint_helps:
+        return "a restart would fail again from the same checkpoint; an older one may help"
+    if known.settings == "likely":
+        return "a restart would fail again with the same settings"
+    return "a restart would fail again until what it names is corrected"
+
+
+# Kernel lines after which a GPU works again only after a reset, and whether the GPU is one of the run's.
+#
+# Source: NVIDIA's "XID Errors" (the recovery action is a reset of the GPU or of the machine; ``fatal`` in
+# failures.toml).
+# What cannot be told is not this run's: on a machine with several GPUs of which the run uses some, the line's address
+# must be that of a GPU of the run.
+
+_ADDRESS = LazyPattern(r"PCI:([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})", re.IGNORECASE)
+LOST = "gpu_lost"
+
+
+class SeenGpu(NamedTuple):
+    """A GPU of the machine. ``own``: the run uses it; ``pci``: its address. None = unknown."""
+
+    own: bool | None
+    pci: str | None
+
+
+def names_lost_gpu(text: str, catalogue: CompiledCatalogue) -> bool:
+    """Return whether the line says that a GPU is lost until a reset."""
+    found = XID.search(text)
+    if found is not None:
+        return int(found["number"]) in catalogue.fatal_xids
+    known = read_kernel_line(text, catalogue)
+    return known is not None and known.failure == LOST
+
+
+def is_of_run(text: str, gpus: tuple[SeenGpu, ...]) -> bool:
+    """Return whether the GPU that the line names is one of the run's; False if it cannot be told."""
+    found = _ADDRESS.search(text)
+    if found is not None and gpus and all(gpu.pci is not None for gpu in gpus):
+        address = short_address(found[1])
+        gpus = tuple(gpu for gpu in gpus if gpu.pci is not None and short_address(gpu.pci) == address)
+    if len(gpus) == 1:
+        return gpus[0].own is not False
+    return bool(gpus) and all(gpu.own for gpu in gpus)
+
+
+def short_address(pci: str) -> str:
+    """Return bus and device without domain and function: ``0000:01:00``, ``00000000:01:00.0`` and ``1:0`` are one."""
+    parts = pci.lower().partition(".")[0].split(":")
+    domain = parts[-3].lstrip("0") if len(parts) > 2 else ""
+    return ":".join((domain or "0", *(part.lstrip("0") or "0" for part in parts[-2:])))
+
+
+# WSL2's channel to the GPU (dxg). Once broken it stays broken until the virtual machine restarts.
+#
+# Sources: microsoft/WSL issues 41062 (after CUDA processes were killed, every ``create_process`` fails with -75) and
+# 11293 (the GPU is lost after hours of load). Known false alarms: "Ioctl failed: -22" at start-up (issue 9099; not in
+# the
+# table of kernel lines), and one time-out on a busy host, which is why a failed message has to end two attempts in a
+# row
+# (recovery/policy.py).
+
+CHANNEL = LazyPattern(r"\bdxg", re.IGNORECASE)
+NO_NEW_PROCESS = LazyPattern(r"\bdxg.{0,200}create_process failed:? ?-75", re.IGNORECASE)
+BREAKS = frozenset({"gpu_lost", "cuda_unknown_error"})
+"""Failure classes of a trainer that lost the channel, and of kernel lines that report it."""
+
+ChannelState = Literal["working", "failing", "lost"]
+
+
+def channel_state(kernel: Iterable[str], catalogue: CompiledCatalogue) -> ChannelState:
+    """The state of the channel by kernel lines. failing: a message over it failed; lost: Windows took the GPU away."""
+    state: ChannelState = "working"
+    for line in kernel:
+        if CHANNEL.search(line) is None:
+            continue
+        clue = read_kernel_line(line, catalogue)
+        if NO_NEW_PROCESS.search(line) is not None or (clue is not None and clue.failure == "gpu_lost"):
+            return "lost"
+        if clue is not None and clue.failure in BREAKS:
+            state = "failing"
+    return state
+
+
+# The end of a log without a known cause, as a skeleton that the same end gives again, and as a pattern to teach.
+
+KEPT_CHARS = 160
+_VARIES = LazyPattern(
+    r"(?P<quoted>\"[^\"]*\"|(?<!\w)'[^']*')|(?P<address>0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b)|(?P<path>(?<![\w.])(?:[A-Za-z]:)?[/\\][^\s:,)\]]+)"
+    r"|(?P<number>\d+(?:[.,:]\d+)*)"
+)
+"""What differs between two occurrences of one message."""
+_BAR = LazyPattern(r"\d%\s?\||\b(?:it/s|s/it)\b")
+_ENDS = LazyPattern(r"[\r\n]+")
+
+
+def last_line(tail: str) -> str:
+    """The last line with words that is no bar, without the prefixes of its carriers; "" if there is none."""
+    for line in reversed(_ENDS.split(tail)):
+        text = peel(unglued(plain(line))[-1]).text.strip()
+        if re.search(r"[^\W\d_]{2}", text) and not _BAR.search(text):
+            return text
+    return ""
+
+
+def skeleton_of(line: str) -> str:
+    """The line with ``#`` for each part that differs between two occurrences."""
+    return _VARIES.sub("#", line)[:KEPT_CHARS]
+
+
+def words_of(line: str) -> str:
+    """The line with ``#`` for its numbers, addresses and paths; what it quotes counts, but for quoted paths."""
+
+    def kept(found: re.Match[str]) -> str:
+        return found[0] if found.lastgroup == "quoted" and "/" not in found[0] else "#"
+
+    return _VARIES.sub(kept, line)[:KEPT_CHARS]
+
+
+def pattern_of(line: str) -> str:
+    """A regular expression for this line and for lines that differ from it in numbers, names and places only."""
+    text, made, at = line[:KEPT_CHARS], "", 0
+    for found in _VARIES.finditer(text):
+        made += re.escape(text[at : found.start()]) + _FOR[found.lastgroup or ""]
+        at = found.end()
+    return (made + re.escape(text[at:])).replace("\\ ", " ")
+
+
+_FOR = {
+    "quoted": r"""["'].*?["']""",
+    "address": r"(?:0x)?[0-9a-fA-F]+",
+    "path": r"\S+",
+    "number": r"\d+(?:[.,:]\d+)*",
+}

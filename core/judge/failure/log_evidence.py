@@ -6,18 +6,16 @@ out-of-memory error that was caught, a retry of wandb, an earlier run in the sam
 
 import msgspec
 
-from ...model.text.patterns import LazyPattern
+from ...model.patterns import LazyPattern
 from ..text.carriers import peel
 from ..text.lines import Finished, fold, is_quiet, lines_with, plain
-from ..text.position.reading import Reading
-from ..text.shapes.segments import read_segment
-from ..text.shapes.shape_table import ShapeTable
-from .catalogue import CompiledCatalogue
+from ..text.reading import Reading
+from ..text.shapes import ShapeTable
+from ..text.worded_lines import read_segment
+from .catalogue import CompiledCatalogue, read_kernel_line
 from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
-from .evidence_state import TEXT_KEPT, DiagnosisState, Finding, with_finding
-from .exceptions import find_exception
-from .kernel_lines import read_kernel_line
-from .rank_ends import NO_ENDS
+from .evidence_state import NO_ENDS, TEXT_KEPT, DiagnosisState, Finding, with_finding
+from .tracebacks import find_exception
 
 SURVIVED_STEPS = 4
 """A failure line counts as survived once the step has moved this often. Why not once: a bar is redrawn once more after

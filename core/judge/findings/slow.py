@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 import msgspec
 
+from ..hang.deadlines import StepClock
 from ..hang.liveness import Liveness
-from ..hang.step_clock import StepClock
-from .health_levels import Bands
+from .health import Bands
 
 StallClass = Literal["slow", "spilling", "throttled"]
 CLASSES: tuple[StallClass, ...] = get_args(StallClass)

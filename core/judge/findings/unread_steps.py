@@ -11,13 +11,13 @@ import re
 
 import msgspec
 
-from ...model.text.patterns import LazyPattern
+from ...model.patterns import LazyPattern
 from ..text.carriers import message_of
-from ..text.fields.counters import names_other_count
-from ..text.fields.skeletons import is_of_another_task, key_of, without_times
+from ..text.columns import is_of_another_task, key_of, without_times
+from ..text.counters import names_other_count
 from ..text.lines import plain
 from ..text.numbers import parse_count
-from ..text.shapes.shape_table import ShapeTable
+from ..text.shapes import ShapeTable
 
 RISES = 2
 """So often a number has risen in a row before it looks like a counter: three lines, as for counters known by form."""

@@ -2,38 +2,29 @@
 
 import msgspec
 
+from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, LookForLoop
-from ...model.incident import Evidence
-from ...model.observation import Outcome
+from ...model.observation import Outcome, ProcessSample
+from ...model.patterns import LazyPattern
 from ...model.record import Entry
-from ..hang import (
-    active_time,
-    cost,
-    deadlines,
-    detector,
-    launcher,
-    loop_watch,
-    process_signs,
-    ranks,
-    stack_evidence,
-    step_clock,
-    step_peak,
-)
-from ..hang.quiet import Quiet
+from ..hang import deadlines, detector, evidence, launcher, liveness, pauses, ranks
+from ..hang import deadlines as step_clock
+from ..hang import deadlines as step_peak
+from ..hang import detector as cost
+from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
-from ..recovery import fallback
+from ..memory import Cause
+from ..recovery import policy
 from ..recovery.apply import answer_failure
-from ..recovery.ending.ending_evidence import ended_well
-from ..recovery.failure_history import Cause
-from ..recovery.operator.commands import follow_trainer
-from ..recovery.quiet_incident import close_quiet
+from ..recovery.attempts import close_quiet
+from ..recovery.commands import follow_trainer
+from ..recovery.ending import ended_well
 from ..resume import resume_point
-from ..run_machine import is_watched
-from ..run_states import Hung, Queued, RestartPlan, Suspended
-from ..state import JudgeState, Result
-from ..step_builder import StepBuilder
+from ..run_states import Hung, Queued, RestartPlan, Suspended, is_watched
+from ..state import JudgeState, Result, StepBuilder
+from ..text.lines import plain
 from . import saving
-from .cost_of_ending import loss_s
+from .saving import loss_s
 
 replace = msgspec.structs.replace
 
@@ -48,7 +39,7 @@ NO_PROGRESS = "no_progress"
 def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     """Run the detectors that are due. Most observations come soon after a step, and nothing is."""
     setting = knowledge.settings.hang
-    now = active_time.now(state.time)
+    now = pauses.now(state.time)
     silence_s = now - state.clock.last
     late = silence_s >= deadlines.FLOOR_SHARE * setting.min_s
     stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
@@ -101,7 +92,7 @@ def is_over(knowledge: Knowledge, state: JudgeState) -> bool:
     """Whether a hang that waits for an answer would not be declared now: signs of life are back."""
     if state.withheld is None or not isinstance(state.machine, Hung):
         return False
-    now = active_time.now(state.time)
+    now = pauses.now(state.time)
     limit_s = step_peak.limit_s(step_clock.usual_s(state.clock), knowledge.settings.hang.max_s)
     if limit_s is not None and stalled_for_s(state, now) >= limit_s:
         return False
@@ -147,7 +138,7 @@ def due_t(knowledge: Knowledge, state: JudgeState) -> float | None:
     """Return when a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
     if state.quiet is not None:
         return state.quiet.due_t
-    now = active_time.now(state.time)
+    now = pauses.now(state.time)
     if now - state.clock.last < TOLD_FROM_S or state.asks_since is not None or state.time.stopped:
         return None
     if isinstance(state.machine, Hung | Suspended) or not is_watched(state.machine):
@@ -175,19 +166,17 @@ def _look_for_loop(builder: StepBuilder, run: deadlines.HangInput) -> None:
     if not detector.can_loop(run, setting):
         return
     since = deadlines.last_progress(run.clock, run.log_activity)
-    if loop_watch.is_due(state.loops, since=since, now=run.now, min_s=setting.min_s, lost_s=CAPTURE_S):
+    if pauses.is_due(state.loops, since=since, now=run.now, min_s=setting.min_s, lost_s=CAPTURE_S):
         gpu = detector.can_wait(run, setting)
         what = "are in a loop or wait for a GPU that does nothing" if gpu else "are in a loop"
         why = f"no step, but the processes are busy: look whether they {what}; nothing is ended yet"
         order = builder.decide(LookForLoop, why, attempt=state.attempt.number, gpu=gpu)
-        builder.set(
-            loops=loop_watch.asked(state.loops, order, since=since, now=run.now, rest_s=detector.gpus_rest_s(run))
-        )
+        builder.set(loops=pauses.asked(state.loops, order, since=since, now=run.now, rest_s=detector.gpus_rest_s(run)))
 
 
 def on_look(builder: StepBuilder, outcome: Outcome) -> None:
     """Take what a look at the busy processes found."""
-    builder.set(loops=loop_watch.answered(builder.state.loops, outcome))
+    builder.set(loops=pauses.answered(builder.state.loops, outcome))
 
 
 def _is_due(builder: StepBuilder, run: deadlines.HangInput, verdict: detector.Verdict) -> bool:
@@ -195,7 +184,7 @@ def _is_due(builder: StepBuilder, run: deadlines.HangInput, verdict: detector.Ve
     if run.now < state.attempt.patient_until:
         return False
     since = deadlines.last_progress(run.clock, run.log_activity)
-    if verdict.weight in {"even", "weak"} and loop_watch.shows_work(state.loops, since):
+    if verdict.weight in {"even", "weak"} and pauses.shows_work(state.loops, since):
         return False
     return cost.is_worth_ending(
         verdict.weight, silent_s=verdict.silent_s, deadline_s=verdict.deadline_s, loss_s=loss_s(state)
@@ -228,7 +217,7 @@ def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> N
     """Add what the stacks show to the incident *quiet*; a save lasts until its file is complete."""
     _see_save(builder, outcome)
     incident = builder.find_incident(quiet.incident)
-    signs = stack_evidence.signs_of(outcome)
+    signs = evidence.signs_of(outcome)
     if incident is not None and signs:
         seen = tuple(Evidence(what=sign.what) for sign in signs)
         builder.update_incident(incident.id, evidence=(*incident.evidence, *seen))
@@ -324,14 +313,14 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     """Stop the trainer, after the evidence was captured or timed out. A save that it shows gets its own deadline."""
     _see_save(builder, outcome)
     in_save, lost = saving.in_progress(builder.state), builder.state.gpu_fault
-    now, period_s = active_time.now(builder.state.time), builder.state.time.period_s or 1.0
+    now, period_s = pauses.now(builder.state.time), builder.state.time.period_s or 1.0
     run = _input(builder.knowledge, builder.state, now, period_s)
     if in_save and lost is None and detector.judge(run, builder.knowledge.settings.hang) is None:
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
     incident = builder.find_incident(machine.incident)
-    signs = stack_evidence.signs_of(outcome)
+    signs = evidence.signs_of(outcome)
     if incident is not None and signs:
         seen = tuple(Evidence(what=sign.what) for sign in signs)
         # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
@@ -345,7 +334,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         builder.set(machine=replace(machine, blocked=True), wake_t=None)
         builder.note(f"a process is blocked in the kernel (state D), which no signal ends: nothing is done {for_what}")
         return
-    fallback.remember(builder)
+    policy.remember(builder)
     attempt = builder.state.attempt
     class_ = incident.class_ if incident is not None else "idle"
     answer_failure(
@@ -365,7 +354,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
 
 
 def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:
-    frame = stack_evidence.save_frame(outcome)
+    frame = evidence.save_frame(outcome)
     if frame:
         builder.set(saving=replace(builder.state.saving, frame=frame))
 
@@ -375,8 +364,8 @@ def must_wait(builder: StepBuilder) -> bool:
 
     If all its mounts answer, a second deadline runs: it may wait for something that a restart ends.
     """
-    seen, now = builder.state.liveness, active_time.now(builder.state.time)
-    if not process_signs.is_blocked(seen):
+    seen, now = builder.state.liveness, pauses.now(builder.state.time)
+    if not liveness.is_blocked(seen):
         return False
     again_s = deadlines.BLOCKED_S
     if seen.answer_from is None or seen.blocked_from is None:
@@ -389,12 +378,69 @@ def on_freed(builder: StepBuilder, machine: Hung) -> None:
     state = builder.state
     if must_wait(builder):
         return
-    if process_signs.is_blocked(state.liveness):
+    if liveness.is_blocked(state.liveness):
         free = replace(machine, blocked=False)
         builder.set(machine=free)
         end_hung(builder, free)
         return
-    now = active_time.now(state.time)
+    now = pauses.now(state.time)
     builder.close_incident(machine.incident, "the blocked process is free again: it gets the time of a usual silence")
     builder.set(clock=step_clock.restart_wait(state.clock, now), peak=replace(state.peak, at=now))
     follow_trainer(builder, "the blocked process is free again")
+
+
+# A trainer that waits at its terminal for an answer. It is not hung, and a restart would ask the same question.
+#
+# Sources: wandb's choice of an account at the start, Hugging Face's "trust remote code? [y/N]", scripts that ask
+# before
+# they overwrite an output directory. Known false alarms: a process that sleeps for another reason; so if the kernel
+# does
+# not show what it waits for, the last line of the log must end like a prompt.
+
+ASKS = "asks"
+"""Class of the incident (kind ``stall``)."""
+SURE_S = 15.0
+"""How long it must wait before people are notified: a person at the terminal answers sooner."""
+PROMPT = LazyPattern(r"[?:>)\]]\s*$")
+"""End of an unfinished last line that asks for something."""
+
+
+def asks(state: JudgeState, sample: ProcessSample) -> bool:
+    """Return whether it waits for an answer.
+
+    If the kernel does not show it for certain, the last line of the log must ask for input, too.
+    """
+    if sample.asks is None:
+        return False
+    return sample.asks == "yes" or PROMPT.search(_last_line(state)) is not None
+
+
+def check(builder: StepBuilder, sample: ProcessSample) -> None:
+    """Report the question, and that it was answered."""
+    state = builder.state
+    now = pauses.now(state.time)
+    known = next((i for i in state.incidents if i.class_ == ASKS), None)
+    if not asks(state, sample):
+        if state.asks_since is not None:
+            waited_s = now - state.asks_since
+            builder.set(
+                asks_since=None,
+                clock=step_clock.restart_wait(state.clock, now),
+                peak=step_peak.excuse(state.peak, waited_s),
+            )
+        if known is not None:
+            builder.close_incident(known.id, "it was answered")
+        return
+    if state.asks_since is None:
+        builder.set(asks_since=now)
+    elif known is None and now - state.asks_since >= SURE_S:
+        line = _last_line(state).strip()[-120:]
+        shown = f' ("{line}")' if line else ""
+        where = "in its own terminal" if state.attempt.adopted else f"with `{builder.knowledge.typed('attach')}`"
+        builder.warn(
+            "stall", ASKS, f"the trainer waits for an answer{shown}: give it {where}", title="waits for an answer"
+        )
+
+
+def _last_line(state: JudgeState) -> str:
+    return plain(state.diagnosis.fold.rest)

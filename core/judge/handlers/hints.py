@@ -7,13 +7,23 @@ Each appears once per attempt, as an incident of severity ``info``.
 
 from collections.abc import Sequence
 
-from ...model.incident import IncidentKind
+import msgspec
+
+from ...model.attempt import NO_STEP, Evidence, IncidentKind
 from ...model.observation import HostSample
-from ...model.text.memory_words import memory
-from ..recovery.remedies import remedies, remedy_choice
-from ..recovery.remedies.remedies import Option
-from ..state import JudgeState
-from ..step_builder import StepBuilder
+from ...model.run import GpuHabit, Habits
+from ...model.text import memory, plural
+from ..findings import unread_steps
+from ..findings.unread_steps import UnreadLog
+from ..hang import phase_times
+from ..hang.activity import GpuNormal
+from ..hang.phase_times import PhaseTimes
+from ..recovery import remedies, remedy_choice
+from ..recovery.remedies import Option
+from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume.save_overdue import TOGETHER_S
+from ..run_states import Running, Starting, is_watched
+from ..state import JudgeState, StepBuilder
 
 RAM_PCT = 80.0
 RAM_AVAILABLE_BYTES = 6e9
@@ -131,3 +141,186 @@ def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) ->
     if hinted_t is None or hinted_t < builder.state.attempt.start_t:
         builder.set(warned={**builder.state.warned, name: builder.t})
         builder.open_incident(kind, class_, reason, severity="info", ending="reported")
+
+
+# A learning rate that is proposed from the loss curve: never taken by itself, whatever the settings allow.
+#
+# Source: the DiT training guide (a loss that does not fall, or is unstable: 1e-4 to 5e-5). The evidence is the trend
+# over
+# thousands of lines (findings/loss.py). None is proposed if the trainer prints one that its scheduler has
+# lowered
+# that far already: the plateau is then the end of the schedule.
+
+TROUBLE = "plateau"
+"""In remedies.toml: a loss that does not fall, or rises."""
+RATES = ("learning_rate", "lr")
+
+
+def rate_options(builder: StepBuilder) -> tuple[Option, ...]:
+    """The remedies that fit, without those that propose a rate which the scheduler has reached already."""
+    here = remedy_choice.circumstances(builder)
+    found = remedies.options(builder.knowledge.remedies, TROUBLE, here)
+    return tuple(option for option in found if not _is_lower_already(option, builder.state.progress.lr))
+
+
+def describe(builder: StepBuilder, found: tuple[Option, ...]) -> str:
+    """The end of a sentence: what may help, with the values of the learning rate; empty if nothing is known."""
+    values = ", ".join(dict.fromkeys(option.words for option in found if option.changes))
+    return f"{advice(builder, found)}{f' ({values})' if values else ''}"
+
+
+def propose(builder: StepBuilder, found: tuple[Option, ...], finding: str, incident: int) -> None:
+    """Record each proposal once; a person takes it."""
+    why = f"the loss curve shows it ({finding}); a learning rate is changed by a person only"
+    remedy_choice.propose(builder, found, TROUBLE, incident, why=why)
+
+
+def _is_lower_already(option: Option, printed: float | None) -> bool:
+    rates = [c.after for c in option.changes if c.key.replace("-", "_") in RATES and isinstance(c.after, int | float)]
+    return printed is not None and bool(rates) and printed <= max(rates)
+
+
+# What the next run of the same command learns from this one, taken from the judge's state and put into a new one.
+#
+# The state learns only from what was followed by a step, so habits may be taken at any time.
+
+replace = msgspec.structs.replace
+
+
+def habits_of(state: JudgeState) -> Habits | None:
+    """Return what was learned from this run and earlier ones; None before its first step."""
+    if state.attempt.beat_t is None and state.failed_position is None:
+        return None
+    seen, clock = state.liveness, state.clock
+    return Habits(
+        runs=state.phase_times.runs + 1,
+        start=state.phase_times.start,
+        phases=state.phase_times.phases,
+        lull_s=seen.longest_silence_s,
+        spin_s=seen.longest_spin_s,
+        pause_s=clock.pause_s,
+        line_s=clock.slow_s,
+        typical_s=clock.typical_s,
+        step_s=clock.step_s,
+        cpu_cores=seen.cpu_normal,
+        gpus=tuple(
+            GpuHabit(index=n.index, rest_w=n.rest_w, busy_w=n.busy_w, util_pct=n.util_pct, limit_w=n.limit_w)
+            for n in seen.normals
+        ),
+    )
+
+
+def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
+    """Add what was learned from earlier runs. What this run has learned itself stays."""
+    seen, clock, own = state.liveness, state.clock, state.phase_times
+    normals = tuple(
+        GpuNormal(
+            index=g.index,
+            rest_w=g.rest_w,
+            busy_w=g.busy_w,
+            util_pct=g.util_pct,
+            limit_w=g.limit_w,
+            from_earlier_run=True,
+        )
+        for g in habits.gpus
+    )
+    phases = {phase: phase_times.merged(phase_times.habit(own, phase), known) for phase, known in habits.phases.items()}
+    return replace(
+        state,
+        phase_times=PhaseTimes(
+            runs=habits.runs,
+            start=phase_times.merged(own.start, habits.start),
+            phases={**own.phases, **phases},
+        ),
+        clock=replace(
+            clock,
+            pause_s=max(clock.pause_s, habits.pause_s),
+            slow_s=clock.slow_s if clock.slow_s is not None else habits.line_s,
+            typical_s=clock.typical_s if clock.typical_s is not None else habits.typical_s,
+            step_s=clock.step_s if clock.step_s is not None else habits.step_s,
+        ),
+        liveness=replace(
+            seen,
+            longest_silence_s=max(seen.longest_silence_s, habits.lull_s),
+            longest_spin_s=max(seen.longest_spin_s, habits.spin_s),
+            cpu_normal=seen.cpu_normal if seen.cpu_normal is not None else habits.cpu_cores,
+            normals=seen.normals or normals,
+        ),
+    )
+
+
+def describe_habits(habits: Habits) -> str:
+    known = []
+    if habits.start.times:
+        known.append(f"the first step comes after {habits.start.longest_s:.0f} s at most")
+    known.extend(f"{phase} up to {habit.longest_s:.0f} s" for phase, habit in sorted(habits.phases.items()))
+    watts = [f"GPU {gpu.index} {gpu.busy_w:.0f} W" for gpu in habits.gpus if gpu.busy_w is not None]
+    known.extend(watts)
+    return f"{plural(habits.runs, 'earlier run')} of this command taught: {', '.join(known) or 'its pauses'}"
+
+
+# A training that saves checkpoints while no step is read from its log: it runs, and people are told what is not known.
+#
+# A checkpoint of the attempt shows that it trains, so the run is no longer "starting". Which step it is at stays
+# unknown.
+
+TITLE = "no step is read from the log"
+REASON = f"{TITLE}: position, pace and time left are not known"
+FOLLOWS = "a hang shows only when GPU, processes and log are silent, and a resume cannot be verified by its step"
+PAGE = "docs/how-to/own-log-lines.md"
+
+
+def on_saved(builder: StepBuilder, known: KnownCheckpoint, now: float) -> None:
+    """The run saved a checkpoint, or what counts as state and is not understood; ``now``: active seconds."""
+    state = builder.state
+    if not is_watched(state.machine) or state.attempt.beat_t is not None or known.t < state.attempt.start_t:
+        return
+    builder.set(unread=unread_steps.with_save(state.unread, now, TOGETHER_S))
+    if isinstance(state.machine, Starting):
+        builder.move("saved", Running(), f"it saved {base_name(known.path)}")
+    _tell(builder)
+
+
+def on_text(builder: StepBuilder, text: str) -> None:
+    """The trainer printed text in which no step is read."""
+    builder.set(unread=unread_steps.with_text(builder.state.unread, text, builder.knowledge.shapes))
+    _tell(builder)
+
+
+def is_over(state: JudgeState) -> bool:
+    """Whether something is kept or told of an attempt that makes a step now."""
+    return state.unread.saves > 0 or _is_told(state)
+
+
+def on_step(builder: StepBuilder) -> None:
+    """A step is read."""
+    builder.set(unread=UnreadLog())
+    for incident in builder.state.incidents:
+        if incident.class_ == NO_STEP:
+            builder.close_incident(incident.id, "a step is read")
+
+
+def _is_told(state: JudgeState) -> bool:
+    return any(incident.class_ == NO_STEP for incident in state.incidents)
+
+
+def _tell(builder: StepBuilder) -> None:
+    log = builder.state.unread
+    if not unread_steps.is_shown(log) or _is_told(builder.state):
+        return
+    found = unread_steps.example_of(log)
+    if found is None:
+        advice = f"no line of it looks like a counter: print one per step (step 12/900 loss 0.5; more in {PAGE})"
+    else:
+        advice = (
+            f"if \"{found.line}\" counts steps, write shapes = ['{found.shape}'] under [progress] in trainwatch.toml "
+            f"(without the file: `run --progress-shape` with that expression); a live run takes it over as {PAGE} says"
+        )
+    builder.warn(
+        "progress",
+        NO_STEP,
+        REASON,
+        title=TITLE,
+        evidence=() if found is None else (Evidence(what=f"it prints: {found.line}"),),
+        explanation=f"{FOLLOWS}; {advice}",
+    )

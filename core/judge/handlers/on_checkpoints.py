@@ -1,28 +1,44 @@
 """Changes of checkpoints: signs of life, resume points, and progress that restores the restart budget."""
 
+from typing import Any
+
 import msgspec
 
-from ...model.checkpoints.other_files import kind_of_name
-from ...model.fact import CheckpointsSetAside, SaveMeasured
-from ...model.launch.output_place import is_below
-from ...model.observation import CheckpointEvent, CheckpointValues
+from ...model.change import is_below
+from ...model.checkpoint import Checkpoint
+from ...model.decision import DeleteCheckpoint, PlanRetention
+from ...model.fact import ActionWithheld, CheckpointsSetAside, OutputKnown, SaveMeasured
+from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
+from ...model.other_files import kind_of_name
+from .. import memory
 from ..attempt_progress import AttemptProgress, with_saved
-from ..findings import save_cost
-from ..hang import active_time, liveness
+from ..findings import pace
+from ..hang import liveness, pauses
 from ..knowledge import Knowledge
-from ..recovery import nan_rollback, restart_stages, restart_success
-from ..recovery.ending import time_limit
-from ..recovery.operator import commands
-from ..recovery.remedies import ramp, remedies, remedy_choice, remedy_step_back
-from ..recovery.resume_point import resume_choice, unclear_states
-from ..resume import checkpoint_events, checkpoint_index, doubt, known_checkpoint, save_overdue
-from ..resume.epoch_step import counts_since
-from ..resume.step_agreement import disagreement
-from ..run_machine import is_live, is_watched
-from ..run_states import Stopping
-from ..state import NOTHING, JudgeState, Result
-from ..step_builder import StepBuilder
-from . import deletion_plan, no_step, saving
+from ..recovery import (
+    commands,
+    exits,
+    gate,
+    nan_rollback,
+    ramp,
+    remedies,
+    remedy_choice,
+    remedy_proof,
+    restarts,
+    resume_choice,
+    unclear_states,
+)
+from ..recovery import unclear_states as unclear_output
+from ..recovery.unclear_states import training_of
+from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
+from ..resume import checkpoint_index as checkpoint_events
+from ..resume import checkpoint_index as doubt
+from ..resume import checkpoint_index as known_checkpoint
+from ..resume.agreement import counts_since, disagreement
+from ..resume.output_folders import Training
+from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
+from ..state import NOTHING, JudgeState, Result, StepBuilder
+from . import hints, saving
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -119,7 +135,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     before = checkpoint_index.find(state.checkpoints, event.path)
     if event.event == "removed" or event.whose == "other":  # what another process wrote is none of this run
         return _removed(knowledge, state, before)
-    now = active_time.now(state.time)
+    now = pauses.now(state.time)
     attempt = state.attempt
     event = _by_the_log(state, before, event)
     odd = None
@@ -173,12 +189,12 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
             _measure(builder, known.t)
             if not aside:
                 _saved(builder, known)
-            deletion_plan.on_saved(builder)
+            on_saved(builder)
             if builder.state.switch and not aside:
                 commands.switch_at_checkpoint(builder)
     if news:
         _while_saving(builder)
-        time_limit.check(builder)
+        exits.check(builder)
     return check_hang(knowledge, builder.state, tuple(builder.entries))
 
 
@@ -192,7 +208,7 @@ def _changed(
     if known.own and is_watched(builder.state.machine) and _is_news(builder.knowledge, before, event):
         saving.on_file(builder, known)
     if known.unclear is not None:
-        _unclear(builder, before, event, active_time.now(builder.state.time))
+        _unclear(builder, before, event, pauses.now(builder.state.time))
 
 
 def _removed(knowledge: Knowledge, state: JudgeState, gone: known_checkpoint.KnownCheckpoint | None) -> Result:
@@ -226,12 +242,12 @@ def _unclear(
     wall = builder.knowledge.created_wall
     told = before is not None and before.is_state and checkpoint_events.is_same_save(before, event, wall)
     if known is not None and known.is_state and not told:
-        no_step.on_saved(builder, known, now)
+        hints.on_saved(builder, known, now)
 
 
 def _measure(builder: StepBuilder, written_t: float) -> None:
     """Take what the checkpoint cost, if the step after it was made."""
-    cost, measured = save_cost.with_checkpoint(builder.state.save_cost, written_t)
+    cost, measured = pace.with_checkpoint(builder.state.save_cost, written_t)
     builder.set(save_cost=cost)
     if measured is not None:
         number = builder.state.attempt.number
@@ -250,10 +266,10 @@ def on_values(knowledge: Knowledge, state: JudgeState, read: CheckpointValues) -
 
 def _saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None:
     """A complete checkpoint of this run's branch: progress, and a moment at which a restart loses little."""
-    restart_success.saved(builder, known)
+    restarts.saved(builder, known)
     if known.unclear is None:
         ramp.on_saved(builder, known)
-        remedy_step_back.on_saved(builder)
+        remedy_proof.on_saved(builder)
 
 
 REFUSED = "weights_only"
@@ -299,7 +315,7 @@ MISMATCH, WEIGHTS_ONLY = "checkpoint_mismatch", "Weights only load failed"
 def _while_saving(builder: StepBuilder) -> None:
     machine = builder.state.machine
     if isinstance(machine, Stopping) and machine.saving is not None:
-        restart_stages.on_checkpoint_while_saving(builder, machine, machine.saving)
+        restarts.on_checkpoint_while_saving(builder, machine, machine.saving)
 
 
 def _came(builder: StepBuilder, now: float, event: CheckpointEvent, known: known_checkpoint.KnownCheckpoint) -> None:
@@ -311,7 +327,7 @@ def _came(builder: StepBuilder, now: float, event: CheckpointEvent, known: known
     for incident in state.incidents:
         if incident.class_ == save_overdue.MISSING:
             builder.close_incident(incident.id, "a checkpoint came")
-    no_step.on_saved(builder, known, now)
+    hints.on_saved(builder, known, now)
     _foresee_load(builder, event, known)
 
 
@@ -325,3 +341,158 @@ def _set_aside(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) ->
         builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (known.path,), aside=why))
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=why or "", left=known.left is not None))
     return why is not None
+
+
+# Folders that the run is seen to save to become output folders: their checkpoints are watched and resumed from.
+#
+# What may be the run's and is not known to be is told at the first sight, while the person is there.
+
+
+def on_output(knowledge: Knowledge, state: JudgeState, seen: OutputSeen) -> Result:
+    """Take a sighting; one that comes after the end of an attempt may be of what it saved last."""
+    if isinstance(state.machine, Finished | EndedEarly | GivenUp):
+        return state, NOTHING
+    outputs = output_folders.with_sighting(
+        state.outputs,
+        seen,
+        created_wall=knowledge.created_wall,
+        attempt=state.attempt.number,
+        named=output_folders.is_named(state.diagnosis.tail, seen.path, knowledge.cwd),
+    )
+    builder = StepBuilder(knowledge, msgspec.structs.replace(state, outputs=outputs))
+    _accept(builder, training_of(builder.state))
+    unclear_output.tell_output(builder)
+    return builder.state, tuple(builder.entries)
+
+
+def on_lines(builder: StepBuilder, text: str) -> None:
+    """The log may name what has just appeared."""
+    state = builder.state
+    outputs = output_folders.with_log(state.outputs, text, builder.knowledge.cwd, builder.t)
+    if outputs is not state.outputs:
+        builder.set(outputs=outputs)
+        _accept(builder, training_of(builder.state))
+
+
+def at_end(builder: StepBuilder) -> None:
+    """The attempt has ended: no further save of it will come."""
+    _accept(builder, msgspec.structs.replace(training_of(builder.state), over=True))
+
+
+def _accept(builder: StepBuilder, training: Training) -> None:
+    state = builder.state
+    found = output_folders.to_accept(state.outputs, training, builder.knowledge.output_dir, state.checkpoints)
+    for one in found:
+        builder.set(outputs=output_folders.accepted(builder.state.outputs, one.folder))
+        builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
+    if found:
+        unclear_output.close_output(builder)
+    # A folder around it, which was taken for state of an unknown make, is none.
+    around = {k.path for k in state.checkpoints.known for one in found if is_below(one.folder, k.path)}
+    if around:
+        kept = tuple(k for k in state.checkpoints.known if k.path not in around)
+        builder.set(checkpoints=msgspec.structs.replace(state.checkpoints, known=kept))
+
+
+# Which older checkpoints are deleted if ``[checkpoints] keep_last`` is set.
+#
+# After each new complete checkpoint a plan is made (act reads the files). Each deletion that it proposes is a decision
+# of
+# its own, so that it is in the journal before it happens. Each proposal is checked again against what is known of the
+# run: only checkpoints that this run wrote are deleted, and never one that a restart could need. One whose time
+# cannot be right is kept: a person may have copied it in.
+
+
+def on_saved(builder: StepBuilder) -> None:
+    """Ask for a plan after a new complete checkpoint, if there are more than are to be kept."""
+    settings = builder.knowledge.settings.checkpoints
+    if settings.keep_last <= 0 or builder.state.planned_deletion is not None or _in_doubt(builder):
+        return
+    own = [k for k in builder.state.checkpoints.known if _is_deletable(k) and k.complete and k.bad is None]
+    if len(own) <= settings.keep_last:
+        return
+    order = builder.decide(
+        PlanRetention,
+        f"{len(own)} checkpoints of this run, {settings.keep_last} are to be kept: plan which to delete",
+        keep=settings.keep_last,
+        deep=settings.verify == "deep",
+    )
+    builder.set(planned_deletion=order)
+
+
+def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
+    """Delete what the plan proposes, if nothing prevents it."""
+    builder.set(planned_deletion=None)
+    if not outcome.ok:
+        builder.note(f"no checkpoint was deleted: {outcome.detail or 'no reason given'}")
+        return
+    if _in_doubt(builder) or not is_watched(builder.state.machine):
+        return
+    for found in _proposed(outcome.data):
+        why_not = _objection(builder, found)
+        if why_not is None and gate.is_closed(builder):
+            _withhold(builder, found)
+        elif why_not is None:
+            builder.decide(
+                DeleteCheckpoint,
+                f"delete {found.name}: {builder.knowledge.settings.checkpoints.keep_last} newer verified ones are kept",
+                checkpoint=found,
+            )
+
+
+def _withhold(builder: StepBuilder, found: Checkpoint) -> None:
+    """Record once that it would be deleted."""
+    told = builder.state.kept
+    if found.path in told:
+        return
+    there = {known.path for known in builder.state.checkpoints.known}
+    builder.set(kept=(*(path for path in told if path in there), found.path))
+    keep = builder.knowledge.settings.checkpoints.keep_last
+    gate.tell(
+        builder,
+        ActionWithheld(
+            action="delete",
+            ask=f"delete {found.name}",
+            would=f"deleted {found.name}",
+            why=f"{keep} newer verified ones are kept",
+            checkpoint=found.path,
+        ),
+    )
+
+
+def _in_doubt(builder: StepBuilder) -> bool:
+    """Return whether something may be wrong with the training: an older checkpoint may be needed then."""
+    return builder.state.attempt.nan_t is not None or any(
+        incident.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for incident in builder.state.incidents
+    )
+
+
+def _proposed(data: dict[str, Any]) -> tuple[Checkpoint, ...]:
+    try:
+        return msgspec.convert(data.get("delete", ()), tuple[Checkpoint, ...])
+    except msgspec.ValidationError:
+        return ()
+
+
+def _is_deletable(known: known_checkpoint.KnownCheckpoint) -> bool:
+    return known.own and known.unclear is None and known.changed is None and known.written is None
+
+
+def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
+    state = builder.state
+    known = checkpoint_index.find(state.checkpoints, found.path)
+    if known is None or not _is_deletable(known):
+        return "another run may have written it"
+    if not known.complete or known.bad is not None:
+        return "it is not verified"
+    if found.path == state.attempt.resume_from:
+        return "this attempt resumed from it"
+    newest = resume_point.newest_verified(state.checkpoints, builder.knowledge.resume_support)
+    if newest is not None and newest.path == found.path:
+        return "it is the resume point"
+    running = state.evaluations.running
+    if running is not None and running.path == found.path:
+        return "it is being evaluated"
+    if memory.is_best(state.evaluations, state.checkpoints.known, found.path):
+        return "it has the best score"
+    return None

@@ -2,30 +2,31 @@
 
 import msgspec
 
+from ...model.attempt import DIVERGING
 from ...model.fact import PhaseChanged, SaveMeasured
-from ...model.incident import DIVERGING
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.progress import Progress
 from ...model.record import Entry
 from .. import attempt_progress
 from ..failure.evidence_state import DiagnosisState
 from ..failure.log_evidence import read_evidence
-from ..findings import eta, loss, loss_trend, save_cost, slow
-from ..hang import active_time, liveness, log_activity, pauses, phase_times, ranks, step_clock, step_peak
-from ..hang.save_phase import NO_SAVE
+from ..findings import loss, pace, slow
+from ..findings import loss as loss_trend
+from ..hang import activity, deadlines, liveness, pauses, phase_times, ranks
+from ..hang import pauses as active_time
+from ..hang.deadlines import NO_SAVE
 from ..knowledge import Knowledge
-from ..outlook import progress_made
-from ..progress.log_progress import START, ProgressState, after_gap, read_progress
-from ..recovery import loss_after_resume, nan_rollback, restart_success
-from ..recovery.remedies import remedy_proof
+from ..progress import START, ProgressState, after_gap, read_progress
+from ..recovery import nan_rollback, remedy_proof, restarts
+from ..recovery.attempts import progress_made
 from ..resume import save_overdue
-from ..run_machine import is_watched
-from ..run_states import Hung, Queued, Running, Stopping, Suspended
-from ..state import NOTHING, JudgeState, Result
-from ..step_builder import StepBuilder
+from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
+from ..state import NOTHING, JudgeState, Result, StepBuilder
 from ..text.lines import LineFold
-from ..text.position.reading import Reading
-from . import hints, no_step, on_ranks, rate_advice
+from ..text.reading import Reading
+from . import hints, on_samples
+from . import hints as no_step
+from . import hints as rate_advice
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -70,7 +71,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     shown = source is None or _is_read(state, source)
     if beats <= 0:
         phase = after.phase if source in {None, HEARTBEAT} else state.log_activity.phase
-        log = log_activity.with_text(state.log_activity, phase, chunk.text, now, alive=_was_alive(state, now))
+        log = activity.with_text(state.log_activity, phase, chunk.text, now, alive=_was_alive(state, now))
         changed = phase != state.log_activity.phase
         if changed and log.trusted:
             state = _phase_ended(state, now)
@@ -102,7 +103,7 @@ def _is_read(state: JudgeState, source: str | None) -> bool:
 def _with_names(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> JudgeState:
     """The state with what the text names: the checkpoint it resumed from, settings of a remedy, ranks."""
     if state.attempt.resume_verdict == "open":
-        state = restart_success.note_name_in_log(state, chunk.text)
+        state = restarts.note_name_in_log(state, chunk.text)
     if chunk.source is None:
         state = remedy_proof.read(knowledge, state, chunk.text)
     found = ranks.with_text(state.ranks, chunk.text, state.time.t)
@@ -146,9 +147,9 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     if step is not None and state.attempt.step is not None:
         steps = max(1, step - state.attempt.step)
     phase = progress.phase
-    announced = bool(state.log_activity.announced) or state.saving.took_s > step_clock.PAUSE_FLOOR_S
+    announced = bool(state.log_activity.announced) or state.saving.took_s > deadlines.PAUSE_FLOOR_S
     before_means = state.clock.means
-    clock = step_clock.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
+    clock = deadlines.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
     first = state.clock.beats == 0
     if first and not state.attempt.adopted:
         lasted = phase_times.started(
@@ -159,7 +160,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         state = _phase_ended(state, now)
     phase_changed = phase != state.log_activity.phase
     usual_s = None if state.clock.step_s is None else steps * state.clock.step_s
-    cost, measured = save_cost.with_step(state.save_cost, t, usual_s)
+    cost, measured = pace.with_saved_step(state.save_cost, t, usual_s)
     state = replace(
         state,
         save_cost=cost,
@@ -169,7 +170,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
             state.attempt, step, t, epoch=progress.epoch, first_step=after.certain.opening.first_step
         ),
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
-        log_activity=log_activity.with_step(state.log_activity, phase, chunk.text, now),
+        log_activity=activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),
         saving=NO_SAVE,
         peak=_peak(state, step, progress, now),
@@ -183,11 +184,11 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     again = state.launcher.from_step is not None
     checks = first or state.attempt.resume_verdict == "open"
     over = no_step.is_over(state) or not isinstance(state.machine, Running)
-    if over or again or checks or loss_after_resume.is_due(state):
+    if over or again or checks or restarts.is_due(state):
         builder = StepBuilder(knowledge, state)
         _advance(builder)
         if again:
-            on_ranks.on_first_step(builder)
+            on_samples.on_first_step(builder)
         _check_resume(builder, checks=checks)
         state, entries = builder.state, (*entries, *builder.entries)
     if after.loss_is_nan:
@@ -204,21 +205,21 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     return state, entries
 
 
-def _measured(state: JudgeState, step: int | None, now: float) -> eta.Pace:
+def _measured(state: JudgeState, step: int | None, now: float) -> pace.Pace:
     """``state``: before the beat."""
     if step is None:
         return state.pace
-    take = eta.with_step if state.clock.behind_from is None else eta.begin_stretch
+    take = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
     return take(state.pace, step, now)
 
 
 def _check_resume(builder: StepBuilder, *, checks: bool) -> None:
     """Whether a resume took effect, and its loss goes on. ``checks``: its first steps have not shown it yet."""
     if checks:
-        restart_success.on_beat(builder)
+        restarts.on_beat(builder)
         remedy_proof.on_beat(builder)
-    if loss_after_resume.is_due(builder.state):
-        loss_after_resume.compare(builder)
+    if restarts.is_due(builder.state):
+        restarts.compare(builder)
 
 
 def _advance(builder: StepBuilder) -> None:
@@ -234,12 +235,12 @@ def _advance(builder: StepBuilder) -> None:
         builder.move("step", Running(), "training advances")
 
 
-def _peak(state: JudgeState, step: int | None, progress: Progress, now: float) -> step_peak.StepPeak:
+def _peak(state: JudgeState, step: int | None, progress: Progress, now: float) -> deadlines.StepPeak:
     """Return the highest step of this attempt. The time of an evaluation or a save before a step does not count."""
-    peak = step_peak.with_step(state.peak, step, progress, now)
+    peak = deadlines.with_step(state.peak, step, progress, now)
     last = state.clock.last
     works = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at) > last
-    return step_peak.excuse(peak, now - last) if peak is state.peak and works else peak
+    return deadlines.excuse(peak, now - last) if peak is state.peak and works else peak
 
 
 def _check_pace_and_saves(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
@@ -263,7 +264,7 @@ def _check_pace_and_saves(knowledge: Knowledge, state: JudgeState, entries: tupl
 def _phase_ended(state: JudgeState, now: float) -> JudgeState:
     """Learn how long the phase that ends now took."""
     log = state.log_activity
-    if not log.trusted or (log.phase not in log_activity.ANNOUNCED and log.phase != "save"):
+    if not log.trusted or (log.phase not in activity.ANNOUNCED and log.phase != "save"):
         return state
     quiet_s = liveness.silence(state.liveness, state.clock.last)
     return replace(state, phase_times=phase_times.ended(state.phase_times, log.phase, now - log.phase_at, quiet_s))
@@ -305,7 +306,7 @@ def _finite_again(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry,
 def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     """Compare the newest block of the step clock with the usual pace."""
     before, clock = state.stall, state.clock
-    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], step_clock.BLOCK_S), state.liveness.util_pct)
+    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], deadlines.BLOCK_S), state.liveness.util_pct)
     state = replace(state, stall=after)
     if after.open == before.open:
         return state, entries

@@ -9,11 +9,164 @@ them. Sources: the longest harmless silences in public reports of each kind, and
 import msgspec
 
 from ...model.observation import Rank
+from ...model.progress import Progress
 from ...model.settings import Hang
+from .activity import ANNOUNCED, LogActivity
 from .liveness import Liveness
-from .log_activity import ANNOUNCED, LogActivity
 from .phase_times import PhaseTimes, habit
-from .step_clock import StepClock, usual_s
+
+# The usual time from one step to the next, and when a step is overdue.
+#
+# Source of the idea: training monitors with learned time-outs (NVIDIA's resiliency extension: 5 x the longest
+# interval, after a warm-up). Known false alarms of such clocks: long pauses that the run makes by
+# design (evaluation, saving, refilling a buffer), which are learned apart; lines that are printed only now and then,
+# so
+# the distance of lines is learned, not that of steps.
+
+BLOCK_S = 10.0
+"""Steps of this long make one block; only the block's slowest step and mean are kept. The pace is known after one."""
+BLOCKS = 16
+"""Blocks remembered: the slow lines of the last minutes are usual, those of a slow beginning are not."""
+PAUSE_FACTOR = 4.0
+"""x the typical interval: a longer one is a pause, such as a refill, and does not become the pace."""
+PAUSE_FLOOR_S = 15.0
+"""A shorter interval is a slow step, even if a phase was announced in it: some trainers name one in each step."""
+NEW_PACE = 3
+"""Pauses in a row after which further ones are the pace: images became larger, sequences longer."""
+PAUSE_FADE = 0.9
+"""x the longest pause, at each shorter one: one odd pause does not count forever."""
+
+
+class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All times in active seconds. ``slow_s``, ``typical_s`` and ``step_s`` are None until the first block is full.
+
+    ``beats`` counts heartbeats of this attempt; ``step_s`` is the typical time of one step (lines may stand for many).
+    ``pause_s``: the longest pause so far that nothing announced and that ended by itself.
+    """
+
+    start: float = 0.0
+    last: float = 0.0
+    beats: int = 0
+    block_n: int = 0
+    block_sum_s: float = 0.0
+    block_max_s: float = 0.0
+    block_steps: int = 0
+    slowest: tuple[float, ...] = ()
+    means: tuple[float, ...] = ()
+    slow_s: float | None = None
+    typical_s: float | None = None
+    step_s: float | None = None
+    pause_s: float = 0.0
+    far_n: int = 0
+    """Pauses in a row; several are a new pace."""
+    longest_s: float = 0.0
+    """Longest interval of this attempt, the one before its first step included: its pace until that is known."""
+    behind_from: float | None = None
+    """When a time ended in which nothing was read: lines that were printed in it may come at once. None = none do."""
+
+
+def begin_attempt(clock: StepClock, now: float) -> StepClock:
+    """Start the clock of a new attempt; what is usual for this run stays known."""
+    return msgspec.structs.replace(
+        clock,
+        start=now,
+        last=now,
+        beats=0,
+        block_n=0,
+        block_sum_s=0.0,
+        block_max_s=0.0,
+        block_steps=0,
+        far_n=0,
+        longest_s=0.0,
+        behind_from=None,
+    )
+
+
+def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announced: bool = False) -> StepClock:
+    """Take a heartbeat: the training advanced by ``steps`` (1 if unknown). ``announced``: after another phase."""
+    interval = now - clock.last
+    if interval > clock.longest_s:
+        clock = msgspec.structs.replace(clock, longest_s=interval)
+    beats = clock.beats + 1
+    if beats <= warmup_beats or interval < 0.0:
+        return msgspec.structs.replace(clock, last=now, beats=beats)
+    typical = clock.typical_s
+    if clock.behind_from is not None:  # neither these lines nor the one that ends them show a pace
+        at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < BLOCK_S
+        return msgspec.structs.replace(clock, last=now, beats=beats, behind_from=clock.behind_from if at_once else None)
+    far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
+    if (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
+        # Announced phases are learned apart (phase_times.py).
+        pause = clock.pause_s if announced else max(interval, clock.pause_s * PAUSE_FADE)
+        return msgspec.structs.replace(clock, last=now, beats=beats, pause_s=pause, far_n=clock.far_n + 1)
+    n = clock.block_n + 1
+    total = clock.block_sum_s + interval
+    most = max(clock.block_max_s, interval)
+    count = clock.block_steps + steps
+    if total < BLOCK_S:
+        return msgspec.structs.replace(
+            clock,
+            last=now,
+            beats=beats,
+            block_n=n,
+            block_sum_s=total,
+            block_max_s=most,
+            block_steps=count,
+            far_n=clock.far_n if far else 0,
+        )
+    slowest = (*clock.slowest, most)[-BLOCKS:]
+    means = (*clock.means, total / n)[-BLOCKS:]
+    return msgspec.structs.replace(
+        clock,
+        last=now,
+        beats=beats,
+        block_n=0,
+        block_sum_s=0.0,
+        block_max_s=0.0,
+        block_steps=0,
+        far_n=clock.far_n if far else 0,
+        slowest=slowest,
+        means=means,
+        slow_s=robust_slowest(slowest),
+        typical_s=sorted(means)[len(means) // 2],
+        step_s=total / max(count, 1),
+    )
+
+
+def robust_slowest(slowest: tuple[float, ...]) -> float:
+    """Return the second slowest of the blocks, the slowest of fewer than four: one odd step does not count."""
+    ordered = sorted(slowest)
+    return ordered[-1] if len(ordered) < 4 else ordered[-2]
+
+
+def usual_s(clock: StepClock) -> float | None:
+    """Return the usual distance of progress lines; None before the first."""
+    return clock.slow_s if clock.slow_s is not None else clock.longest_s if clock.beats else None
+
+
+def told_usual_s(clock: StepClock) -> float | None:
+    """Return the usual distance of progress lines as people are told it; ``usual_s`` is that of deadlines.
+
+    Before the pace is known a deadline allows for the wait for the first line (imports, data). Told to a
+    person as the usual distance of lines, that wait would be wrong, so the longest distance so far is told.
+    """
+    return clock.block_max_s if clock.slow_s is None and clock.block_n else usual_s(clock)
+
+
+def restart_wait(clock: StepClock, now: float) -> StepClock:
+    """Restart the wait for the next step after a time in which nothing could be seen (wake-up)."""
+    return msgspec.structs.replace(clock, last=now)
+
+
+def after_gap(clock: StepClock, now: float) -> StepClock:
+    """Restart the wait after a gap in which the trainer may have gone on, as while its supervisor was stopped.
+
+    What it printed then is read at once; the block in which that happens would show a pace that never was.
+    """
+    return msgspec.structs.replace(
+        clock, last=now, block_n=0, block_sum_s=0.0, block_max_s=0.0, block_steps=0, behind_from=now
+    )
+
 
 SPIN = 4.2
 """x ``min_s`` (380 s): some GPU is near 100 % at low power and none works. Ranks that wait in a barrier look the same
@@ -81,7 +234,7 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     idle_io_bytes_per_s: float = 65536.0
     """``hang.idle_io_bytes_per_s``."""
     saving: str = ""
-    """What shows that a save is in progress; "" = none is (save_phase.py)."""
+    """What shows that a save is in progress; "" = none is (deadlines.py)."""
     has_saved: bool = False
     """A checkpoint of this run is complete."""
     silent_rank: str = ""
@@ -236,3 +389,95 @@ def _for_silence(run: HangInput, hang: Hang, *, partly_seen: bool) -> float:
     if clock.beats <= run.warmup_beats and clock.slow_s is None:
         deadline_s = max(deadline_s, UNCERTAIN * hang.min_s)
     return min(max(deadline_s, KNOWN_FACTOR * seen.longest_silence_s), hang.max_s)
+
+
+# The second, slow clock: when the step last was higher than ever in this attempt.
+#
+# A heartbeat is any step; a loop makes steps for ever and no progress. Seen: torchelastic that restarts its workers at
+# step 850 and loses them at 900, twenty times; an out-of-memory error that is caught and retried on one step for 2.5
+# h.
+# A new total, a higher epoch or a counter that began again after its end is another counter, and an attempt has its
+# own.
+#
+# Known false alarms that the rules are made against: evaluations and saves (their bar or their file grows), lines that
+# come once an hour (40 x the usual distance), counters of epochs that the log does not number: if the total is unknown
+# a
+# counter that fell is another one, because it cannot be told from a restart.
+
+STALL_FACTOR = 40.0
+"""x the usual distance of progress lines: people are notified of no new highest step. At least ``hang.max_s``."""
+ACT_FACTOR = 1.5
+"""x the time at which people are notified: a hang that is acted on."""
+AGAIN_SHARE = 0.5
+"""A counter that falls below this share of its highest step began again."""
+ENDED_SHARE = 0.98
+"""Share of its total from which a counter is at its end: totals are rounded, and lines come every few steps."""
+
+
+class StepPeak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``at``: when ``step`` was reached, in active seconds. ``total``, ``epoch``: its counter; None = not printed."""
+
+    at: float = 0.0
+    step: int | None = None
+    total: int | None = None
+    epoch: int | None = None
+
+
+def with_step(peak: StepPeak, step: int | None, progress: Progress, now: float) -> StepPeak:
+    """Take a heartbeat. ``step``: over all epochs, as far as that is known; None = the line has no number."""
+    epoch = None if progress.epoch is None else int(progress.epoch)
+    if step is None or peak.step is None or step > peak.step or _is_another(peak, step, progress.total_steps, epoch):
+        return StepPeak(at=now, step=step, total=progress.total_steps, epoch=epoch)
+    return peak
+
+
+def excuse(peak: StepPeak, seconds: float) -> StepPeak:
+    """Leave out the time of an evaluation or a save between two steps, as far as a bar or a file grew."""
+    return msgspec.structs.replace(peak, at=peak.at + seconds)
+
+
+def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None) -> bool:
+    """Return whether the step, which is not higher, is of another counter."""
+    if total != peak.total or (epoch is not None and peak.epoch is not None and epoch > peak.epoch):
+        return True
+    if peak.step is None or step >= AGAIN_SHARE * peak.step:
+        return False
+    return total is None or peak.step >= ENDED_SHARE * total
+
+
+def limit_s(usual_s: float | None, max_s: float) -> float | None:
+    """Return how long no new highest step is usual at most; None if no distance of lines is known yet."""
+    return None if usual_s is None else max(max_s, STALL_FACTOR * usual_s)
+
+
+# The save in progress: a phase in which no step is due, from its first sign to the completed file.
+#
+# Its signs are a checkpoint that is not complete and younger than the last step, a line that announces a save, and a
+# save
+# on the stack of a process. A mount uploads at ``close()``, and nothing of that shows in the trainer: silence in a
+# save
+# counts from the last byte that moved, and has a deadline of its own (``deadlines.for_save``). Sources: uploads of
+# gcsfuse, rclone and s3fs, which take minutes; trainers that hang after "Saving checkpoint" with the file complete.
+#
+# A step ends the phase: a trainer that saves in the background goes on. So does the completed file, whatever the last
+# line says. Known false alarms: a trainer that prepares a further file for minutes after the first one is complete.
+
+LATE_S = 10.0
+"""A file this much older than the last step may be younger: lines of the log may be read a little late."""
+SLACK_S = 2.0
+"""The same of a complete file, which ends the phase: the log is read once a second."""
+
+
+class SavePhase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was seen of saves since the last step. Active seconds.
+
+    ``begun_at``: when a file was first seen that is not complete; ``took_s``: the longest that became complete.
+    ``frame``: of a save, as a stack showed it.
+    """
+
+    begun_at: float | None = None
+    took_s: float = 0.0
+    frame: str = ""
+
+
+NO_SAVE = SavePhase()

@@ -4,9 +4,10 @@ A verdict needs two kinds of evidence: no step past the deadline, and no sign of
 deadline (deadlines.py): no sign of life, two minutes; no sign but a log that grows, an announced phase, or a start,
 longer. A GPU near 100 % far below its usual power (ranks that wait in a collective; reported as "GPU 100 % and frozen"
 and by NCCL's watchdog): six minutes. Live evidence (usual power, bytes, growing files, compilers on several cores)
-has no deadline but that of the slow clock (step_peak.py).
+has no deadline but that of the slow clock (deadlines.py).
 
-``judge`` with a ``share`` below 1 says when the run is *quiet*: people are told, and nothing is ended. cost.py decides
+``judge`` with a ``share`` below 1 says when the run is *quiet*: people are told, and nothing is ended. detector.py
+decides
 whether a verdict is acted on.
 
 Known false alarms that the rules are made against, each a scenario in tests/scenarios/healthy.py: slow saves (bytes or
@@ -15,16 +16,82 @@ evaluates while the others spin in a barrier, wake-up after a suspend, a trainer
 uploads (bytes of its sockets, or announced), a network mount that comes back.
 """
 
+import math
+from typing import Literal
+
 import msgspec
 
-from ...model.incident import HangKind
+from ...model.attempt import HangKind
 from ...model.settings import Hang
-from . import deadlines, liveness, loop_watch, process_signs, step_peak
-from .active_time import longest_gap
-from .cost import Weight
+from . import deadlines, liveness, pauses
+from . import deadlines as step_peak
+from . import liveness as process_signs
 from .deadlines import HangInput
-from .explain import duration, evidence_of, stopped_in
-from .loop_watch import LoopWatch
+from .evidence import duration, evidence_of, stopped_in
+from .pauses import LoopWatch, longest_gap
+
+# Whether a run that makes no step is ended now, or given more time: the cost of waiting against the cost of an error.
+#
+# It is ended when
+#
+#     P(dead) x expected further wait  >  P(alive) x (work at risk + reload)
+#
+# A silence that has lasted t goes on for about as long again, so the expected further wait is t. P(dead) / P(alive),
+# the
+# odds, are ``STRONG``, ``EVEN`` or ``WEAK`` at the learned deadline, by what is seen of the run, and grow with the
+# power
+# ``GROWTH`` of t / deadline, because the harmless silences of public reports become rare that fast. Work at risk is
+# the
+# training since the newest checkpoint, which a restart repeats; reload is the time from a launch to its first step.
+#
+# So a run that has just saved is ended at its deadline, and one with hours of unsaved work gets more time, the more
+# the
+# weaker the evidence is. Some evidence is certain (detector.py) and does not ask this rule.
+
+Weight = Literal["certain", "strong", "even", "weak"]
+"""certain: waiting shows nothing more. strong: the readings contradict work. even: the processes do what they do while
+they wait for a GPU that cannot be read. weak: honest work could look like this."""
+
+STRONG = 10.0
+"""Odds, at the deadline, that the run is dead if what was read of its GPUs and processes contradicts work."""
+EVEN = 0.75
+"""The same if the cores are as busy as they are while they wait for a GPU, and no GPU can be read."""
+WEAK = 0.2
+"""The same if honest work could look like this: some CPU beside a GPU that cannot be read, lost readings."""
+CERTAIN = 0.99
+"""The likelihood that is told for a run of which waiting would show nothing more. No evidence is told as 100 %."""
+GROWTH = 3.0
+"""Power of silence / deadline with which the odds grow."""
+
+
+def is_worth_ending(weight: Weight, *, silent_s: float, deadline_s: float, loss_s: float) -> bool:
+    """Return whether ending the run now costs less than waiting.
+
+    ``silent_s``: how long the evidence has lasted; ``loss_s``: work at risk and reload, in seconds.
+    """
+    if weight == "certain":
+        return True
+    return _odds(weight) * math.pow(silent_s / max(deadline_s, 1.0), GROWTH) * silent_s > loss_s
+
+
+def likelihood(weight: Weight, *, silent_s: float, deadline_s: float) -> float:
+    """Return how likely the run is dead, 0 to 1: by the odds that ``is_worth_ending`` weighs."""
+    if weight == "certain":
+        return CERTAIN
+    odds = _odds(weight) * math.pow(silent_s / max(deadline_s, 1.0), GROWTH)
+    return min(CERTAIN, odds / (1.0 + odds))
+
+
+def worth_ending_from(weight: Weight, *, deadline_s: float, loss_s: float) -> float:
+    """Return the silence from which ending the run costs less than waiting, in seconds; at least the deadline."""
+    if weight == "certain":
+        return deadline_s
+    return max(deadline_s, math.pow(loss_s * max(deadline_s, 1.0) ** GROWTH / _odds(weight), 1.0 / (GROWTH + 1.0)))
+
+
+def _odds(weight: Weight) -> float:
+    return STRONG if weight == "strong" else EVEN if weight == "even" else WEAK
+
 
 WAITING_CORES = 0.5
 """Cores, and share of the usual CPU, from which processes may be polling for their GPU, if no GPU can be read."""
@@ -182,7 +249,7 @@ def in_loop(run: HangInput, hang: Hang, watch: LoopWatch) -> Verdict | None:
     It may come before its deadline: what ending the run costs decides.
     """
     since = deadlines.last_progress(run.clock, run.log_activity)
-    if not loop_watch.is_found(watch, since) or not can_loop(run, hang):
+    if not pauses.is_found(watch, since) or not can_loop(run, hang):
         return None
     if watch.waits:
         reason = "no step, and its processes wait for GPUs that do nothing"

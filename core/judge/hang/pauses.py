@@ -12,7 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from ...model.observation import ProcessSample, Rank
+from ...model.observation import Outcome, ProcessSample, Rank
+from .activity import NEWEST_WEIGHT
 
 Stopped = Literal["none", "part", "all"]
 
@@ -63,3 +64,166 @@ def with_step(pause: Pause, t: float) -> Pause:
     if pause.since_t is None or pause.stepped or t - pause.since_t < SETTLED_S:
         return pause
     return msgspec.structs.replace(pause, stepped=True)
+
+
+# Run time without the time in which nothing could be seen: suspends of the machine and stops by a person.
+#
+# Deadlines run on *active* time. A jump between two observations far beyond the usual sampling period is a suspend
+# (laptop lid, WSL2 standby, a stopped supervisor). Source: public reports of runs that were killed on wake-up. Known
+# false alarms: none; a jump that was no suspend only lengthens a deadline.
+
+JUMP_FLOOR_S = 40.0
+"""A shorter gap between samples is no suspend: machines that swap have them while a trainer hangs."""
+JUMP_PERIODS = 8.0
+"""x the usual sampling period: a shorter gap is no suspend, but a few samples that were lost."""
+SAME_ROUND_S = 0.3
+"""Samples of different kinds closer than this belong to one round."""
+
+
+class ActiveTime(msgspec.Struct, frozen=True, kw_only=True):
+    """The clock of a run, in run seconds.
+
+    ``t``: time of the newest observation. ``away_s``: time left out so far. ``sample_t``: newest round of samples.
+    ``period_s``: usual distance of rounds; None before two were seen.
+    """
+
+    t: float = 0.0
+    away_s: float = 0.0
+    sample_t: float | None = None
+    period_s: float | None = None
+    stopped: bool = False
+    """Every computing process is stopped (state T): time does not count."""
+
+
+def now(time: ActiveTime) -> float:
+    """Return the active time now, in seconds."""
+    return time.t - time.away_s
+
+
+def longest_gap(period_s: float | None) -> float:
+    """Return the longest distance between observations, in seconds, that is not yet a suspend."""
+    return max(JUMP_FLOOR_S, JUMP_PERIODS * (period_s or 0.0))
+
+
+def advance(time: ActiveTime, t: float) -> tuple[ActiveTime, float]:
+    """Move to ``t``; an earlier time is taken as now. Returns the seconds of a suspend too, 0.0 for none."""
+    gap = t - time.t
+    if gap <= 0.0:
+        return time, 0.0
+    if time.stopped:
+        return msgspec.structs.replace(time, t=t, away_s=time.away_s + gap), 0.0
+    if gap <= JUMP_FLOOR_S or gap <= longest_gap(time.period_s):
+        return msgspec.structs.replace(time, t=t), 0.0
+    lost_s = gap - (time.period_s or 0.0)
+    return msgspec.structs.replace(time, t=t, away_s=time.away_s + lost_s, sample_t=None), lost_s
+
+
+def sampled(time: ActiveTime) -> ActiveTime:
+    """Learn the usual period from a round of samples. Several samples of one round count once."""
+    last, now = time.sample_t, time.t
+    if last is None:
+        return msgspec.structs.replace(time, sample_t=now)
+    gap = now - last
+    if gap < SAME_ROUND_S:
+        return time
+    period = time.period_s
+    learned = gap if period is None else period + NEWEST_WEIGHT * (gap - period)
+    return msgspec.structs.replace(time, sample_t=now, period_s=learned)
+
+
+# Whether all that is busy in a run without steps is in loops that change nothing, or waits for a GPU at rest.
+#
+# No reading tells a core that computes from one that loops. A look (core/act/evidence/loop_looks.py) does: several
+# stacks
+# of each busy thread, and the source of the ``while`` that it is in. Two looks in a row, some time apart, that find
+# the
+# same loops are evidence as strong as a GPU near 100 % at idle power. A look that finds a busy thread in other
+# functions
+# each time shows work, and a run that works is ended by the slow clock only (deadlines.py). A thread that waits for
+# its
+# GPU uses a core, too; a look tells that from work, and GPUs at rest tell that nothing will come.
+#
+# Known false alarms that the rules are made against: a first silent evaluation, an index built in one Python function,
+# a
+# single long call (``sqrtm``, ``sorted``): they keep results or are inside a call, so no look finds such a loop. An
+# optimizer on the CPU beside an idle GPU computes in its own library and not in the driver's.
+
+AGREEING = 2
+"""Looks in a row that must find the same loops."""
+AGAIN = 0.33
+"""x ``min_s`` (30 s): from one look to the next."""
+AGAIN_SHARE = 0.5
+"""Share of the silence from a look that found no such loop to the next: honest work is not looked at all the time."""
+
+
+class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``since``: the last progress before the silence that was looked at, in active seconds; None = none yet.
+
+    ``order``: decision whose outcome is awaited, 0 = none; ``asked_at``: when, in active seconds; ``silent_s``: the
+    silence then. ``agreed``: looks in a row that found the ``places``; ``polls``: one of these asks for something that
+    may still come; ``waits``: one of them is a wait for a GPU; ``moving``: a look shows work.
+    """
+
+    since: float | None = None
+    order: int = 0
+    asked_at: float = 0.0
+    silent_s: float = 0.0
+    agreed: int = 0
+    places: tuple[str, ...] = ()
+    polls: bool = False
+    waits: bool = False
+    moving: bool = False
+
+
+def is_due(watch: LoopWatch, *, since: float, now: float, min_s: float, lost_s: float) -> bool:
+    """Return whether to look (again). ``lost_s``: after this long no answer to the last one will come."""
+    if watch.since != since:
+        return True
+    if watch.order:
+        return now - watch.asked_at >= lost_s
+    wait_s = AGAIN * min_s if watch.agreed else max(AGAIN * min_s, AGAIN_SHARE * watch.silent_s)
+    return now - watch.asked_at >= wait_s
+
+
+def asked(watch: LoopWatch, order: int, *, since: float, now: float, rest_s: float) -> LoopWatch:
+    """Note that a look was asked for. ``rest_s``: how long the GPUs have been at rest.
+
+    A wait that an earlier look found is over if they worked after it.
+    """
+    if watch.since != since:
+        watch = LoopWatch(since=since)
+    elif watch.waits and now - watch.asked_at > rest_s:
+        watch = msgspec.structs.replace(watch, agreed=0, places=(), waits=False)
+    return msgspec.structs.replace(watch, order=order, asked_at=now, silent_s=now - since)
+
+
+def answered(watch: LoopWatch, outcome: Outcome) -> LoopWatch:
+    """Take what a look found. One that could read no stack shows neither a loop nor work."""
+    if outcome.data.get("unread") is True:
+        return msgspec.structs.replace(watch, order=0)
+    loops, waits = _places(outcome, "loops", "is in the loop"), _places(outcome, "waits", "waits for its GPU in")
+    places = (*loops, *waits)
+    if not outcome.ok or not places or outcome.data.get("elsewhere"):
+        moving = watch.moving or (outcome.ok and outcome.data.get("moving") is True)
+        return msgspec.structs.replace(watch, order=0, agreed=0, places=(), polls=False, waits=False, moving=moving)
+    agreed = watch.agreed + 1 if places == watch.places else 1
+    polls = outcome.data.get("polls") is True
+    return msgspec.structs.replace(
+        watch, order=0, agreed=agreed, places=places, polls=polls, waits=bool(waits), moving=False
+    )
+
+
+def _places(outcome: Outcome, name: str, does: str) -> tuple[str, ...]:
+    found = outcome.data.get(name)
+    items = sorted(found.items()) if isinstance(found, dict) else ()
+    return tuple(f"process {pid} {does} {place}" for pid, place in items)
+
+
+def is_found(watch: LoopWatch, since: float) -> bool:
+    """Return whether the looks at this silence agree."""
+    return watch.since == since and watch.agreed >= AGREEING
+
+
+def shows_work(watch: LoopWatch, since: float) -> bool:
+    """Return whether a look at this silence shows work, and none later a loop."""
+    return watch.since == since and watch.moving

@@ -7,8 +7,8 @@ extension). Known false alarms: the first time of a phase, of which nothing is k
 
 import msgspec
 
-from ...model.launch.habits import PhaseHabit
 from ...model.progress import Phase
+from ...model.run import PhaseHabit
 
 UNSEEN = PhaseHabit()
 

@@ -8,9 +8,9 @@ from the lines that carry a rank. If neither tells the ranks apart, nothing is s
 import msgspec
 
 from ...model.observation import Rank
-from ...model.text.patterns import LazyPattern
+from ...model.patterns import LazyPattern
 from ..text.carriers import own_text
-from ..text.fields.counters import find_step
+from ..text.counters import find_step
 
 AT_MOST = 512
 """Ranks remembered."""

@@ -8,19 +8,23 @@ from typing import assert_never
 
 import msgspec
 
+from ...model import change
 from ...model.fact import BudgetChanged
-from ...model.launch import disk_need
-from ...model.launch.elsewhere.job import JobCause
-from ...model.text.size_words import size
-from ...model.why import Why
+from ...model.job import JobCause
+from ...model.progress import Why
+from ...model.text import size
+from .. import memory
 from ..attempt_progress import knows_its_step
-from ..failure.wsl_channel import channel_state
-from ..resume import checkpoint_index, doubt, resume_point
+from ..failure.circumstances import channel_state
+from ..memory import Cause, Failed
+from ..resume import checkpoint_index, resume_point
+from ..resume import checkpoint_index as doubt
 from ..run_states import RestartPlan, Stopped, Then
-from ..state import JudgeState
-from ..step_builder import StepBuilder
-from . import budget, failure_history, fallback, policy, restart_stages
-from .answers import (
+from ..state import JudgeState, StepBuilder
+from . import gate, policy, ramp, remedy_choice, restarts, unclear_states
+from . import policy as fallback
+from .attempts import give_up
+from .policy import (
     Answer,
     ApplyRemedy,
     FailureInput,
@@ -35,13 +39,7 @@ from .answers import (
     WaitForGpu,
     WaitForRoom,
 )
-from .attempts import give_up
-from .failure_history import Cause
-from .operator import gate
-from .operator.withheld_state import Failed
-from .remedies import ramp, remedy_choice
-from .resume_point import found_way
-from .resume_point.resume_choice import choose, clear_doubt, pass_over
+from .resume_choice import choose, clear_doubt, pass_over
 
 replace = msgspec.structs.replace
 
@@ -67,21 +65,19 @@ def answer_failure(
     certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as. ``ordered``: who ordered the end.
     """
     if builder.state.attempt.place_is_sure:
-        builder.set(budget=budget.failed(builder.state.budget, cause.position))
+        builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
     state, settings = builder.state, builder.knowledge.settings
     class_ = builder.knowledge.catalogue.class_of(cause.class_)
     may_fall_back = settings.profiles.fall_back and settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
-    seen = failure_history.count(state.history, cause.class_)
-    unproven = launched and found_way.failed_at_start(builder)
-    refuted = unproven and found_way.is_refuted(builder, cause)
-    refused = found_way.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
+    seen = memory.count(state.history, cause.class_)
+    unproven = launched and unclear_states.failed_at_start(builder)
+    refuted = unproven and unclear_states.is_refuted(builder, cause)
+    refused = unclear_states.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
     curable = retryable or (class_.older_checkpoint_helps and _has_older(builder, plan))
-    again = failure_history.came_back(state.history, cause, state.attempt.stride) or not (
-        curable or fallback.has_trained(state)
-    )
+    again = memory.came_back(state.history, cause, state.attempt.stride) or not (curable or fallback.has_trained(state))
     remedy, waiting = (
         remedy_choice.choose(builder, _key(cause), seen, again=again, said=cause.line) if launched else (None, ())
     )
@@ -93,15 +89,15 @@ def answer_failure(
         restart=settings.restart,
         run=tuple(filter(None, (builder.knowledge.run_id,))),
         began_anew=state.attempt.resume_from is None if launched else plan.fresh,
-        spent=budget.is_spent(state.budget, settings.restart),
+        spent=memory.is_spent(state.budget, settings.restart),
         restarts_made=max(state.budget.used, state.budget.unsaved),
         confidence=confidence,
         trained=fallback.has_trained(state),
         saved=state.attempt.saved and (plan.before_t is None or _saved_before(state, plan.before_t)),
-        found_resume=found_way.advice(builder) if refuted else (),
+        found_resume=unclear_states.advice(builder) if refuted else (),
         refused_option=refused,
-        other_way=found_way.other_way(builder) if refused else (),
-        unproven_resume=found_way.doubt(builder) if unproven and not refuted else (),
+        other_way=unclear_states.other_way(builder) if refused else (),
+        unproven_resume=unclear_states.doubt(builder) if unproven and not refuted else (),
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
@@ -123,8 +119,8 @@ def answer_failure(
         remedy=remedy,
         waiting=waiting,
         disk_free_bytes=state.disk_free_bytes,
-        disk_need_bytes=disk_need.need_bytes(_largest_checkpoint_bytes(state), state.disk_total_bytes),
-        inodes_left=disk_need.has_inodes(state.disk_free_inodes),
+        disk_need_bytes=change.need_bytes(_largest_checkpoint_bytes(state), state.disk_total_bytes),
+        inodes_left=change.has_inodes(state.disk_free_inodes),
         kernel=tuple(finding.text for finding in state.diagnosis.findings if finding.line == 0),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )
@@ -222,7 +218,7 @@ def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, 
         index,
         cause.given,
         reason,
-        starts=doubt.STARTS if at_once else failure_history.unread(builder.state.history, cause),
+        starts=doubt.STARTS if at_once else memory.unread(builder.state.history, cause),
         said=cause.said,
         has_older=has_older or (known is not None and known.unknown_make),  # else the run is held over it
     )
@@ -246,7 +242,7 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
     match answer:
         case Finish():
             ending = RestartPlan(reason="the training is done: stop its process gently", incident=incident)
-            restart_stages.stop(builder, "finish", ending)
+            restarts.stop(builder, "finish", ending)
         case Hold():
             _hold(builder, failure, answer)
         case PassOver(path=path):
@@ -298,7 +294,7 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
     """Append the failure to the history; the ramp's stretch without trouble ends. A failed launch does not count."""
     if not counted or failure.cause.kind == "launch":
         return
-    builder.set(history=failure_history.with_cause(failure.history, failure.cause))
+    builder.set(history=memory.with_cause(failure.history, failure.cause))
     if same_rung and not failure.spent:
         ramp.end_stretch(builder)
 
@@ -306,7 +302,7 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
 def _charge(builder: StepBuilder) -> float:
     """Charge the budget for one restart. Returns the back-off before it, in seconds."""
     restart = builder.knowledge.settings.restart
-    charged, delay_s = budget.charge(builder.state.budget, restart)
+    charged, delay_s = memory.charge(builder.state.budget, restart)
     builder.set(budget=charged)
     builder.fact(BudgetChanged(used=charged.used, max=restart.max_restarts))
     return delay_s
@@ -315,11 +311,11 @@ def _charge(builder: StepBuilder) -> float:
 def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> None:
     """Go to the first stage of the restart that is still to do."""
     if failure.cause.lives:
-        restart_stages.stop(builder, "restart", plan)
+        restarts.stop(builder, "restart", plan)
     elif failure.cause.kind == "launch":
         choose(builder, plan)
     else:
-        restart_stages.clear_and_restart(builder, plan)
+        restarts.clear_and_restart(builder, plan)
 
 
 def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
@@ -339,4 +335,4 @@ def _give_up(builder: StepBuilder, failure: FailureInput, answer: GiveUpRun) -> 
         return
     reason = f"{failure.name}, and no restart follows"
     ending = replace(failure.plan, reason=reason, ending=answer.reason, advice=answer.advice)
-    restart_stages.stop(builder, "give_up", ending)
+    restarts.stop(builder, "give_up", ending)

@@ -2,30 +2,40 @@
 
 import msgspec
 
-from ...model.decision import EndWatch, GiveUp, StartAttempt
-from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged
-from ...model.incident import OTHER_TRAINER
+from ...model.attempt import DIVERGING, OTHER_TRAINER, EndedBy, EndFacts
+from ...model.decision import EndWatch, GiveUp, RequestSave, StartAttempt
+from ...model.fact import ActionWithheld, AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
 from ...model.observation import Exit, Outcome
-from ...model.shipped.profile import NO_PROFILE
-from ...model.why import PLAIN, HoldKind, Why
-from .. import unseen
-from ..evaluation import evaluating
-from ..outlook import progress_made
-from ..resume import checkpoint_index, doubt, known_checkpoint, resume_point, unclear_state
-from ..resume.known_checkpoint import base_name
-from ..resume.loss_agreement import stays_open
+from ...model.preset import NO_PROFILE
+from ...model.progress import PLAIN, HoldKind, Progress, Why
+from ...model.story import ways_on
+from .. import state as unseen
+from ..attempt_progress import whole_epochs
+from ..findings import loss, pace
+from ..handlers import on_checkpoint
+from ..knowledge import Knowledge
+from ..memory import nth_wait_s
+from ..resume import checkpoint_index, output_folders, resume_point
+from ..resume import checkpoint_index as doubt
+from ..resume import checkpoint_index as known_checkpoint
+from ..resume.agreement import stays_open
+from ..resume.checkpoint_index import base_name
 from ..resume.save_overdue import MISSING
-from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting, Stopped, WaitingForRoom
-from ..state import JudgeState
-from ..step_builder import StepBuilder
-from . import fallback
-from .budget import nth_wait_s
-from .end_facts import end_facts
-from .ending import at_end
-from .operator import gate
-from .quiet_incident import close_quiet
-from .remedies.remedies import merged
-from .resume_point import untold
+from ..run_states import (
+    BackingOff,
+    EndedEarly,
+    Finished,
+    GivenUp,
+    RestartPlan,
+    Running,
+    Saving,
+    Starting,
+    Stopped,
+    WaitingForRoom,
+)
+from ..state import JudgeState, StepBuilder
+from . import gate, policy
+from .remedies import merged
 
 OTHER_TRAINS = "another trainer runs"
 
@@ -72,7 +82,7 @@ def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, 
     what, how = PASSING[kind]
     if kind == "other_trainer" and plan.fresh:
         builder.move("hold", Stopped(), why, Why(kind, _other_trainer(builder.state)))
-        again = untold.starts_again(builder.state, builder.knowledge)
+        again = starts_again(builder.state, builder.knowledge)
         builder.notify("warning", f"held: {what}", f"{why}\n{again}", incident=plan.incident)
         return
     number = plan.no_room + 1
@@ -91,7 +101,7 @@ def launch(builder: StepBuilder, plan: RestartPlan) -> None:
     if gate.is_closed(builder, plan):
         gate.withhold_start(builder, plan)
         return
-    at_end.set_time(builder)
+    on_checkpoint.set_time(builder)
     state = builder.state
     number = state.attempts + 1
     profile = next_profile(state)
@@ -143,7 +153,7 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=""))
     left = resume_point.left_behind(index, plan.path, builder.knowledge.resume_support)
     if plan.path is None:
-        left = tuple(dict.fromkeys((*left, *(k.path for k in unclear_state.states(index)))))
+        left = tuple(dict.fromkeys((*left, *(k.path for k in output_folders.states(index)))))
     to = "the beginning" if plan.path is None else base_name(plan.path)
     why = f"the run went back to {to} with attempt {number}"
     if left:
@@ -213,7 +223,7 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
 def remember_end(builder: StepBuilder) -> None:
     """Keep how far the run was, to tell later what was lost, and close the findings that concern this attempt only."""
     unseen.tell(builder)
-    fallback.remember(builder)
+    policy.remember(builder)
     attempt = builder.state.attempt
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
         builder.set(checkpoints=doubt.worked(builder.state.checkpoints))
@@ -243,7 +253,7 @@ def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
             builder.close_incident(incident.id, "the training finished")
     builder.move("finish", Finished(), reason, why)
     builder.notify("finish", "finished", reason)
-    evaluating.end_watch(builder, reason)
+    on_checkpoint.end_watch(builder, reason)
 
 
 def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: int) -> None:
@@ -253,12 +263,12 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
         builder.close_incident(known.id, "the trainer exited")
     builder.move("end_early", EndedEarly(), reason, Why(incident=incident))
     report = builder.knowledge.typed("report")
-    again = untold.starts_again(builder.state, builder.knowledge)
+    again = starts_again(builder.state, builder.knowledge)
     hint = (
         f'read the end of its log (`{report}`); {again}; [restart] ended_early = "restart" would do it once by itself'
     )
     builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
-    at_end.run_command(builder, "give_up")
+    on_checkpoint.run_command(builder, "give_up")
     builder.decide(EndWatch, f"ended early; {again}", incident=incident, exit_code=1)
 
 
@@ -274,6 +284,186 @@ def give_up(
     for sentence in advice:
         builder.note(sentence)
     builder.notify("give_up", title, "\n".join((reason, *advice)), incident=incident)
-    at_end.run_command(builder, "give_up")
-    again = untold.starts_again(builder.state, builder.knowledge)
+    on_checkpoint.run_command(builder, "give_up")
+    again = starts_again(builder.state, builder.knowledge)
     builder.decide(EndWatch, f"given up; {again}", incident=incident, exit_code=1)
+
+
+# The end of the incident *quiet*.
+
+
+def close_quiet(builder: StepBuilder, ending: str, by: EndedBy = "") -> None:
+    """Close it if it is open. ``ending``: how the silence ended."""
+    quiet = builder.state.quiet
+    if quiet is not None:
+        builder.set(quiet=None)
+        builder.close_incident(quiet.incident, ending, ended_by=by)
+
+
+# What was so when an attempt ended, beside its log: the diagnosis counts it, and the journal keeps it.
+
+
+def end_facts(state: JudgeState) -> EndFacts:
+    low = state.disk_low
+    return EndFacts(
+        disk_free_bytes=state.disk_free_bytes if low is None else low.free_bytes,
+        disk_free_inodes=state.disk_free_inodes,
+        swap_used=state.swap_used,
+        oom_kills=new_oom_kills(state),
+        checkpoint=_resumed_from(state),
+        kernel=state.diagnosis.kernel,
+    )
+
+
+def new_oom_kills(state: JudgeState) -> int | None:
+    """Processes that the kernel killed for memory during the attempt; None = unknown."""
+    if state.oom_kills is None or state.oom_kills_before is None:
+        return None
+    return state.oom_kills - state.oom_kills_before
+
+
+def _resumed_from(state: JudgeState) -> str | None:
+    """The verdict on the checkpoint that the attempt resumed from; None = from none, or unknown."""
+    path = state.attempt.resume_from
+    known = None if path is None else next((each for each in state.checkpoints.known if each.path == path), None)
+    if known is None:
+        return None
+    if known.damage is not None:
+        return known.damage[0]
+    return "complete" if known.complete and known.bad is None else None
+
+
+# A command that has no place for the path of a checkpoint: a start would begin anew and write over what was saved.
+
+
+def cannot_be_told(knowledge: Knowledge) -> bool:
+    """Whether the command has no place for a checkpoint's path and the settings leave a new start to a person."""
+    if knowledge.resume_support.forms or knowledge.preset.resume == "none":
+        return False
+    return knowledge.settings.restart.if_not_told == "wait"
+
+
+def starts_again(state: JudgeState, knowledge: Knowledge) -> str:
+    """The commands that start a run that is over, as a clause."""
+    if cannot_be_told(knowledge) and resume_point.newest_verified(state.checkpoints) is not None:
+        return f"to start it again: {ways(knowledge)}"
+    return f"`{knowledge.typed('resume')}` starts again"
+
+
+def ways(knowledge: Knowledge) -> str:
+    """The commands that go on with such a run, as a clause."""
+    return ways_on((knowledge.run_id,) if knowledge.run_id else ())
+
+
+# When a trainer is asked for a checkpoint: before a stop that a person orders, and at danger signs.
+#
+# ``[run] save_signal`` or ``save_file`` says how. It is not asked if nothing would be gained or harm could be done: a
+# trainer that hangs cannot answer, one whose loss is NaN would save NaN, one that started over would write over the
+# checkpoints of the run.
+
+replace = msgspec.structs.replace
+
+SLACK_S = 1.0
+"""A checkpoint written this long before the request still counts: clocks of file systems lag."""
+TERMINATION = "termination"
+"""Class of the incident (kind ``health``): the cloud announced the end of this machine."""
+AGAIN_S = 1800.0
+"""A danger sign that lasts or comes back asks for a checkpoint at most this often."""
+
+
+def is_wanted(builder: StepBuilder) -> bool:
+    """Whether the trainer can be asked now, and a checkpoint would save steps."""
+    state = builder.state
+    if not can_ask(state, builder.knowledge) or not isinstance(state.machine, Running):
+        return False
+    attempt = state.attempt
+    if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"} or not attempt.place_is_sure:
+        return False
+    saved = _saved_position(state)
+    return attempt.position is None or saved is None or saved < attempt.position
+
+
+def can_ask(state: JudgeState, knowledge: Knowledge) -> bool:
+    """Whether there is a way to ask this trainer for a checkpoint."""
+    return knowledge.can_ask_to_save or state.beating
+
+
+def request(builder: StepBuilder, reason: str, incident: int | None = None, *, stop: bool = False) -> int:
+    """Ask for a checkpoint. Returns the id of the decision. ``stop``: it is ended after that."""
+    builder.set(save_asked_t=builder.t)
+    return builder.decide(RequestSave, reason, incident=incident, attempt=builder.state.attempt.number, stop=stop)
+
+
+def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:
+    """A sign that the machine may end the trainer soon: save what there is."""
+    asked_t = builder.state.save_asked_t
+    if not is_wanted(builder) or (asked_t is not None and builder.t - asked_t < AGAIN_S):
+        return
+    if gate.is_closed(builder):
+        builder.set(save_asked_t=builder.t)
+        gate.tell(
+            builder,
+            ActionWithheld(
+                action="save",
+                ask="ask the trainer for a checkpoint",
+                would="asked the trainer for a checkpoint",
+                why=why,
+                incident=incident,
+            ),
+        )
+        return
+    request(builder, f"ask for a checkpoint: {why}", incident)
+
+
+def came(state: JudgeState, saving: Saving) -> bool:
+    """Whether a checkpoint that was asked for is complete, and none is being written."""
+    since = saving.asked_t - SLACK_S
+    new = [k for k in state.checkpoints.known if k.own and k.bad is None and k.t >= since]
+    return bool(new) and all(k.complete for k in new)
+
+
+def _saved_position(state: JudgeState) -> int | None:
+    newest = resume_point.newest_verified(state.checkpoints)
+    return None if newest is None else newest.position
+
+
+# The progress of a run, for people who look at it.
+
+
+def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
+    """Progress for people: with the total that the settings know if the log shows none, and the time left."""
+    run, attempt = state.reading.now.run, state.attempt
+    told = knowledge.told.get(attempt.profile or "")
+    resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored"
+    before = whole_epochs(attempt, run.whole or run.total)
+    progress = pace.with_told(state.progress, run, told, resumed=resumed, epochs_before=before)
+    if run.step is None and progress.epoch is not None:
+        return _of_epochs(state, progress)
+    return pace.with_own_pace(progress, state.pace, state.clock.step_s)
+
+
+def _of_epochs(state: JudgeState, progress: Progress) -> Progress:
+    """Progress of a log that prints an epoch as it ends, and no step. A log that was read late tells no times."""
+    attempt, reading = state.attempt, state.reading.now
+    first, last, epoch = attempt.first_beat_t, attempt.beat_t, progress.epoch
+    if attempt.adopted or first is None or last is None or epoch is None or reading.first_epoch is None:
+        return progress
+    return pace.with_epoch_pace(progress, epoch - reading.first_epoch, last - first, epoch + (reading.run.base == 0))
+
+
+def progress_made(knowledge: Knowledge, state: JudgeState) -> ProgressMade:
+    """How far the attempt is, for the journal."""
+    now = state.attempt
+    return ProgressMade(
+        attempt=now.number,
+        progress=shown_progress(knowledge, state),
+        overall_step=now.position,
+        step_offset=now.step_offset,
+        stride=now.stride,
+        loss_state=loss.state_of(
+            state.loss,
+            is_nan=state.reading.now.loss_is_nan,
+            diverges=any(i.class_ == DIVERGING for i in state.incidents),
+        ),
+        loss_floor=state.loss.floor,
+    )

@@ -9,25 +9,23 @@ from typing import Literal
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Verdict
+from ...model.attempt import DIVERGING, Evidence
+from ...model.checkpoint import Verdict
 from ...model.decision import CaptureStacks
-from ...model.incident import DIVERGING, Evidence
 from ...model.observation import CheckpointValues
-from ...model.text.plural import plural
+from ...model.text import plural
 from ..failure.diagnosis import hidden_failure
-from ..hang import active_time
-from ..resume import checkpoint_index, known_checkpoint
-from ..resume.finite_values import values_of, with_values
-from ..resume.known_checkpoint import KnownCheckpoint
-from ..run_machine import is_live, is_watched
-from ..run_states import RestartPlan
-from ..state import JudgeState
-from ..step_builder import StepBuilder
-from ..text.position.loss_run import LossRun
-from ..text.position.reading import Reading
-from . import fallback
+from ..hang import pauses
+from ..memory import Cause
+from ..resume import checkpoint_index
+from ..resume import checkpoint_index as known_checkpoint
+from ..resume.checkpoint_index import KnownCheckpoint, values_of, with_values
+from ..run_states import RestartPlan, is_live, is_watched
+from ..state import JudgeState, StepBuilder
+from ..text.loss_run import LossRun
+from ..text.reading import Reading
+from . import policy
 from .apply import answer_failure
-from .failure_history import Cause
 
 CLASS = "nan_loss"
 GOES_ON_S = 10.0
@@ -95,7 +93,7 @@ def act(
     builder.decide(
         CaptureStacks, f"take evidence before the attempt is ended for its {what}", incident=incident, attempt=number
     )
-    fallback.remember(builder)
+    policy.remember(builder)
     answer_failure(
         builder,
         Cause(kind="nan", class_=CLASS, attempt=number, position=position, diverged=diverged),
@@ -125,20 +123,20 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
             builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, verdict))
     state = builder.state
     if state.attempt.lost_at is None and is_live(state.machine) and _first_lost(state) is not None:
-        builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=active_time.now(state.time)))
+        builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=pauses.now(state.time)))
 
 
 def is_due(state: JudgeState) -> bool:
     """Whether a checkpoint that was read makes the training lost, and the trainer lived on after that."""
     at = state.attempt.lost_at
-    return at is not None and is_watched(state.machine) and active_time.now(state.time) - at >= GOES_ON_S
+    return at is not None and is_watched(state.machine) and pauses.now(state.time) - at >= GOES_ON_S
 
 
 def on_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
     state, at = builder.state, builder.state.attempt.lost_at
     assert at is not None
-    if active_time.now(state.time) - at < DYING_S and _is_dying(builder):
+    if pauses.now(state.time) - at < DYING_S and _is_dying(builder):
         return
     builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=None))
     lost = _first_lost(state)

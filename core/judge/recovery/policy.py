@@ -5,33 +5,215 @@ returns an answer decides, and the last one always does. apply.py collects the i
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
-from ...model.launch.elsewhere.job import OF_THE_SITE
-from ...model.text.plural import plural
-from ...model.text.size_words import size
-from ...model.text.suggestion import typed
-from ..failure.wsl_channel import BREAKS
-from . import failure_history
-from .answers import (
-    Answer,
-    ApplyRemedy,
-    FailureInput,
-    Finish,
-    GiveUpRun,
-    GoBack,
-    Hold,
-    PassOver,
-    RestartAfterBackOff,
-    RestartLater,
-    StepDown,
-    WaitForGpu,
-    WaitForRoom,
+from ...model.change import FailedRung
+from ...model.fact import ProfileChanged
+from ...model.job import OF_THE_SITE, JobCause
+from ...model.preset import NO_PROFILE
+from ...model.progress import WhyKind
+from ...model.settings import Restart
+from ...model.shipped import SettingsFault, WaitsFor
+from ...model.suggestion import typed
+from ...model.text import plural, size
+from .. import memory
+from ..failure.circumstances import BREAKS, ChannelState
+from ..memory import Cause, History, Rung, SettingsThatRan, nth_wait_s
+from ..resume.checkpoint_index import Unread
+from ..run_states import RestartPlan
+from ..state import JudgeState, StepBuilder
+from . import ramp, remedy_choice
+from .remedies import Option
+
+# The input of the policy and its answers: what is known of a failure, and what can follow it.
+#
+# ``counted``: the failure enters the history, and the ramp's stretch without trouble ends. True unless the field says
+# no.
+
+
+class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
+    """A failure and all that the answer depends on."""
+
+    cause: Cause
+    reason: str
+    """The failure in a sentence."""
+    incident: int
+    plan: RestartPlan
+    """The next attempt as it would be without any change."""
+    restart: Restart
+    """The section ``[restart]`` of the settings."""
+    run: tuple[str, ...] = ()
+    """The id of the run, for the commands of an advice; empty = not known."""
+    spent: bool = False
+    """No restart is left in the budget."""
+    began_anew: bool = False
+    """The failed attempt started from the beginning, not from a checkpoint."""
+    restarts_made: int = 0
+    """Restarts since the newest checkpoint."""
+    curable: bool = True
+    """The failure class may go away although nothing changes, or an older checkpoint helps (failures.toml)."""
+    confidence: float = 1.0
+    """How certain the failure class is, 0 to 1."""
+    trained: bool = True
+    """An attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
+    saved: bool = False
+    """The failed attempt wrote a checkpoint that is further than all before; after NaN: one from before the NaN."""
+    found_resume: tuple[str, ...] = ()
+    """The failed attempt was given a way to resume that was only found in the trainer's source, and the failure shows
+    that this is wrong: what a person can do, a sentence each. Empty = nothing speaks against it."""
+    refused_option: str = ""
+    """The option of a resume that the trainer says it does not know, by a way that was not only found."""
+    other_way: tuple[str, ...] = ()
+    """What a person can do about that, a sentence each."""
+    unproven_resume: tuple[str, ...] = ()
+    """It was given such a way, made no step, and the failure has another cause: what to know of it, a sentence each."""
+    changes: tuple[str, ...] = ()
+    """What trainwatch changed for an attempt that failed before its first step, a clause each."""
+    ordered: str = ""
+    """Who or what is known to have ordered the end, as a clause; "" = nobody."""
+    waits_for: WaitsFor | None = None
+    """What a restart after this class has to wait for (failures.toml)."""
+    job: JobCause | None = None
+    """Why the job ended that the attempt ran as; None = it ran on this machine, or that is not known."""
+    nan_action: Literal["rollback", "stop", "warn"] = "rollback"
+    """``[nan] action``."""
+    advice: tuple[str, ...] = ()
+    """What a person may look at, a sentence each."""
+    settings: SettingsFault = "possible"
+    """Whether the settings of the training can cause this failure class (failures.toml)."""
+    step_matters: bool = True
+    """Two failures of this class at the same step are no coincidence (failures.toml)."""
+    history: History = ()
+    """The failures before this one, oldest first."""
+    unread: Unread = ""
+    """What follows for the checkpoint that the failed attempt was given (checkpoint_index.py)."""
+    elsewhere: bool = False
+    """The class lies neither in the code nor in a checkpoint (failures.toml)."""
+    stride: int = 1
+    """Printed counts for each optimizer step: two failures at most this far apart are at the same step."""
+    step_known: bool = True
+    """The log prints each step, or so many that the last one is no coincidence."""
+    gpu_channel: ChannelState = "working"
+    """Whether this virtual machine still reaches its GPU (WSL2)."""
+    rung: Rung | None = None
+    """The rung of the ladder of profiles that the ramp can leave; None if there is no rung below."""
+    ran_before: SettingsThatRan | None = None
+    """The settings to go back to; None unless new settings failed before their first step."""
+    remedy: Option | None = None
+    """The first remedy that may be applied without a person."""
+    waiting: tuple[Option, ...] = ()
+    """The remedies that only a person may choose."""
+    disk_free_bytes: float | None = None
+    """Free space on the disk of the checkpoints; None = unknown."""
+    disk_need_bytes: float = 0.0
+    """Free space that a restart needs on that disk."""
+    gpus_usable: bool | None = None
+    """A GPU of the run answers; None = unknown."""
+    inodes_left: bool = True
+    """Files can still be created on that disk, as far as it is known."""
+    kernel: tuple[str, ...] = ()
+    """Lines of the kernel log that belong to the failure."""
+    still_open: tuple[str, ...] = ()
+    """Findings about the health, the disk or the pace that are not closed."""
+
+    @property
+    def name(self) -> str:
+        """The failure in words: ``crash (cuda_oom)``, ``a hang (idle)``."""
+        return f"{'a hang' if self.cause.kind == 'hang' else self.cause.kind} ({self.cause.class_})"
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """The training is done; only its process did not end."""
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """No restart until an operator asks for one. ``reason``: ``why`` in words, without "held until …".
+
+    ``ending``: of its incident; "" = the reason. ``advice``: what people are told then beside it, a sentence each.
+    """
+
+    reason: str
+    why: WhyKind
+    ending: str = ""
+    advice: tuple[str, ...] = ()
+
+
+class GiveUpRun(msgspec.Struct, frozen=True):
+    """No restart. ``advice``: where to look, a sentence each. ``proposed``: remedies that a person may choose."""
+
+    reason: str
+    advice: tuple[str, ...] = ()
+    proposed: tuple[Option, ...] = ()
+    counted: bool = True
+    title: str = "given up"
+
+
+class GoBack(msgspec.Struct, frozen=True):
+    """Restart with the settings that ran before, at once and without charging the budget."""
+
+    to: SettingsThatRan
+    counted: bool = True
+
+
+class StepDown(msgspec.Struct, frozen=True):
+    """Restart one rung down the ladder of profiles, at once."""
+
+    rung: Rung
+
+
+class ApplyRemedy(msgspec.Struct, frozen=True):
+    """Restart with changed settings, at once."""
+
+    remedy: Option
+    proposed: tuple[Option, ...] = ()
+
+
+class PassOver(msgspec.Struct, frozen=True):
+    """Restart at once from the checkpoint before the one that the failed attempt was given."""
+
+    path: str
+
+
+class RestartLater(msgspec.Struct, frozen=True):
+    """Restart as it was after ``delay_s``, without charging the budget."""
+
+    delay_s: float
+
+
+class WaitForRoom(msgspec.Struct, frozen=True):
+    """Restart as it was when ``need_bytes`` are free on the disk, without charging the budget."""
+
+    need_bytes: float
+
+
+class WaitForGpu(msgspec.Struct, frozen=True):
+    """Restart as it was when a GPU of the run is usable again; the restart is charged."""
+
+
+class RestartAfterBackOff(msgspec.Struct, frozen=True):
+    """Restart as it was, after the back-off of the budget, ``least_s`` at the least."""
+
+    note: str = ""
+    least_s: float = 0.0
+    proposed: tuple[Option, ...] = ()
+
+
+Answer = (
+    Finish
+    | Hold
+    | GiveUpRun
+    | GoBack
+    | StepDown
+    | ApplyRemedy
+    | PassOver
+    | RestartLater
+    | WaitForRoom
+    | WaitForGpu
+    | RestartAfterBackOff
 )
-from .budget import nth_wait_s
-from .failure_history import Cause
-from .remedies.remedies import Option
+
 
 NAN = "nan_loss"
 SURE = 0.8
@@ -74,9 +256,9 @@ def person_ended_it(failure: FailureInput) -> Answer | None:
         return Hold("a person ended the trainer", "ordered")
     if not failure.trained:
         return Hold(f"a signal ended it before it had trained ({failure.reason})", "signal")
-    if failure_history.signals_since(failure.history, signal_t - AGAIN_S):
+    if memory.signals_since(failure.history, signal_t - AGAIN_S):
         return Hold(f"a signal ended it again within {AGAIN_S / 60:.0f} min ({failure.reason})", "signal")
-    number = failure_history.signals_since(failure.history, signal_t - NIGHT_S) + 1
+    number = memory.signals_since(failure.history, signal_t - NIGHT_S) + 1
     return Hold(f"a signal ended it {number} times ({failure.reason})", "signal") if number >= MOST_SIGNALS else None
 
 
@@ -86,7 +268,7 @@ def site_ended_it(failure: FailureInput) -> Answer | None:
         return None
     if failure.job != "node":
         return RestartLater(0.0)
-    number = failure_history.in_a_row(failure.history, failure.cause.class_) + 1
+    number = memory.in_a_row(failure.history, failure.cause.class_) + 1
     return RestartLater(nth_wait_s(failure.restart.backoff_s, number))
 
 
@@ -95,7 +277,7 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
     class_ = failure.cause.class_
     if class_ not in BREAKS or failure.gpu_channel == "working":
         return None
-    if failure.gpu_channel == "failing" and not failure_history.in_a_row(failure.history, class_):
+    if failure.gpu_channel == "failing" and not memory.in_a_row(failure.history, class_):
         return None
     reason = "WSL2's channel to the GPU is broken: a restart inside this virtual machine would fail, too"
     return GiveUpRun(reason, windows_side(failure.run), counted=False)
@@ -110,7 +292,7 @@ def resume_option_is_refused(failure: FailureInput) -> Answer | None:
 
 
 def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
-    """An attempt with new settings of ours died before its first step, and not for want of memory: see fallback.py."""
+    """An attempt with new settings of ours died before its first step, and not for want of memory: see policy.py."""
     if failure.ran_before is None or failure.cause.kind == "hang" or failure.settings == "likely":
         return None
     if not failure.ran_before.attempt and failure.curable:
@@ -157,7 +339,7 @@ def network_failed(failure: FailureInput) -> Answer | None:
     """The network has to come back; the wait grows with each failure in a row."""
     if failure.waits_for != "network":
         return None
-    number = failure_history.in_a_row(failure.history, failure.cause.class_) + 1
+    number = memory.in_a_row(failure.history, failure.cause.class_) + 1
     return RestartLater(nth_wait_s(failure.restart.network_wait_s, number))
 
 
@@ -211,7 +393,7 @@ def _is_hopeless(failure: FailureInput) -> bool:
 
 
 def checkpoint_is_not_read(failure: FailureInput) -> Answer | None:
-    """The trainer does not start with its checkpoint: the one before it, or neither is to blame. See doubt.py."""
+    """The trainer does not start with its checkpoint: the one before it, or neither is to blame."""
     given = failure.cause.given or ""
     if failure.unread == "passed_over":
         return PassOver(given)
@@ -257,7 +439,7 @@ def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
     It prints each step, or so many that the last one is no coincidence; else the same words show it.
     """
     cause = failure.cause
-    before = failure_history.at_the_same_step(failure.history, cause, failure.stride) if failure.step_matters else ()
+    before = memory.at_the_same_step(failure.history, cause, failure.stride) if failure.step_matters else ()
     same_words = bool(cause.said) and not failure.elsewhere and any(known.said == cause.said for known in before)
     if not before or not (failure.step_known or same_words):
         return None
@@ -267,14 +449,14 @@ def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
 
 def nan_comes_back(failure: FailureInput) -> Answer | None:
     """NaN again without a new checkpoint since the last one: going back once more would waste the GPU hours."""
-    if failure.cause.class_ != NAN or failure.saved or not failure_history.in_a_row(failure.history, NAN):
+    if failure.cause.class_ != NAN or failure.saved or not memory.in_a_row(failure.history, NAN):
         return None
     where = "" if failure.cause.position is None else f" at step {failure.cause.position}"
     return _end(failure, f"NaN again{where}, and no new checkpoint since the last NaN: {failure.reason}")
 
 
 def found_resume_does_not_start(failure: FailureInput) -> Answer | None:
-    """A way to resume that was only found in the source does not start the trainer: see found_way.py."""
+    """A way to resume that was only found in the source does not start the trainer: see unclear_states.py."""
     if not failure.found_resume or failure.cause.kind == "hang":
         return None
     reason = f"the trainer does not start with the way to resume that was found in its source: {failure.reason}"
@@ -341,8 +523,8 @@ def spent_reason(number: int) -> str:
 
 def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
     """What points at hardware, driver or settings, a sentence each."""
-    history = failure_history.with_cause(failure.history, failure.cause)
-    lines = [f"failures: {failure_history.in_words(history)}"]
+    history = memory.with_cause(failure.history, failure.cause)
+    lines = [f"failures: {memory.in_words(history)}"]
     if failure.changes:
         ours = "; ".join(failure.changes[:4])
         lines.append(f"this start had changes that trainwatch made, which may be what does not start: {ours}")
@@ -364,3 +546,86 @@ def _commands(waiting: tuple[Option, ...], run: tuple[str, ...]) -> tuple[str, .
         f"`{typed('resume', *run, '--with', o.remedy.name)}`"
         for o in waiting[:4]
     )
+
+
+# Back to the settings that ran: a change of ours that fails before its first step must not end a run.
+#
+# A profile or a remedy is an experiment. If the new settings do not even start (a flag that the script does not know,
+# a
+# library that is missing), the run goes on as before, at once and uncharged, and does not take them again by itself. A
+# first start with a profile goes back to the user's own settings in the same way, if its failure is one of code or
+# settings. Known false alarm: a failure that has nothing to do with the settings and comes just then. The profile is
+# then
+# left although it would have worked; an operator who asks for it again gets it.
+
+OWN = SettingsThatRan(attempt=0)
+"""The user's own settings, before any attempt has trained."""
+
+
+def remember(builder: StepBuilder) -> None:
+    """Note the settings of this attempt if it made a step. Call it before anything of the next attempt is chosen."""
+    if not builder.state.trained and has_trained(builder.state):
+        builder.set(trained=True)
+    attempt, ran = builder.state.attempt, builder.state.ran
+    if attempt.beat_t is not None and (ran is None or ran.attempt != attempt.number):
+        builder.set(ran=SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=builder.state.applied))
+
+
+def has_trained(state: JudgeState) -> bool:
+    """Whether an attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
+    logs = (state.reading, *state.other_logs.values())
+    return state.trained or state.attempt.saved or any(read.advanced for read in logs)
+
+
+def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsThatRan | None:
+    """What to go back to; None unless the newest launch had new settings of ours and failed before its first step.
+
+    ``started``: the attempt began; else its launch failed.
+    """
+    ran = state.ran
+    if ran is None:
+        # Nothing has trained: without our change the first start is the user's own.
+        return OWN if state.profile is not None and _failed_at_start(state, started=started) else None
+    if (state.profile, state.applied) == (ran.profile, ran.applied):
+        return None
+    if state.profile != ran.profile and any(rung.profile == ran.profile for rung in state.ramp.failed):
+        return None  # what ran last did not hold either
+    return ran if _failed_at_start(state, started=started) else None
+
+
+def _failed_at_start(state: JudgeState, *, started: bool) -> bool:
+    return not started or (state.attempt.beat_t is None and state.attempt.profile == state.profile)
+
+
+def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
+    """The next launch has the settings that ran. Returns why, as a sentence for people."""
+    state = builder.state
+    if state.profile == ran.profile:
+        return _without_new_remedies(builder, ran, failure, reason, incident)
+    left = state.profile if state.profile is not None else NO_PROFILE
+    to = ran.profile if ran.profile is not None else NO_PROFILE
+    asked = state.profile_pending not in {None, left}
+    words = f"{_named(left)} does not start here: back to {_named(to)}"
+    failed = FailedRung(profile=left, ran_s=0.0, failure=failure)
+    builder.note(f"{words} ({failure}: {reason})")
+    ramp.does_not_start(builder, failed, to, reason, incident)
+    if asked:
+        return words  # an operator or a remedy chose another profile meanwhile
+    builder.set(profile_pending=to)
+    builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
+    remedy_choice.restore(builder, ran.applied, words, incident)
+    return words
+
+
+def _without_new_remedies(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
+    before = {known.name for known in ran.applied}
+    names = tuple(known.name for known in builder.state.applied if known.name not in before)
+    words = f"trainwatch's own change ({', '.join(names)}) does not start here: it is taken back"
+    builder.note(f"{words} ({failure}: {reason})")
+    builder.set(withdrawn=(*builder.state.withdrawn, *names))
+    remedy_choice.restore(builder, ran.applied, words, incident)
+    return words
+
+
+def _named(profile: str) -> str:
+    return "your own config as it stands" if profile == NO_PROFILE else f"profile {profile}"

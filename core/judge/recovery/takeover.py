@@ -1,28 +1,39 @@
 """What a supervisor does about a trainer that was launched or is found running, and about a run without a trainer."""
 
-from typing import assert_never
+from collections.abc import Mapping
+from typing import Any, assert_never
 
 import msgspec
 
+from ...model.attempt import AttemptStory
+from ...model.checkpoint import Checkpoint
 from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
-from ...model.why import Why
-from .. import run_machine, run_states
+from ...model.preset import NO_PROFILE
+from ...model.progress import Why
+from ...model.run import RunState
+from ...model.shipped import AppliedRemedy
+from ...model.story import RunStory
+from .. import run_states
+from .. import run_states as run_machine
 from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.evidence_state import DiagnosisState
-from ..findings import eta, loss, unread_steps
-from ..findings.save_cost import SaveCost
+from ..findings import loss, pace, unread_steps
+from ..findings.pace import SaveCost
 from ..findings.slow import Stall
 from ..findings.unread_steps import UnreadLog
-from ..hang import active_time, liveness, step_clock
+from ..handlers import on_checkpoint
+from ..hang import deadlines, liveness, pauses
+from ..hang.activity import LogActivity
+from ..hang.deadlines import SavePhase, StepPeak
+from ..hang.deadlines import begin_attempt as deadlines_begin_attempt
 from ..hang.launcher import Launcher
-from ..hang.log_activity import LogActivity
-from ..hang.pauses import Pause
-from ..hang.save_phase import SavePhase
-from ..hang.step_peak import StepPeak
-from ..progress.log_progress import begin_attempt
+from ..hang.pauses import ActiveTime, Pause
+from ..memory import Evaluations, Printed, SettingsThatRan
+from ..progress import begin_attempt
 from ..resume import checkpoint_index
-from ..resume.first_lines import widest_gap
+from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
+from ..resume.resume_check import widest_gap
 from ..run_states import (
     BackingOff,
     Cleaning,
@@ -34,6 +45,7 @@ from ..run_states import (
     Idle,
     Interrupted,
     Listing,
+    Machine,
     Paused,
     Queued,
     RestartPlan,
@@ -46,15 +58,10 @@ from ..run_states import (
     WaitingForGpu,
     WaitingForRoom,
 )
-from ..step_builder import StepBuilder
-from . import attempts, loss_after_resume, restart_stages
-from .ending import at_end
-from .ending.ending_evidence import main_reading, run_total
-from .operator import gate
-from .quiet_incident import close_quiet
-from .remedies import ramp
-from .remedies.remedy_memory import Printed
-from .resume_point import resume_choice
+from ..state import JudgeState, StepBuilder, from_snapshot
+from . import attempts, gate, ramp, restarts, resume_choice
+from .attempts import close_quiet
+from .ending import main_reading, run_total
 
 replace = msgspec.structs.replace
 
@@ -78,7 +85,7 @@ def go_on(builder: StepBuilder) -> None:
         case Stopping(then="end_by", plan=plan):
             _lost(builder)
             builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
-            at_end.over(builder)
+            on_checkpoint.over(builder)
         case Stopping(then="finish"):
             _lost(builder)
             attempts.conclude(builder, "the training had finished")
@@ -87,20 +94,20 @@ def go_on(builder: StepBuilder) -> None:
             attempts.give_up(builder, plan.ending, plan.incident, plan.advice)
         case Stopping(plan=plan):
             _lost(builder)
-            restart_stages.clear_and_restart(builder, plan)
+            restarts.clear_and_restart(builder, plan)
         case (
             Cleaning(plan=plan) | Listing(plan=plan) | Copying(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan)
         ):
-            restart_stages.clear_and_restart(builder, msgspec.structs.replace(plan, verified=None))
+            restarts.clear_and_restart(builder, msgspec.structs.replace(plan, verified=None))
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
-            restart_stages.clear_and_restart(builder, meant)
+            restarts.clear_and_restart(builder, meant)
         case Starting() | Running() | Hung() | Paused() | Suspended() | Queued():
             _lost(builder)
             builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
-            restart_stages.clear_and_restart(builder, GO_ON)
+            restarts.clear_and_restart(builder, GO_ON)
         case Interrupted():
-            restart_stages.clear_and_restart(builder, GO_ON)
+            restarts.clear_and_restart(builder, GO_ON)
         case WaitingForRoom(until_t=float() as until_t):
             builder.set(wake_t=until_t)  # a restored state has none
         case WaitingForRoom() | WaitingForGpu() | Stopped() | Finished() | EndedEarly() | GivenUp():
@@ -121,7 +128,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     """A trainer process exists: the one that was launched, or one that was found running."""
     state = builder.state
     machine = state.machine
-    now = active_time.now(state.time)
+    now = pauses.now(state.time)
     same = start.adopted and start.attempt == state.attempt.number
     if not same:
         _lost(builder)
@@ -130,7 +137,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     fresh = state.attempt.fresh_step, state.attempt.fresh_epoch
     if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
         fresh = opening.first_step, opening.first_epoch
-    settings = loss_after_resume.settings_of(state, start.profile)
+    settings = restarts.settings_of(state, start.profile)
     attempt = AttemptProgress(
         number=start.attempt,
         pid=start.pid,
@@ -151,7 +158,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         fresh_step=fresh[0],
         fresh_epoch=fresh[1],
         pace_before_s=state.progress.sec_per_step or state.attempt.pace_before_s,
-        former=loss_after_resume.former(state, settings),
+        former=restarts.former(state, settings),
         loss_settings=settings,
         former_epoch=state.progress.epoch,
         losses_before=opening.shows_losses if opening.counted else state.attempt.losses_before,
@@ -168,7 +175,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         lost_at = None if state.attempt.lost_at is None else now
         attempt = msgspec.structs.replace(read_anew(state.attempt, start.pid), adopted_t=builder.t, lost_at=lost_at)
     close_quiet(builder, "a new supervisor took over")
-    fresh_clock = step_clock.begin_attempt(state.clock, now)
+    fresh_clock = deadlines.begin_attempt(state.clock, now)
     builder.set(
         attempts=max(state.attempts, start.attempt),
         attempt=attempt,
@@ -182,7 +189,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         reads_beats=False,
         reads_log=None,
         diagnosis=DiagnosisState(),
-        clock=step_clock.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
+        clock=deadlines.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
         liveness=liveness.begin_attempt(state.liveness, now),
         log_activity=LogActivity(phase_at=now),
         pause=Pause(),
@@ -194,7 +201,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         loss=loss.begin_attempt(state.loss),
         save_cost=SaveCost(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
-        pace=eta.begin_attempt(state.pace),
+        pace=pace.begin_attempt(state.pace),
         unread=unread_steps.read_anew(state.unread) if same else UnreadLog(),
         time=msgspec.structs.replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
@@ -222,7 +229,7 @@ def started(builder: StepBuilder, start: Start) -> None:
             )
         )
     if start.adopted:
-        at_end.set_time(builder)
+        on_checkpoint.set_time(builder)
     _stand(builder, start, same=same, was=machine)
 
 
@@ -238,7 +245,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
     how = f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}"
     if same and isinstance(was, Stopping) and not gate.is_closed(builder, was.plan):
         # The stop of this attempt was decided and is not done.
-        restart_stages.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
+        restarts.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
         return
     if same and isinstance(was, Paused):
         builder.set(time=msgspec.structs.replace(builder.state.time, stopped=True))
@@ -250,8 +257,178 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
     else:
         builder.move("started", Starting(launched=True), how)
     if isinstance(was, Starting) and was.end_plan is not None and not start.adopted:
-        restart_stages.stop(builder, "end", was.end_plan, by=was.end_plan.by)
+        restarts.stop(builder, "end", was.end_plan, by=was.end_plan.by)
     elif isinstance(was, Starting) and was.restart_plan is not None:
-        restart_stages.stop(builder, "restart", was.restart_plan, by=was.restart_plan.by)
+        restarts.stop(builder, "restart", was.restart_plan, by=was.restart_plan.by)
     elif isinstance(was, Starting) and was.stop_requested:
-        restart_stages.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"), by="a person")
+        restarts.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"), by="a person")
+
+
+# The judge's state of a run that has a journal: what was learned from its snapshot, the run's state from its story.
+
+_MACHINES: dict[RunState, Machine] = {
+    "idle": Idle(),
+    "starting": Starting(launched=True),
+    "running": Running(),
+    "hung": Starting(launched=True),
+    "stopping": Starting(launched=True),
+    "paused": Starting(launched=True),
+    "suspended": Starting(launched=True),
+    "queued": Starting(launched=True),
+    "cleaning": Interrupted(),
+    "backing_off": Interrupted(),
+    "interrupted": Interrupted(),
+    "stopped": Stopped(),
+    "finished": Finished(),
+    "ended_early": EndedEarly(),
+    "given_up": GivenUp(),
+}
+"""The state for a new supervisor that has only the story: the decisions that were waited for are not known."""
+
+
+def from_story(
+    story: RunStory, snapshot: Mapping[str, Any] | None, profile: str | None, newest_folder: int | None = None
+) -> JudgeState:
+    """Never fails: without a usable snapshot, durations and pace are learned again.
+
+    ``newest_folder``: the highest number of an attempt that has a folder, 0 = none has, None = not known.
+    """
+    learned = from_snapshot(snapshot) if snapshot is not None else None
+    state = learned if learned is not None else JudgeState()
+    last = story.attempt
+    return msgspec.structs.replace(
+        state,
+        time=ActiveTime(t=story.t, away_s=min(state.time.away_s, story.t)),
+        machine=_machine(story, learned),
+        wake_t=None,
+        # Every decision has a record of its own, so the journal's count is beyond all their ids.
+        decision=max(state.decision, story.seq),
+        incident=max([state.incident, *(i.id for i in story.incidents)]),
+        attempts=_attempts(state, story, newest_folder),
+        attempt=_attempt(state.attempt, last),
+        clock=state.clock
+        if last is None or last.number == state.attempt.number
+        else deadlines_begin_attempt(state.clock, 0.0),
+        metric_folders=tuple(files.folder for files in story.metric_files),
+        budget=msgspec.structs.replace(state.budget, used=story.budget_used),
+        trained=state.trained or any(a.last_step for a in story.attempts),
+        incidents=story.open_incidents,
+        checkpoints=msgspec.structs.replace(
+            state.checkpoints, known=_checkpoints(state.checkpoints, story), looked_t=story.t, looked_from=None
+        ),
+        outputs=msgspec.structs.replace(state.outputs, known=tuple(place.folder for place in story.outputs)),
+        # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
+        failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
+        applied=state.applied or _applied(story),
+        planned_deletion=None,
+        evaluations=Evaluations(
+            done=tuple(story.evaluations.values()),
+            beginnings={path: (begun.mtime, begun.times) for path, begun in story.evaluations_begun.items()},
+            told=state.evaluations.told,
+        ),
+        ran=state.ran or _settings_that_ran(story),
+        ramp=msgspec.structs.replace(state.ramp, failed=story.failed_rungs),
+        # Where somebody switched, no profile is a choice, too.
+        profile=story.profile if story.profile is not None or story.profile_switches else profile,
+        profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
+        progress_t=None,
+        unknown_ends=(),  # the last supervisor counted them for later runs
+        act=story.act if story.act != story.act_settings else None,
+    )
+
+
+def _attempts(state: JudgeState, story: RunStory, newest_folder: int | None) -> int:
+    """The newest number in use. A launch that was decided and has no folder did not begin: its number is free."""
+    begun = max((a.number for a in story.attempts), default=0)
+    if newest_folder is not None and _is_pending(state):
+        return max(begun, newest_folder, state.attempts - 1)
+    return max(begun, state.attempts)
+
+
+def _settings_that_ran(story: RunStory) -> SettingsThatRan | None:
+    """The settings that made steps last, as far as the journal has them."""
+    ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)
+    return None if ran is None else SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=_applied(story))
+
+
+def _applied(story: RunStory) -> tuple[AppliedRemedy, ...]:
+    return tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
+
+
+def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
+    """The state that the last supervisor left.
+
+    A snapshot is written with every change of state, so the newest one has all of it: who asked for a stop, and what
+    was to follow. If it does not fit the story (cut off, of another version), the state is derived from the story.
+    """
+    machine = _MACHINES[story.state]
+    if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
+        machine = learned.machine
+    if not isinstance(machine, Starting | Running | Hung | Paused | Suspended | Queued) or (
+        isinstance(machine, Starting) and machine.stop_requested
+    ):
+        return machine
+    last = story.attempt
+    if last is None:
+        return Idle()
+    if learned is not None and machine is learned.machine and _is_pending(learned) and learned.attempts > last.number:
+        return machine
+    # The journal may say that the newest attempt is over: then nothing of it can be running.
+    return machine if last.ended_t is None else Interrupted()
+
+
+def _is_pending(state: JudgeState) -> bool:
+    """Whether a launch was decided and nothing was heard of it."""
+    return isinstance(state.machine, Starting) and not state.machine.launched
+
+
+def _attempt(learned: AttemptProgress, last: AttemptStory | None) -> AttemptProgress:
+    if last is None:
+        return AttemptProgress()
+    if learned.number == last.number:
+        return learned
+    return AttemptProgress(
+        number=last.number,
+        pid=last.pid or 0,
+        start_t=last.t,
+        resume_from=last.resume_from,
+        resume_step=last.resume_step,
+        profile=last.profile,
+        adopted=last.adopted,
+        step=last.last_step,
+    )
+
+
+def _checkpoints(learned: CheckpointIndex, story: RunStory) -> tuple[KnownCheckpoint, ...]:
+    known = {k.path: k for k in learned.known}
+    for checkpoint in story.checkpoints:
+        before = known.get(checkpoint.path)
+        if before is None or (before.mtime is not None and before.mtime != checkpoint.mtime):
+            known[checkpoint.path] = _known(checkpoint, story)
+    return tuple(known.values())
+
+
+def _known(checkpoint: Checkpoint, story: RunStory) -> KnownCheckpoint:
+    good = checkpoint.verdict in GOOD and not checkpoint.unknown_make
+    unclear = None if checkpoint.understood else (checkpoint.verdict, checkpoint.reason or checkpoint.verdict)
+    aside = story.set_aside.get(checkpoint.path)
+    return KnownCheckpoint(
+        path=checkpoint.path,
+        t=max(0.0, min(story.t, story.written_t(checkpoint))),
+        mtime=checkpoint.mtime,
+        size_bytes=float(checkpoint.size_bytes),
+        step=checkpoint.step,
+        epoch=checkpoint.epoch,
+        position=checkpoint.step,
+        complete=good,
+        own=story.origin(checkpoint) == "run",
+        unsure=story.origin(checkpoint) == "unknown",
+        bad=None if good or unclear is not None else (checkpoint.reason or checkpoint.verdict),
+        form="directory" if checkpoint.kind == "directory" else None,
+        holds=checkpoint.holds,
+        left=aside.why if aside is not None and aside.left else None,
+        aside=None if aside is None else aside.why,
+        unclear=unclear,
+        unknown_make=checkpoint.unknown_make,
+        is_state=unclear is not None,
+    )

@@ -1,11 +1,143 @@
 """The known checkpoints of a run: looking one up, changing it, and how many are remembered."""
 
-from collections.abc import Container
-from typing import Any
+import re
+from collections.abc import Container, Sequence
+from typing import Any, Literal
 
 import msgspec
 
-from .known_checkpoint import KnownCheckpoint, age_of, is_verified
+from ...model.checkpoint import AgeOrder, Checkpoint, Form, Holds, Kind, Origin, Verdict, age_order, kind_of, origin_of
+from ...model.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.fact import CheckpointKnown
+from ...model.observation import CheckpointEvent
+from ...model.other_files import kind_of_name
+from ...model.patterns import LazyPattern
+
+# One checkpoint as the judge knows it: what its file is, when it was written, and whether it can be used.
+
+GOOD: frozenset[str] = frozenset({"complete", "opaque"})
+DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
+
+
+class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One checkpoint. ``t``: run time at which it was written, or seen if that is unknown.
+
+    ``disk_bytes``: what it takes on the disk, None = unknown.
+    ``nonfinite``: tensors with NaN or Inf, None = not read; ``nan``: NaN is among them; ``values``: a sentence about
+    them. ``position``: of the run at that time. ``changed``: time of its last change (seconds since the epoch) if its
+    modification time cannot be right.
+    ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run; ``unsure``: it
+    cannot be told whether it was.
+    ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but may still be written
+    to. ``reported``: an incident tells that it is damaged. ``left``: why it belongs to a branch that the run left.
+    ``aside``: why no restart uses it, as it was reported. ``rewriting``: it was complete and is being written to.
+    ``fresh``: it was being written when the trainer was at its step. ``written``: when it was written, in seconds since
+    the epoch, if its modification time cannot be right.
+
+    ``unclear``: verdict and reason of one that is not understood (``Checkpoint.understood``); ``unknown_make``: it is
+    not known to be a checkpoint at all; ``unfinished``: what is written last is missing. ``is_state``: such a one that
+    counts as state of this training. ``still_s``: how long it had not changed when it was inspected.
+    ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
+    ``was_so_before``: its trainer went on after an earlier save at this path that was not understood or unfinished.
+    ``log_epoch``: the epoch at which a log without steps was when it came.
+    ``of_epoch``: the step in it is counted within its epoch (agreement.py), so ``step`` is None.
+    ``refused``: its trainer's own load would not take it (``CheckpointEvent.refused``).
+    ``kept``: the folder with a copy of it as it is now; "" = not named, None = there is none.
+    """
+
+    path: str
+    t: float
+    mtime: float | None = None
+    changed: float | None = None
+    size_bytes: float | None = None
+    disk_bytes: float | None = None
+    step: int | None = None
+    epoch: int | None = None
+    position: int | None = None
+    log_epoch: float | None = None
+    epochs_done: int | None = None
+    complete: bool = False
+    own: bool = True
+    unsure: bool = False
+    bad: str | None = None
+    damage: tuple[str, str] | None = None
+    reported: bool = False
+    form: Form | None = None
+    holds: Holds | None = None
+    left: str | None = None
+    aside: str | None = None
+    nonfinite: tuple[str, ...] | None = None
+    nan: bool = False
+    values: str | None = None
+    rewriting: bool = False
+    fresh: bool = False
+    written: float | None = None
+    unclear: tuple[str, str] | None = None
+    unknown_make: bool = False
+    unfinished: bool = False
+    is_state: bool = False
+    still_s: float | None = None
+    before_t: float | None = None
+    size_before: float | None = None
+    was_so_before: bool = False
+    kept: str | None = None
+    of_epoch: bool = False
+    refused: bool = False
+
+    @property
+    def shape(self) -> Form:
+        """Whether its path names a file or a directory."""
+        return self.form if self.form is not None else "file" if has_checkpoint_suffix(self.path) else "directory"
+
+
+def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
+    """Return whether it is complete, not bad, and of the run's branch. ``keep``: a path from elsewhere that counts."""
+    return known.complete and known.bad is None and known.left is None and (known.own or known.path == keep)
+
+
+def age_of(known: KnownCheckpoint) -> AgeOrder:
+    """Return its ``age_order``; without a modification time, by the time at which it became complete."""
+    return age_order(base_name(known.path), time_of(known), known.step, known.epoch)
+
+
+def time_of(known: KnownCheckpoint) -> float:
+    """Return when it was written."""
+    return known.written if known.written is not None else known.t if known.mtime is None else known.mtime
+
+
+def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict) -> Checkpoint:
+    """Return it as the journal records it."""
+    name = base_name(known.path)
+    kind: Kind = "unknown" if known.unknown_make else "directory" if known.form == "directory" else kind_of(name)
+    return Checkpoint(
+        path=known.path,
+        name=name,
+        kind=kind,
+        step=known.step,
+        epoch=known.epoch,
+        size_bytes=int(known.size_bytes or 0),
+        mtime=known.mtime if known.mtime is not None else created_wall + known.t,
+        verdict=verdict,
+        reason=known.bad if known.unclear is None else known.unclear[1],
+        holds=known.holds,
+        understood=known.unclear is None,
+    )
+
+
+def as_fact(known: KnownCheckpoint, created_wall: float, verdict: Verdict, *, removed: bool = False) -> CheckpointKnown:
+    """Return the journal's record of it."""
+    checkpoint = as_checkpoint(known, created_wall, verdict)
+    origin: Origin = "run" if known.own else "unknown" if known.unsure else "earlier"
+    told = origin_of(created_wall, mtime=checkpoint.mtime)
+    if removed or (told == origin and known.changed is None):
+        return CheckpointKnown(checkpoint=checkpoint, removed=removed)
+    return CheckpointKnown(checkpoint=checkpoint, origin=origin, written_t=known.t if known.own else None)
+
+
+def base_name(path: str) -> str:
+    """Return the last part of a path, for sentences."""
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
 
 AT_MOST = 4096
 """Checkpoints remembered. Beyond it those go first that no launch can choose, then weights alone, then the oldest."""
@@ -16,7 +148,7 @@ IN_SNAPSHOT = 64
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What trainers said of checkpoints that are complete (doubt.py).
+    """What trainers said of checkpoints that are complete (checkpoint_index.py).
 
     ``paths``: those with which a trainer did not start, passed over if there is another one. ``open``: no resume took
     effect since. ``said``: the last line of the trainer. ``cleared``: another one ended with the same line, so none is
@@ -33,7 +165,7 @@ class CheckpointIndex(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """All known checkpoints, oldest first by the time they became known.
 
     ``went_back``: modification time (-inf: from the beginning) of the older one that the run went back to, run time of
-    that launch, and why what was written in between does not count. ``doubt``: see doubt.py.
+    that launch, and why what was written in between does not count. ``doubt``: see checkpoint_index.py.
     ``looked_t``: run time at which the supervisor before this one still watched, None = there was none.
     ``looked_from``: run time of the first thing that this one saw.
     """
@@ -83,3 +215,379 @@ def changed(index: CheckpointIndex, paths: Container[str], **fields: Any) -> Che
     """Return the index with other fields in the entries of these paths."""
     known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in index.known)
     return msgspec.structs.replace(index, known=known)
+
+
+# What the sensor's report of a checkpoint changes in the index.
+#
+# Which are of this run is told by checkpoint.py of the model. One of which that cannot be told is never resumed from or
+# deleted, and nothing begins anew over it.
+#
+# The modification time tells which one is newer, whatever the order of discovery. If it cannot be right, the time of
+# the
+# last change tells it, which nobody can set. Known false alarm: the clock of the machine is set back. One that
+# appeared
+# when the trainer was at its step is the run's own and no older than the others; so is one of a higher step that
+# nobody
+# saw while there was a supervisor, and whose time says that it was there.
+
+FIRST_LOOK_S = 30.0
+"""A new supervisor lists the folder at once; what appears later is not from before it."""
+CLOCK_SLACK_S = 2.0
+"""Clocks of file systems lag so much; FAT keeps every second second."""
+LOOK_SLACK_S = 60.0
+"""A checkpoint that was written so long before the last record of a supervisor was seen by it."""
+
+
+def with_event(
+    index: CheckpointIndex,
+    event: CheckpointEvent,
+    *,
+    position: int | None,
+    created_wall: float,
+    epochs_before: int = 0,
+    log_epoch: float | None = None,
+    fresh: bool = False,
+    of_epoch: bool = False,
+) -> CheckpointIndex:
+    """Add a change of a checkpoint. ``position``: of the run now. ``fresh``: the trainer is at its step.
+
+    ``of_epoch``: the step that it holds is counted within its epoch, so that its step of the run is not known.
+    ``epochs_before``: what to add to its epoch. A file from before ``created_wall`` (of an adopted training: its real
+    start) is not the run's own.
+    """
+    before = find(index, event.path)
+    if index.looked_t is not None and index.looked_from is None:
+        index = msgspec.structs.replace(index, looked_from=event.t)
+    if before is not None and (before.complete or before.rewriting) and event.verdict == "writing":
+        # What is known of it holds until it is complete again, with another modification time or with the same one.
+        again = msgspec.structs.replace(
+            before,
+            complete=False,
+            rewriting=True,
+            damage=None,
+            t=_written_t(event, created_wall),
+            fresh=fresh,
+            kept=None,
+        )
+        return with_entry(index, again)
+    complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
+    if event.verdict != "writing":
+        fresh = before is not None and not before.complete and before.fresh
+    set_back = before is None and _was_set_back(index, event, created_wall, position)
+    origin = "run" if (fresh or set_back) and event.whose is None else origin_of_event(event, created_wall)
+    old = origin != "run"
+    wrong_time = has_wrong_time(event, created_wall) and not old
+    epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
+    entry = KnownCheckpoint(
+        path=event.path,
+        t=_written_t(event, created_wall),
+        mtime=event.mtime,
+        changed=event.changed if has_wrong_time(event, created_wall) else None,
+        size_bytes=event.size_bytes,
+        disk_bytes=event.disk_bytes,
+        step=event.step if event.step is not None or before is None or of_epoch else before.step,
+        of_epoch=of_epoch,
+        epoch=epoch,
+        position=None if old else position,
+        log_epoch=None if old else log_epoch,
+        epochs_done=None if epoch is None else epoch if old else epoch + epochs_before,
+        complete=complete,
+        own=not old,
+        unsure=origin == "unknown",
+        bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
+        damage=(event.verdict, event.reason or event.verdict) if event.verdict in DAMAGED else None,
+        form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
+        holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
+        left=None if old or set_back else _seen_late(index, event, created_wall),
+        unclear=_unclear(event),
+        unknown_make=event.unknown_make,
+        unfinished=event.unfinished,
+        still_s=None
+        if event.mtime is None or created_wall <= 0.0 or wrong_time
+        else event.t - (event.mtime - created_wall),
+        fresh=fresh and not complete,
+        refused=event.refused is not None,
+        written=event.changed if wrong_time and event.changed is not None and event.changed >= created_wall else None,
+    )
+    if before is not None:
+        entry = _with_history(entry, before)
+    if before is not None and complete and (before.complete or before.rewriting) and _is_unchanged(before, entry):
+        # Found again, unchanged: when it was written and what is wrong with it stays as it was.
+        entry = msgspec.structs.replace(
+            entry,
+            t=before.t,
+            position=before.position,
+            epochs_done=before.epochs_done,
+            bad=before.bad,
+            left=before.left,
+            aside=before.aside,
+            nonfinite=before.nonfinite,
+            nan=before.nan,
+            values=before.values,
+            damage=before.damage,
+            reported=before.reported,
+            written=before.written,
+            own=before.own or entry.own,
+            unsure=entry.unsure and not before.own,
+        )
+    elif (fresh or set_back or _is_set_later(event, created_wall)) and complete:
+        entry = _no_older_than_earlier_steps(index, entry)
+    return with_entry(index, entry)
+
+
+def may_be_of_before(index: CheckpointIndex, t: float) -> bool:
+    """Return whether what becomes known at this run time may have been there before this supervisor."""
+    return index.looked_t is not None and (index.looked_from is None or t - index.looked_from <= FIRST_LOOK_S)
+
+
+def origin_of_event(event: CheckpointEvent, created_wall: float) -> Origin:
+    """Return whether this run wrote what the event tells of."""
+    return origin_of(
+        created_wall, mtime=event.mtime, changed=event.changed, born=event.born, made=event.made, whose=event.whose
+    )
+
+
+def has_wrong_time(event: CheckpointEvent, created_wall: float) -> bool:
+    """Return whether its modification time cannot be that of a save of this run."""
+    return event.mtime is not None and event.mtime < created_wall
+
+
+def _was_set_back(index: CheckpointIndex, event: CheckpointEvent, created_wall: float, position: int | None) -> bool:
+    """Return whether it was written while no supervisor watched, by a clock that was set back.
+
+    Its time says that the last supervisor should have seen it, and it goes on from the checkpoints that this one saw:
+    the same kind of name and a higher step, and none that the run has not reached: that one was copied in.
+    """
+    if index.looked_t is None or event.mtime is None or event.step is None or not may_be_of_before(index, event.t):
+        return False
+    if event.mtime - created_wall >= index.looked_t - LOOK_SLACK_S:
+        return False
+    if position is not None and event.step > position:
+        return False
+    kind = kind_of_name(base_name(event.path))
+    alike = [k.step for k in index.known if k.own and k.complete and kind_of_name(base_name(k.path)) == kind]
+    return bool(alike) and all(step is not None and step < event.step for step in alike)
+
+
+def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint) -> KnownCheckpoint:
+    """Return it with a time that is not before those of lower steps: the clock was set back, not the training."""
+    others = [k for k in index.known if k.own and k.complete and k.path != entry.path]
+    newest = max(others, key=age_of, default=None)
+    if newest is None or entry.step is None or entry.mtime is None:
+        return entry
+    time, steps = time_of(newest), [k.step for k in others if k.step is not None]
+    if (entry.written or entry.mtime) >= time or len(steps) < len(others) or entry.step <= max(steps):
+        return entry
+    return msgspec.structs.replace(entry, written=time, t=max(entry.t, newest.t))
+
+
+def _unclear(event: CheckpointEvent) -> tuple[str, str] | None:
+    if event.verdict in {None, "writing"} or (event.understood and event.verdict != "opaque"):
+        return None
+    return str(event.verdict), event.reason or str(event.verdict)
+
+
+def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheckpoint:
+    """Keep what was seen of an entry that is not understood before it was written again."""
+    same = _is_of_one_time(entry, before)
+    again = not same and (entry.size_bytes or 0.0) <= (before.size_bytes or 0.0)
+    entry = msgspec.structs.replace(
+        entry,
+        before_t=before.t if again else before.before_t,
+        kept=before.kept if same and entry.size_bytes == before.size_bytes else None,
+        size_before=before.size_before if same or before.unclear is None else before.size_bytes,
+        was_so_before=before.was_so_before or (not same and before.is_state) or (again and _lacks_its_end(before)),
+    )
+    if entry.unclear is None or not same:
+        return entry
+    kept = before.is_state and before.unclear is not None
+    return msgspec.structs.replace(
+        entry,
+        is_state=kept,
+        bad=before.bad or entry.bad,
+        left=before.left or entry.left,
+    )
+
+
+def _lacks_its_end(known: KnownCheckpoint) -> bool:
+    return known.unclear is not None and known.unfinished
+
+
+def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:
+    if now.mtime is not None or before.mtime is not None:
+        return _is_of_one_time(before, now)
+    return now.step is not None and (before.step, before.size_bytes) == (now.step, now.size_bytes)
+
+
+def _is_of_one_time(one: KnownCheckpoint, other: KnownCheckpoint) -> bool:
+    return one.mtime == other.mtime and (None in {one.changed, other.changed} or one.changed == other.changed)
+
+
+def is_same_save(before: KnownCheckpoint, event: CheckpointEvent, created_wall: float) -> bool:
+    """Return whether the event tells of the save that is known already: a rescan reports unchanged ones again."""
+    if before.mtime != event.mtime:
+        return False
+    told = before.changed is not None and event.changed is not None and has_wrong_time(event, created_wall)
+    return not told or before.changed == event.changed
+
+
+def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: float) -> str | None:
+    """Return why a checkpoint does not count that was written before the run went back, and is seen only now."""
+    if index.went_back is None or event.mtime is None or created_wall <= 0.0:
+        return None
+    older, launch_t, why = index.went_back
+    t = _written_t(event, created_wall)
+    written = created_wall + t if has_wrong_time(event, created_wall) else event.mtime
+    return why if written > older and t < launch_t else None
+
+
+def _written_t(event: CheckpointEvent, created_wall: float) -> float:
+    """Return the run time at which it was written; a failure after that is not in it.
+
+    By its modification time, if that is after the last look that did not see it; else by the time of its last change,
+    or when it was seen, so that it never counts as older than it is.
+    """
+    if event.mtime is None or created_wall <= 0.0:
+        return event.t
+    t = event.mtime - created_wall
+    if not _is_set_later(event, created_wall) and (t >= 0.0 or origin_of_event(event, created_wall) != "run"):
+        return max(0.0, min(event.t, t))
+    earliest = (0.0 if event.absent_t is None else event.absent_t) - CLOCK_SLACK_S
+    changed_t = None if event.changed is None else event.changed - created_wall
+    return event.t if changed_t is None or changed_t < earliest else max(0.0, min(event.t, changed_t))
+
+
+def _is_set_later(event: CheckpointEvent, created_wall: float) -> bool:
+    """Return whether its modification time is before a look that did not see it."""
+    if event.mtime is None or event.absent_t is None:
+        return False
+    return event.mtime - created_wall < event.absent_t - CLOCK_SLACK_S
+
+
+# Whether NaN and Inf in a checkpoint are damage: they are if an earlier checkpoint of the run was finite there.
+#
+# Masks and the observers of quantisation hold Inf on purpose, and hold it in every checkpoint. Without an earlier
+# checkpoint to compare with, NaN counts as damage and Inf alone does not. Known false alarm: a buffer that is first
+# used
+# in the middle of the training.
+
+
+class Values(msgspec.Struct, frozen=True):
+    """What the values of a checkpoint mean. ``compared``: an earlier one of the run was read.
+
+    ``new``: names of tensors that are not finite and were, or must be.
+    """
+
+    new: tuple[str, ...] = ()
+    compared: bool = False
+
+
+def with_values(
+    index: CheckpointIndex, path: str, nonfinite: Sequence[str], nan: Sequence[str], reason: str | None
+) -> CheckpointIndex:
+    """Return the index with the values of a checkpoint that was read; all that this decides is decided anew."""
+    index = changed(index, (path,), nonfinite=tuple(nonfinite), nan=bool(nan), values=reason)
+    for known in index.known:
+        if known.own and known.nonfinite is not None:
+            index = _judged(index, known)
+    return index
+
+
+def values_of(index: CheckpointIndex, known: KnownCheckpoint) -> Values:
+    """Return what the values of a checkpoint that was read mean."""
+    names = known.nonfinite or ()
+    earlier = [k for k in index.known if k.own and k.nonfinite is not None and age_of(k) < age_of(known)]
+    if not earlier:
+        return Values(names if known.nan else ())
+    always = set.intersection(*(set(k.nonfinite or ()) for k in earlier))
+    return Values(tuple(name for name in names if name not in always), compared=True)
+
+
+def is_meant(index: CheckpointIndex, path: str) -> bool:
+    """Return whether a checkpoint that is not finite is none the worse for it."""
+    known = find(index, path)
+    return known is not None and bool(known.nonfinite) and not values_of(index, known).new
+
+
+def _judged(index: CheckpointIndex, known: KnownCheckpoint) -> CheckpointIndex:
+    marked = known.damage is not None and known.damage[0] == "nonfinite"
+    if values_of(index, known).new:
+        why = known.values or "holds NaN or Inf"
+        return index if marked else changed(index, (known.path,), bad=known.bad or why, damage=("nonfinite", why))
+    if marked and known.damage is not None and known.bad == known.damage[1]:
+        return changed(index, (known.path,), bad=None, damage=None)
+    return index
+
+
+# A complete checkpoint that the trainer does not start with: passed over, and kept.
+#
+# Its structure and all its bytes were verified before the launch, so the trainer's end stands against ours. The first
+# end may have any cause; the second one before a step with the same checkpoint, or the first that says that it cannot
+# be
+# read, goes to the one before. If that one ends with the same last line, neither is to blame (``weights_only`` of
+# torch
+# 2.6, a damaged data file, a library of another version): nothing is passed over any more, the run goes back to the
+# newest and is held, until a resume has worked. An attempt that made a step has read its checkpoint: whatever fails
+# later
+# is something else, and so is a failure whose message names another file, or whose class lies elsewhere (memory, GPU,
+# disk, network, port, driver, imports).
+#
+# Source: a save without one of the keys that the loader wants. It was tried three times and the run given up, while
+# the
+# one before it was whole.
+
+DOUBTED = "the trainer could not read it; it is complete and is kept"
+"""Why it is passed over, for people."""
+STARTS = 2
+"""Ends before a first step with one checkpoint, in a row, after which it is doubted: one may have another cause."""
+
+Unread = Literal["", "passed_over", "cleared"]
+
+
+def unread(index: CheckpointIndex, path: str, message: str, *, starts: int, said: str, has_older: bool) -> Unread:
+    """What follows for ``path`` after ``starts`` attempts in a row that were given it and made no step.
+
+    ``message``: the failure in a sentence; ``said``: its last line, without numbers and paths.
+    """
+    doubt = index.doubt
+    if doubt.cleared or names_another_file(message, path):
+        return ""
+    if doubt.open and path not in doubt.paths and said and said == doubt.said:
+        return "cleared"
+    return "passed_over" if starts >= STARTS and has_older and path not in doubt.paths else ""
+
+
+def passed_over(index: CheckpointIndex, path: str, said: str) -> CheckpointIndex:
+    """Pass over ``path`` as well."""
+    doubt = Doubt(paths=(*index.doubt.paths, path), open=True, said=said)
+    return msgspec.structs.replace(index, doubt=doubt)
+
+
+def written_anew(index: CheckpointIndex, path: str) -> CheckpointIndex:
+    """Nothing is said of another save at this path."""
+    if path not in index.doubt.paths:
+        return index
+    rest = tuple(each for each in index.doubt.paths if each != path)
+    return msgspec.structs.replace(index, doubt=msgspec.structs.replace(index.doubt, paths=rest))
+
+
+def cleared(index: CheckpointIndex) -> CheckpointIndex:
+    """Pass over none: they are not to blame."""
+    return msgspec.structs.replace(index, doubt=Doubt(cleared=True))
+
+
+def worked(index: CheckpointIndex) -> CheckpointIndex:
+    """A resume has worked: what is said of another checkpoint from now on is said for the first time."""
+    doubt = msgspec.structs.replace(index.doubt, open=False, cleared=False)
+    return index if doubt == index.doubt else msgspec.structs.replace(index, doubt=doubt)
+
+
+def names_another_file(message: str, path: str) -> bool:
+    """Whether the message names files by their paths, and none of them is the checkpoint or in it."""
+    named = [found.group() for found in _PATH.finditer(message)]
+    name = base_name(path)
+    return bool(named) and not any(name in place.split("/") for place in named)
+
+
+_PATH = LazyPattern(r"(?<![\w/])(?:~|\.{0,2})/[\w./+@=-]+|[\w.+@=-]+(?:/[\w.+@=-]+)*/[\w.+@=-]+\.\w+", re.ASCII)
+"""A path with its folder; of a relative one, only with a suffix ("read/write" is none)."""

@@ -9,12 +9,205 @@ data. If the log shows no steps, two saves or the end of the attempt stand for t
 of another model that the trainer makes while it trains; it becomes one more folder that is watched.
 """
 
+import re
+from collections.abc import Callable, Sequence
+
 import msgspec
 
-from ...model.launch.output_place import is_below
+from ...model.change import is_below
 from ...model.observation import OutputSeen
-from .checkpoint_index import CheckpointIndex
-from .unclear_state import Training
+from ...model.other_files import is_companion, is_text, kind_of_name, says_state
+from ...model.resume import ResumeSupport
+from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, is_verified
+
+# State of the training that is not understood: what in the output folder is it, and whether a launch may be given it.
+#
+# Source: trainers whose checkpoints had a suffix that is not known, or were torn by the rules of a layout that they do
+# not follow. They counted as none: the run began anew and wrote over them. Here an entry counts as state unless
+# something
+# says that it is none: what was written before the first step and never again (data, a tokenizer), and what the death
+# of
+# its writer cut off. Known false alarm: a file of results without a known name; it holds a run that has no checkpoint.
+
+WENT_ON_S = 3.0
+"""A step this long after a folder was written shows that its trainer took it for finished."""
+OUTLIVED_S = 10.0
+"""The same without any step in the log: its trainer lived on for this long."""
+STILL_S = 0.9
+"""What had not changed for this long when it was looked at was not being written (``watch.settle_s`` is 1)."""
+SIZE_RATIO = 2.0
+"""A checkpoint that is smaller than the one before by more than this may be cut off."""
+_ALIKE = 2
+"""So many saves with the same finding show that the trainer writes them so: it is no damage."""
+_DETAILS = re.compile(r"\([^)]{0,80}\)|\d+")
+"""What differs in the reasons of two saves: bytes, numbers."""
+_PLACES = re.compile(r"last|latest|best|final|newest|current", re.IGNORECASE)
+
+
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """When the attempt trained, in run seconds. ``first_t``, ``last_t``: its first and newest step; None = none seen.
+
+    ``attempt``: its number. ``over``: it is not running. ``steps_are_shown``: the log of this attempt or of an earlier
+    one shows steps.
+    """
+
+    now_t: float
+    start_t: float = 0.0
+    over: bool = False
+    first_t: float | None = None
+    last_t: float | None = None
+    steps_are_shown: bool = False
+    attempt: int = 0
+
+
+def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpoint, ...]:
+    """Return the entries that count as state from now on, oldest first."""
+    undecided = [
+        k
+        for k in index.known
+        if k.unclear is not None and k.own and k.left is None and k.bad is None and not k.is_state
+    ]
+    alone = not any(k.own and (is_verified(k) or k.is_state) and not is_text(base_name(k.path)) for k in index.known)
+    return tuple(
+        k
+        for k in undecided
+        if (
+            _unclear_state_is_made_in_training(k, index, training)
+            if k.unknown_make
+            else _is_outlived(k, index, training)
+        )
+        and (alone or not is_text(base_name(k.path)))
+    )
+
+
+def _is_outlived(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
+    """Whether one of a known make is state. One that is unfinished only if its trainer went on after it."""
+    if not known.unfinished or known.was_so_before:
+        return True
+    if training.last_t is not None and training.last_t >= known.t + WENT_ON_S:
+        return True
+    kind = kind_of_name(base_name(known.path))
+    if any(k.own and k.t > known.t and kind_of_name(base_name(k.path)) == kind for k in index.known):
+        return True
+    return training.last_t is None and training.now_t >= known.t + OUTLIVED_S
+
+
+def _unclear_state_is_made_in_training(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
+    """Whether one of an unknown make is state: its name says so, or the time at which it was written.
+
+    If the log shows no step, a second writing in one attempt, its like, or the end of the attempt says it.
+    """
+    name = base_name(known.path)
+    if says_state(name):
+        return True
+    if known.t < training.start_t:
+        return False  # it was no state by the end of the attempt that wrote it
+    if training.first_t is not None:
+        return known.t >= training.first_t
+    if training.steps_are_shown:
+        return False
+    again = known.before_t is not None and known.before_t >= training.start_t
+    if training.over or again:
+        return True
+    kind = kind_of_name(name)
+    return sum(kind_of_name(base_name(k.path)) == kind for k in index.known if k.unknown_make and k.own) > 1
+
+
+def states(index: CheckpointIndex) -> tuple[KnownCheckpoint, ...]:
+    """Return the state of this run that is not understood, oldest first; not what the run left behind."""
+    return tuple(sorted((k for k in index.known if k.is_state and k.own and k.left is None), key=age_of))
+
+
+def not_to_be_given(index: CheckpointIndex, support: ResumeSupport) -> tuple[KnownCheckpoint, ...]:
+    """Return the run's verified checkpoints that the command has no form for, oldest first."""
+    found = [
+        k for k in index.known if is_verified(k) and k.own and support.forms and support.objection(k.shape, k.holds)
+    ]
+    return tuple(sorted(found, key=age_of))
+
+
+def has_understood(index: CheckpointIndex) -> bool:
+    """Return whether the run has a verified checkpoint that is understood."""
+    return any(is_verified(k) and k.unclear is None for k in index.known)
+
+
+def to_resume_from(
+    index: CheckpointIndex, support: ResumeSupport, before_t: float | None = None, *, settled: bool = True
+) -> KnownCheckpoint | None:
+    """Return the entry that is not understood and that a launch may be given, or None.
+
+    Settled, not much smaller than the one before it, and of the main file of each save. A trainer that finds its
+    checkpoint by itself is given no name, so that it need not be known which that is. One of an unknown make, or one
+    that breaks the rules of a known make as the other saves of its trainer do. ``settled``: False before the folder is
+    looked at again, which tells whether it has changed since.
+    """
+    found = states(index)
+    usable = [
+        k
+        for k in found
+        if (k.unknown_make or _is_always_so(k, found))
+        and k.bad is None
+        and k.path not in index.doubt.paths
+        and (before_t is None or k.t < before_t)
+        and support.objection(k.shape, k.holds) is None
+    ]
+    main = usable if support.by_itself else _main_files(usable)
+    whole = [k for k in main if (_is_settled(k) or not settled) and not _is_cut_off(k, main)]
+    series = [k for k in found if any(_series(k) == _series(each) for each in main)]
+    if not any(says_state(base_name(k.path)) for k in main) and not any(_has_before(k, series) for k in series):
+        return None  # only its second writing shows that it is saved again and again
+    return max(whole, key=age_of, default=None)
+
+
+def _main_files(usable: list[KnownCheckpoint]) -> list[KnownCheckpoint]:
+    """The saves of the one series that is the main file of each save; none if that cannot be told.
+
+    Not text beside anything else, nor what is called a part of a save (a replay buffer, the state of an optimizer), nor
+    a name that says nothing beside one that speaks of a state.
+    """
+    rules: tuple[Callable[[str], bool], ...] = (lambda n: not is_text(n), lambda n: not is_companion(n), says_state)
+    for is_main in rules:
+        usable = [k for k in usable if is_main(base_name(k.path))] or usable
+    return usable if len({_series(k) for k in usable}) == 1 else []
+
+
+def is_left_to_the_trainer(index: CheckpointIndex, path: str) -> bool:
+    """Return whether all saves of its trainer get the same finding, so that the rules do not apply to them."""
+    found = states(index)
+    return any(k.path == path and _is_always_so(k, found) for k in found)
+
+
+def _is_always_so(known: KnownCheckpoint, found: Sequence[KnownCheckpoint]) -> bool:
+    if known.unfinished:
+        return False
+    alike = [k for k in found if _series(k) == _series(known) and not k.unfinished]
+    return len(alike) >= _ALIKE and len({_finding(k) for k in alike}) == 1
+
+
+def _finding(known: KnownCheckpoint) -> str:
+    verdict, reason = known.unclear or ("", "")
+    return f"{verdict} {_DETAILS.sub('', reason)}"
+
+
+def _is_settled(known: KnownCheckpoint) -> bool:
+    return known.still_s is None or known.still_s >= STILL_S
+
+
+def _has_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
+    return known.size_before is not None or any(age_of(k) < age_of(known) for k in others)
+
+
+def _is_cut_off(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
+    """Whether it is much smaller than the one before it. A save may grow: of trees, or of a memory."""
+    older = [k for k in others if _series(k) == _series(known) and age_of(k) < age_of(known)]
+    before = known.size_before if not older else max(older, key=age_of).size_bytes
+    return before is not None and known.size_bytes is not None and before > SIZE_RATIO * known.size_bytes
+
+
+def _series(known: KnownCheckpoint) -> str:
+    """Its name without numbers and without words for a place: ``best.q7`` and ``last.q7`` are of one series."""
+    return _PLACES.sub("", kind_of_name(base_name(known.path)))
+
 
 AT_MOST = 64
 """Sightings that are remembered."""

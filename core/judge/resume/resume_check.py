@@ -2,24 +2,271 @@
 
 Source: a resume that is silently ignored is a common failure (a path that is never read, an option of another
 script): the run looks healthy and trains from zero for a night. But many trainers restore everything and count from
-zero again, so a count that begins anew shows nothing: other evidence decides (``resume_evidence.py``). It is read from
-the opening of the attempt's log, line by line (``opening.py``), so the answer does not depend on how late or in which
+zero again, so a count that begins anew shows nothing: other evidence decides (``resume_check.py``). It is read from
+the opening of the attempt's log, line by line (``loss_run.py``), so the answer does not depend on how late or in which
 chunks the log is read.
 
 Known false alarms, and what prevents them: a bar drawn at 0, or where it begins, before its first step; batches that a
-trainer passes over up to its resume point, and a bar without a total (``first_lines.py``); a bar that counts only what
+trainer passes over up to its resume point, and a bar without a total (``resume_check.py``); a bar that counts only what
 is left (its total shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves
 nothing).
 """
 
-from typing import Literal
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from ...model.patterns import LazyPattern
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
-from ..text.position.opening import Mark
-from ..text.position.reading import Reading
-from .first_lines import First, counted, first_after, is_near, widest_gap
+from ..text.loss_run import FEW, LossCurve, Mark, moved
+from ..text.reading import Reading
+from .agreement import Compared, began_again, goes_on, has_fallen, slack_of
+from .checkpoint_index import base_name
+
+# What shows whether a resume was taken, where the printed count begins anew or tells nothing: a table of evidence.
+#
+# A trainer may restore everything and count from zero again (musubi-tuner, XGBoost, LightGBM, Keras), so the count
+# alone
+# is no evidence of a new beginning. A loss or a measure of quality that goes on, the trainer's own words, or a save
+# whose
+# step goes on show that the state was restored. Only losses of a first step show a new beginning, and only if the
+# first
+# and the latest losses of the run lie clearly apart (``agreement.py``).
+
+WAIT_BEATS = 50
+"""Heartbeats for which losses are waited for: most logs print one with each step, few with every tenth."""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """``went_on``: the state was restored; else the training began anew. ``why``: as a clause, for people."""
+
+    went_on: bool
+    why: str
+    by: str = "loss"
+
+
+def judge(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
+    """The first evidence of the table, of both kinds the one that it went on; None: nothing shows it (yet)."""
+    found = [evidence for row in ROWS if (evidence := row(attempt, reading)) is not None]
+    return next((each for each in found if each.went_on), found[0] if found else None)
+
+
+def _words(attempt: AttemptProgress, _reading: Reading) -> Evidence | None:
+    name = base_name(attempt.resume_from or "")
+    return Evidence(went_on=True, why=f"the trainer says that it loads {name}", by="words") if attempt.says_so else None
+
+
+def _measure_goes_on(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
+    found = goes_on(attempt.former, curve_of(attempt, reading), attempt.resumed_at)
+    if found is None:
+        return None
+    name = attempt.former.name or "loss"
+    values = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
+    return Evidence(went_on=True, why=f"the {name} goes on: {values}, {found.start:.4g} at the beginning of the run")
+
+
+def _loss_began_again(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
+    found = loss_began_again(attempt, reading)
+    if found is None or attempt.weights_only:  # its optimizer and schedule begin anew, so the loss may rise
+        return None
+    values = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
+    return Evidence(
+        went_on=False, why=f"the loss begins again: {values}, {found.start:.4g} at the beginning of the run"
+    )
+
+
+ROWS: tuple[Callable[[AttemptProgress, Reading], Evidence | None], ...] = (
+    _measure_goes_on,
+    _words,
+    _loss_began_again,
+)
+
+
+def of_save(attempt: AttemptProgress, stored: int) -> Evidence | None:
+    """What the step that a save holds shows: the optimizer's own count goes on from the checkpoint's."""
+    before, made = attempt.resume_step, attempt.step
+    if not before or made is None or stored <= before:
+        return None
+    slack = slack_of(attempt, None)
+    if stored <= made + slack or abs(stored - before - made // attempt.stride) > slack:
+        return None
+    return Evidence(went_on=True, why=f"a save holds step {stored}, after {made} steps from step {before}", by="save")
+
+
+def awaits_losses(attempt: AttemptProgress, reading: Reading) -> bool:
+    """Whether losses that are still to come may show it."""
+    new = reading.curve
+    if attempt.beats >= WAIT_BEATS or len(new.first) >= FEW or new.gap:
+        return False
+    return has_fallen(attempt.former, attempt.resumed_at)
+
+
+def loss_began_again(attempt: AttemptProgress, reading: Reading) -> Compared | None:
+    """What shows that the loss began again after the resume."""
+    at = attempt.resumed_at
+    if at is None or attempt.former.name or reading.curve.name:
+        return None  # another measure may be one of the machine
+    epoch, before = reading.opening.first_epoch, attempt.former_epoch
+    later = epoch is not None and before is not None and int(epoch) > int(before)
+    return began_again(attempt.former, curve_of(attempt, reading), at, new_epoch=later)
+
+
+def curve_of(attempt: AttemptProgress, reading: Reading) -> LossCurve:
+    """The losses of the attempt in the count of the run."""
+    return msgspec.structs.replace(reading.curve, first=moved(reading.curve.first, attempt.offset or 0))
+
+
+def says_that_it_loads(text: str, path: str) -> bool:
+    """Whether a line says that this checkpoint is loaded. Words within a path are names, and settings are no words."""
+    name = base_name(path)
+    if _PLAIN.fullmatch(name):  # "20" and "best" may mean anything
+        name = "/".join(path.rstrip("/").split("/")[-2:])
+    named = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
+    for line in text.splitlines():
+        if name in line and named.search(line) is not None:
+            words = _PATH_OR_QUOTE.sub(" ", line)
+            if _LOADS.search(words) is not None and _NOT.search(words) is None:
+                return True
+    return False
+
+
+_PLAIN = LazyPattern(r"\d+|[A-Za-z]+")
+_PATH_OR_QUOTE = LazyPattern(r"\S*/\S*|'[^']*'|\"[^\"]*\"|\S+[=:]\S+")
+_LOADS = LazyPattern(r"\b(?:resum|restor|load|continu)(?:e[ds]?|s|ing)?\b(?!\s*[=:])", re.IGNORECASE)
+_NOT = LazyPattern(r"\b(?:not|no|never|cannot|fail\w*|unable|ignor\w*|skip\w*|missing|error)\b|n't\b", re.IGNORECASE)
+
+
+# Which of an attempt's first lines show a step after its resume, and which step of the run the first one is.
+
+NEAR_SHARE = 0.5
+"""A first step below this share of the resume point did not come from it."""
+PASSED_LINES = 20
+"""Longest run of lines, of a bar per epoch, that may show batches which the trainer skips to reach the resume point."""
+PASSING_SHARE = 0.3
+"""A line is no line of training if its steps took less than this share of the usual time of a step."""
+SURE_LINES = 3
+"""So many lines of training prove a resume at an early step; so many of skipped batches up to it prove it at once."""
+GAPS = 2
+"""x the largest number of steps between two redraws of the bar before: the first redraw may come as late."""
+
+
+class First(NamedTuple):
+    """The first step after the resume, in the log's own count. ``exact``: no step was made before it."""
+
+    step: int
+    exact: bool
+
+
+def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """The lines that show steps of training, in a count that can be compared.
+
+    A bar without a total, if bars had one before, counts within an epoch that it does not name, and is left out.
+    """
+    found = _comparable(attempt, marks)
+    return found[_passed(attempt, found) :]
+
+
+def _comparable(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    return tuple(m for m in marks if m.printed and not m.drawn and not _is_unplaced(attempt, m))
+
+
+def _passed(attempt: AttemptProgress, found: tuple[Mark, ...]) -> int:
+    """How many of the first lines show batches that are skipped."""
+    return next((n for n, mark in enumerate(found) if not _is_passed_over(attempt, mark)), len(found))
+
+
+def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
+    """Whether a line shows batches that are skipped to reach the resume point.
+
+    It has no loss although lines with a step had one before, or its steps are far faster than steps of training were.
+    """
+    at = attempt.resumed_at
+    if at is not None and (mark.step or 0) > max(at, attempt.resume_step or 0):
+        return False
+    return _is_fast(attempt, mark) or (attempt.losses_before and not mark.loss)
+
+
+def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
+    """Whether the first of these lines is at the resume point, and none that a new training prints as its first."""
+    first = lines[0]
+    if first.step is None or first.step < at * NEAR_SHARE:
+        return False
+    every, gap = max(1, attempt.printed_every_before), attempt.widest_gap_before
+    early = at < STARTED_OVER_STEPS and gap != 1
+    if early:
+        gap = max(gap, widest_gap(lines))
+    late = GAPS * gap if gap > every or early else every // 2
+    most = max(every, gap) if attempt.fresh_step is None else attempt.fresh_step + late
+    return first.step > most or (attempt.fresh_step is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
+
+
+def is_early(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
+    """Whether more lines are needed: the resume point is early, and the log may leave out as many steps."""
+    return at < STARTED_OVER_STEPS and attempt.widest_gap_before != 1 and len(lines) < SURE_LINES
+
+
+def widest_gap(lines: tuple[Mark, ...]) -> int:
+    """The largest distance of two steps that were printed one after the other; 0 if there are no two."""
+    steps = [mark.step for mark in lines if mark.step is not None]
+    return max((later - step for step, later in pairwise(steps)), default=0)
+
+
+def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, gap: bool) -> First | None:
+    """The first step after the resume at ``at``, if the newest of ``marks`` shows it; None if it does not."""
+    lines = counted(attempt, marks)
+    placed = next((m for m in lines if m.step is not None), None)
+    if placed is None or placed.step is None:
+        return None
+    if (early := _before_the_first_epoch(attempt, marks)) is not None:
+        return First(early, early == at + 1 and attempt.place_is_stored)
+    lines_placed = tuple(m for m in lines if m.step is not None)
+    if not _is_led_there(attempt, marks, placed, at) and (
+        is_early(attempt, lines, at) or not is_near(attempt, lines_placed, at)
+    ):
+        return None
+    step = placed.step
+    exact_place = attempt.place_is_stored
+    if placed.per_epoch and step <= at and exact_place and not (placed.loss and attempt.losses_before):
+        newest = marks[-1].step
+        if newest is not None and newest > at:
+            return First(newest, newest == at + 1)
+        return First(step, exact=False) if len(lines) >= PASSED_LINES else None
+    if exact_place:
+        return First(step, step == at + 1)
+    drawn = any(m.drawn and m.step == step - 1 and m.step for m in marks)
+    return First(step, not gap and (drawn or (placed.per_epoch and placed is lines[0] and placed.printed == 1)))
+
+
+def _is_led_there(attempt: AttemptProgress, marks: tuple[Mark, ...], first: Mark, at: int) -> bool:
+    """Whether the bar came to the step after the resume point faster than by training: in a jump, or passing over."""
+    passed = _passed(attempt, _comparable(attempt, marks))
+    return first.step == at + 1 and (passed >= SURE_LINES or _is_fast(attempt, first))
+
+
+def _is_fast(attempt: AttemptProgress, mark: Mark) -> bool:
+    pace_s = attempt.pace_before_s
+    return pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
+
+
+def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:
+    return mark.total is None and attempt.bar_total_before is not None
+
+
+def _before_the_first_epoch(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> int | None:
+    """The first step if the attempt began with a bar that names neither its epoch nor a total, and the next bar does.
+
+    The steps of the first one are those before that epoch (Lightning).
+    """
+    at = next((n for n, m in enumerate(marks) if not _is_unplaced(attempt, m)), 0)
+    after = marks[at]
+    if not at or not after.per_epoch or after.step is None or after.printed is None:
+        return None
+    made = max(max(mark.printed or 0, mark.before or 0) for mark in marks[:at])
+    return max(1, after.step - after.printed - made + 1) if made else None
+
 
 SURE_BEATS = 3
 """Heartbeats, and steps, before a low count proves anything: some bars show something else first."""
@@ -186,3 +433,65 @@ def _began_in_a_later_epoch(attempt: AttemptProgress, line: Mark) -> bool:
         return int(line.epoch) > int(attempt.fresh_epoch)
     epoch = line.epoch - (0 if line.from_zero else 1)
     return attempt.resume_epoch is not None and epoch >= max(1, attempt.resume_epoch - 1)
+
+
+# What was seen of a resume, in a sentence: which checkpoint, and the first step after it as far as it is known.
+
+VERIFIED = "resume verified: "
+"""Begins the sentence that says that a resume took effect."""
+
+
+def name_of(path: str | None) -> str:
+    """The name of a checkpoint in a sentence."""
+    return base_name(path) if path is not None else "nothing"
+
+
+def resume_in_words(attempt: AttemptProgress) -> str:
+    """The proof that a resume was taken."""
+    name = name_of(attempt.resume_from)
+    if attempt.weights_only:
+        at = "" if attempt.resumed_at is None else f"; the run's own count continues from step {attempt.resumed_at}"
+        named = " and ".join(f"the {place}" for place in attempt.named)
+        return f"{VERIFIED}the weights of {name} are named in {named}; the printed step starts again{at}"
+    stored, place = attempt.resume_step, attempt.resumed_at
+    first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
+    if attempt.elsewhere:
+        told = "" if stored is None else f" (step {stored})"
+        return f"resumed by itself: first step {_exactly(attempt, first)}; it was told to resume from {name}{told}"
+    # A log that counts batches has another number for the same place.
+    other = stored is not None and stored != place and attempt.place_is_stored
+    counted = f" (the log counts {place} there)" if other else ""
+    if stored is not None:
+        held = f"{name} holds step {stored}{counted}"
+    elif attempt.resume_epoch is not None:
+        held = f"{name} holds epoch {attempt.resume_epoch}"
+    elif first is not None:
+        return f"{VERIFIED}the first step after {name} is {_exactly(attempt, first)}"
+    else:
+        held = name
+    return f"{VERIFIED}{held}{_goes_on(attempt, first)}"
+
+
+def _goes_on(attempt: AttemptProgress, first: int | None) -> str:
+    if first is None and attempt.first_epoch is not None:
+        if attempt.resume_log_epoch is None:
+            return f", the log goes on in epoch {attempt.first_epoch:g}"
+        was = f"the log was at epoch {attempt.resume_log_epoch:g} there"
+        return f"; {was}, first epoch after it {attempt.first_epoch:g}{_step_of_epoch(attempt)}"
+    if first is None:
+        return ""
+    if attempt.resume_step is not None and first <= (attempt.resumed_at or 0):
+        return f", the log goes on at step {first}"
+    return f", first step after it {_exactly(attempt, first)}"
+
+
+def _step_of_epoch(attempt: AttemptProgress) -> str:
+    """Latest step at which the first printed epoch began, by the steps per epoch up to the checkpoint."""
+    step, epoch, first = attempt.resume_step, attempt.resume_log_epoch, attempt.first_epoch
+    if not step or not epoch or first is None:
+        return ""
+    return f" (at or before step {round(first * step / epoch)})"
+
+
+def _exactly(attempt: AttemptProgress, first: int | None) -> str:
+    return str(first) if attempt.first_is_exact else f"at or before {first}"

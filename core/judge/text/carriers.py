@@ -11,7 +11,7 @@ import re
 from itertools import chain
 from typing import NamedTuple
 
-from ...model.text.patterns import LazyPattern
+from ...model.patterns import LazyPattern
 
 DEEPEST = 8
 """Prefixes of one line that are removed. Real logs have up to five (journal, pod, rank, time, level)."""

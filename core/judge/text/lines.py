@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ...model.text.patterns import LazyPattern
+from ...model.patterns import LazyPattern
 
 LINE_CAP = 8_192
 """Characters of one segment that are read. Why: a JSON dump or a binary blob without newlines must not grow the state;

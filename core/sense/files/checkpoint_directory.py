@@ -1,20 +1,80 @@
 """The sensor of the directory into which a trainer saves checkpoints."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from ...model.checkpoints.checkpoint import Checkpoint, LoadRefusal
-from ...model.checkpoints.origin import FolderList, Whose
-from ...model.ports.supervision import AttemptTarget, Clock, Inbox
+from ...model.checkpoint import Checkpoint, FolderList, LoadRefusal, Whose
 from ...model.settings import Watch
-from ..sampler import JOIN_S
-from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
-from .checkpoint_entries import candidates, is_candidate
-from .checkpoint_scan import CheckpointScan, ignore_complete, no_list, nobody_else, taken
-from .directory_events import DirectoryEvents, Means
-from .mount_places import unmounted_place
+from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ..host.disk_space import is_network_filesystem
+from ..sampler import JOIN_S, OnProblem, ProblemReport, ignore_problem
+from .checkpoint_scan import CheckpointScan, candidates, ignore_complete, is_candidate, no_list, nobody_else, taken
+from .inotify import unmounted_place
+
+if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent, FileSystemEventHandler
+    from watchdog.observers.api import BaseObserver
+
+
+# File events of one directory, not of its subdirectories: inotify, or polling on file systems without events.
+
+POLL_S = 5.0
+"""Period on file systems without events. 1.5 s cost 8 % of a core on 9p (jamie8johnson/cqs#1091)."""
+IGNORED = frozenset({"opened", "closed_no_write"})
+"""Events of reading."""
+
+OnChange = Callable[[str, bool], None]
+Means = Literal["events", "polling", "rescan"]
+
+
+class DirectoryEvents:
+    """After ``open``, calls ``on_change(name of the entry, whether it is a directory)`` in a thread of its own."""
+
+    def __init__(self, directory: Path, on_change: OnChange, mountinfo: Callable[[], str]) -> None:
+        self._directory = directory
+        self._on_change = on_change
+        self._mountinfo = mountinfo
+        self._observer: BaseObserver | None = None
+        self.means: Means = "rescan"
+
+    def open(self) -> None:
+        """Begin. Raises OSError if the kernel has no inotify watch left (``means`` stays "rescan")."""
+        from watchdog.observers import Observer  # loaded once an output folder is known
+        from watchdog.observers.polling import PollingObserver
+
+        polling = is_network_filesystem(os.path.realpath(self._directory), self._mountinfo())
+        observer: BaseObserver = PollingObserver(timeout=POLL_S) if polling else Observer()
+        observer.daemon = True
+        observer.schedule(_handler(self._directory, self._on_change), str(self._directory), recursive=False)
+        observer.start()
+        self._observer, self.means = observer, "polling" if polling else "events"
+
+    def close(self) -> None:
+        """End without waiting for a stuck file system."""
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join(0.5)
+            self._observer, self.means = None, "rescan"
+
+
+def _handler(directory: Path, on_change: OnChange) -> "FileSystemEventHandler":
+    """Report the entry of each event, and both names of a rename."""
+    from watchdog.events import FileSystemEventHandler
+
+    class Handler(FileSystemEventHandler):
+        def on_any_event(self, event: "FileSystemEvent") -> None:
+            if event.event_type in IGNORED:
+                return
+            for path in (event.src_path, event.dest_path):
+                if path and os.path.dirname(os.fsdecode(path)) == str(directory):  # noqa: PTH120
+                    on_change(os.path.basename(os.fsdecode(path)), event.is_directory)  # noqa: PTH119
+
+    return Handler()
+
 
 COALESCE_S = 0.1
 """A save causes hundreds of events; events within this time cause one scan."""
@@ -292,3 +352,81 @@ def _text(read: Callable[[], str]) -> str:
         return read()
     except (OSError, ValueError):
         return ""
+
+
+# The sensor of all folders that a run saves checkpoints to: one ``CheckpointDirectory`` for each.
+
+AT_MOST = 32
+"""Folders that are watched. A trainer that makes a new one in each attempt adds one for each restart."""
+
+
+class CheckpointFolders:
+    """Begins with some folders; ``watch`` adds one. Thread-safe.
+
+    ``make``: the sensor of one folder.
+    """
+
+    def __init__(self, make: Callable[[str], CheckpointDirectory], folders: tuple[str, ...]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._started = False
+        self._target: AttemptTarget | None = None
+        self._sensors = {folder: make(folder) for folder in folders}
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """All that are watched, in the order in which they became known."""
+        with self._lock:
+            return tuple(self._sensors)
+
+    def watch(self, folder: str) -> None:
+        """Watch one more folder. Beyond AT_MOST the second oldest is no longer watched: the first is the run's own."""
+        with self._lock:
+            if folder in self._sensors:
+                return
+            sensor = self._sensors[folder] = self._make(folder)
+            started, target = self._started, self._target
+            dropped = self._sensors.pop(list(self._sensors)[1]) if len(self._sensors) > AT_MOST else None
+        if dropped is not None:
+            dropped.stop()
+        if started:
+            sensor.start()
+            sensor.follow(target)
+
+    def start(self) -> None:
+        self._started = True
+        for sensor in self._all():
+            sensor.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        self._target = target
+        for sensor in self._all():
+            sensor.follow(target)
+
+    def stop(self) -> None:
+        for sensor in self._all():
+            sensor.stop()
+
+    def drain(self, timeout_s: float = DRAIN_S) -> bool:
+        """Wait until the changes of all folders are reported. False if that took longer than ``timeout_s`` in all."""
+        end = time.monotonic() + timeout_s
+        done = [sensor.drain(max(0.0, end - time.monotonic())) for sensor in self._all()]
+        return all(done)
+
+    def list_all(self, limit_s: float, *, expected: bool) -> str | None:
+        """List every folder. Returns the first reason why the list is not complete, None if it is.
+
+        A folder that an earlier attempt saved to may be deleted by a person; the newest one is expected.
+        """
+        end = time.monotonic() + limit_s
+        sensors = self._all()
+        for number, sensor in enumerate(sensors):
+            last = number == len(sensors) - 1
+            why = sensor.list_all(max(0.0, end - time.monotonic()), expected=expected and last)
+            if why is not None:
+                return why
+        return None
+
+    def _all(self) -> list[CheckpointDirectory]:
+        with self._lock:
+            return list(self._sensors.values())

@@ -7,9 +7,15 @@ import ctypes
 import os
 import select
 import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
-from ..wakeup import Wakeup
+import msgspec
+
+from ...model.attempt import ExitRecord
+from ...model.json_line import decode_exact
+from ..sampler import Wakeup
 
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8
 MODIFY, ATTRIBUTES, MOVE_SELF, DELETE_SELF = 0x2, 0x4, 0x800, 0x400
@@ -95,3 +101,123 @@ class Inotify:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+# When a file was made: ``statx``, which Python does not offer on Linux (3.11 to 3.14).
+
+AT_FDCWD = -100
+STATX_BTIME = 0x800
+_BYTES = 256
+"""Size of ``struct statx`` (statx(2))."""
+_MASK = slice(0, 4)
+_SECONDS = slice(0x50, 0x58)
+_NANOSECONDS = slice(0x58, 0x5C)
+"""``stx_btime`` behind twelve fields and ``stx_atime``."""
+
+
+def _function() -> "ctypes._NamedFuncPointer | None":
+    found = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
+    if found is not None:
+        found.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_char_p)
+    return found
+
+
+_statx = _function()
+
+
+def born_ns(path: Path) -> int | None:
+    """In ns since the epoch; None if the file system, the kernel or the C library does not tell."""
+    if _statx is None:
+        return None
+    buffer = ctypes.create_string_buffer(_BYTES)
+    if _statx(AT_FDCWD, os.fsencode(path), 0, STATX_BTIME, buffer) != 0:
+        return None
+    data = buffer.raw
+    if not int.from_bytes(data[_MASK], "little") & STATX_BTIME:
+        return None
+    seconds = int.from_bytes(data[_SECONDS], "little", signed=True)
+    return seconds * 1_000_000_000 + int.from_bytes(data[_NANOSECONDS], "little")
+
+
+# Disks that belong to a path by /etc/fstab and are not mounted.
+
+FIELDS = 3
+"""Device, mount point, type (fstab(5))."""
+NO_PLACE = frozenset({"none", "swap", "/"})
+
+
+def unmounted_place(path: Path, fstab: str, mountinfo: str) -> str | None:
+    """The innermost mount point of fstab at or above ``path`` that has no mount; None if there is none."""
+    real = path.resolve()
+    mounted = {_unescaped(fields[4]) for line in mountinfo.splitlines() if len(fields := line.split()) > FIELDS + 1}
+    places = [
+        _unescaped(fields[1])
+        for line in fstab.splitlines()
+        if len(fields := line.split()) >= FIELDS and not line.lstrip().startswith("#")
+    ]
+    above = [place for place in places if place not in NO_PLACE and real.is_relative_to(place)]
+    innermost = max(above, key=len, default=None)
+    return None if innermost is None or innermost.rstrip("/") in mounted else innermost
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\040", " ").replace("\\011", "\t")
+
+
+# Which files processes hold open (proc(5)).
+
+_WRITABLE = 0o200
+"""The mode of a link below ``/proc/PID/fd`` shows whether the file was opened for writing."""
+_NO_FILES = ("/dev/", "/proc/", "/sys/")
+
+
+class OpenFile(NamedTuple):
+    """A regular path that a process holds open for writing. ``number``: of its link below ``/proc/PID/fd``."""
+
+    pid: int
+    path: str
+    number: int = 0
+
+
+def open_for_writing(pids: Iterable[int]) -> Iterator[OpenFile]:
+    """All of them; processes that cannot be examined have none."""
+    for pid in pids:
+        for number, path in descriptors_for_writing(pid):
+            yield OpenFile(pid, path, number)
+
+
+def descriptors_for_writing(pid: int) -> Iterator[tuple[int, str]]:
+    """The same of one process, each path with its number below ``/proc/PID/fd``."""
+    return ((number, path) for number, path, writable in descriptors(pid, for_writing=True) if writable)
+
+
+def descriptors(pid: int, *, for_writing: bool = False) -> Iterator[tuple[int, str, bool]]:
+    """(number, path, whether it may be written to) of the files that a process holds open."""
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                found = _open_file(entry, for_writing=for_writing)
+                if found is not None:
+                    yield int(entry.name), *found
+    except OSError:
+        return
+
+
+def _open_file(entry: os.DirEntry[str], *, for_writing: bool) -> tuple[str, bool] | None:
+    try:
+        writable = bool(entry.stat(follow_symlinks=False).st_mode & _WRITABLE)
+        if for_writing and not writable:
+            return None
+        path = os.readlink(entry.path)  # noqa: PTH115  (each file that is open)
+    except OSError:
+        return None
+    usable = path.startswith("/") and not path.startswith(_NO_FILES) and not path.endswith(" (deleted)")
+    return (path, writable) if usable else None
+
+
+def ended_at(attempt_directory: str) -> float | None:
+    """When the attempt ended, in seconds since the epoch; None if its runner has recorded no end."""
+    try:
+        return decode_exact(Path(attempt_directory, "exit.json").read_bytes(), ExitRecord).wall
+    except (OSError, msgspec.MsgspecError):
+        return None

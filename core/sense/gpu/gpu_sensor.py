@@ -13,15 +13,22 @@ from typing import Literal
 import msgspec
 
 from ...model.observation import GpuReading, GpuSample
-from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ...model.settings import Watch
+from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ..process.run_tree import RunTree
-from ..wakeup import Wakeup
-from .gpu_details import GpuDetailReadings
-from .gpu_readings import Devices, GpuList, Message, Refusal
+from ..sampler import Wakeup
+from .gpu_details import (
+    Devices,
+    GpuChoice,
+    GpuDetailReadings,
+    GpuList,
+    Message,
+    Refusal,
+    parse_visible_devices,
+    visible_devices_of,
+)
 from .nvml_codes import driver_message, no_answer
 from .shared_readings import SharedReadings
-from .visible_devices import GpuChoice, parse_visible_devices, visible_devices_of
 
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.nvml_child")
 """``-P``: do not import a ``json.py`` from the user's working directory."""

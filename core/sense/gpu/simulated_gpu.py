@@ -5,12 +5,11 @@ import math
 import msgspec
 
 from ...model.observation import GpuReading, GpuSample
-from ...model.ports.supervision import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..process.proc_stat import read_all
+from ..process.process_tree import Member, TreeActivity
 from ..process.run_tree import tree_of
-from ..process.tree_activity import Member, TreeActivity
-from ..sampler import Sampler
-from ..sensor_problem import OnProblem, ignore_problem
+from ..sampler import OnProblem, Sampler, ignore_problem
 
 NAME = "Simulated GPU 16 GB"
 TOTAL_BYTES = 16_376 * 2**20

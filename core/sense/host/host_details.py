@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.machine_details import HostDetails, Mount, Traffic
-from ..kernel_text import kernel_text
+from ..sampler import kernel_text
 
 SECTOR_BYTES = 512
 """Unit of /proc/diskstats, whatever the disk's own sector size."""

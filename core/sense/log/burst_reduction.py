@@ -3,8 +3,16 @@
 It keeps lines with news, the last state of a progress bar, and the last lines. The file itself has everything.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from ....heartbeat import PHASES, Page, page_path
+from ...model.observation import HEARTBEAT, LogChunk
+from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ..sampler import OnProblem, Sampler, ignore_problem
 
 NEWS_WORDS = (
     *(b"error", b"exception", b"traceback", b"fatal", b"fail", b"abort", b"assert", b"segm", b"signal", b"kill"),
@@ -167,3 +175,102 @@ def _line_end(data: bytes, start: int) -> int:
 
 def _line_start(data: bytes, inside: int) -> int:
     return max(data.rfind(b"\n", 0, inside), data.rfind(b"\r", 0, inside)) + 1
+
+
+# What a training tells by ``trainwatch.heartbeat``, as lines of a log: the judge reads them as any other log of it.
+
+Told = tuple[int | None, str]
+"""Step and phase that were passed on last."""
+AT_FIRST: Told = (None, "train")
+LINES = {
+    "load": "loading model",
+    "preprocess": "caching latents",
+    "compile": "compiling the model",
+    "eval": "evaluating",
+    "sample": "generating sample images",
+    "save": "saving checkpoint",
+}
+"""Phase → a line that says it."""
+
+
+def told_as_lines(told: Mapping[str, Any], before: Told) -> tuple[str, Told]:
+    """The lines for what is new since ``before`` ("" if nothing is), and what is passed on with them."""
+    step, phase = told.get("step"), told.get("phase", "train")
+    phase = phase if phase in PHASES else "train"
+    lines = []
+    if step is not None and step != before[0]:
+        total = f"/{told['total']}" if told.get("total") else ""
+        loss = "" if told.get("loss") is None else f" loss={told['loss']:.6g}"
+        lines.append(f"step {step}{total}{loss}")
+    if phase != before[1] or lines:
+        lines += [LINES[phase]] if phase in LINES else []
+    return "".join(f"{line}\n" for line in lines), (step, phase)
+
+
+# What a trainer tells itself by ``trainwatch.heartbeat``: its page of memory, as lines of a log of its own.
+#
+# A line per new step at most once a period, so the judge reads it as it reads any other log of the trainer: a step
+# that
+# is told is a heartbeat, and a phase that is told has the deadline of that phase.
+
+PERIOD_S = 1.0
+
+
+class HeartbeatPage(Sampler):
+    """Emits what the page of the live attempt says."""
+
+    name = "heartbeat"
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        interval_s: float = PERIOD_S,
+        found: Callable[[str], None] = lambda _text: None,
+        on_problem: OnProblem = ignore_problem,
+    ) -> None:
+        super().__init__(interval_s=interval_s, on_problem=on_problem)
+        self._inbox = inbox
+        self._clock = clock
+        self._found = found
+        self._page: Page | None = None
+        self._of: str | None = None
+        self._told: Told = AT_FIRST
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """Set the attempt; the page of one that has ended is removed."""
+        before = self._of
+        self._of = None if target is None else target.directory
+        if before != self._of:
+            self._page, self._told = None, AT_FIRST
+            if before is not None:
+                remove_page(before)
+        super().follow(target)
+
+    def sample(self) -> None:
+        """Read the page, if there is one."""
+        attempt = self._of
+        if attempt is None:
+            return
+        if self._page is None:
+            path = page_path(attempt, sha256)
+            if not os.path.exists(path):  # noqa: PTH110  as heartbeat.py
+                return
+            try:
+                self._page = Page(path)
+            except (OSError, ValueError):
+                return
+            self._found("the trainer tells its steps itself (trainwatch.heartbeat)")
+        told = self._page.read()
+        if told is None:
+            return
+        text, self._told = told_as_lines(told, self._told)
+        if text:
+            self._inbox.put(LogChunk(t=self._clock.now(), text=text, source=HEARTBEAT))
+
+
+def remove_page(attempt: str) -> None:
+    """Remove the page of an attempt that has ended."""
+    with contextlib.suppress(OSError):
+        os.unlink(page_path(attempt, sha256))  # noqa: PTH108  as heartbeat.py

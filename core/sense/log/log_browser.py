@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ...model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
+from ...model.log_lines import LogLine, LogStretch, LogTally, Stopped
 from .line_matcher import LineMatcher
 from .visible_text import painted, visible
 

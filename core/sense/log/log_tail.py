@@ -1,17 +1,262 @@
 """The sensor of the trainer's log."""
 
 import codecs
+import os
+import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from ...model.observation import LogChunk
-from ...model.ports.supervision import AttemptTarget, Clock, Inbox
-from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
-from ..wakeup import Wakeup
+from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ..files.inotify import Inotify, OpenFile, open_for_writing
+from ..sampler import OnProblem, ProblemReport, Wakeup, ignore_problem
 from .burst_reduction import BurstReduction
-from .followed_file import FollowedFile
-from .log_events import LogEvents
+
+# Finds the log of a trainer that prints its steps into a file only: without it the run would be starting for ever.
+#
+# Source: scripts that log by ``logging.FileHandler`` and print nothing. A file is followed by itself if the run's own
+# processes hold it open for writing, it is the only such file, and the steps in it rise. Others are only named,
+# because
+# another program may write them. Nothing is looked for once the trainer's output shows a step.
+
+LOOK_S = 5.0
+"""Period of the looks; a trainer that has printed a step is not looked at."""
+WAIT_S = 10.0
+"""A trainer that prints has mostly done so by then."""
+TAIL_BYTES = 16_384
+SUFFIXES = (".log", ".txt", ".out", ".jsonl", ".csv", ".tsv", ".err")
+"""Of files that are named although nobody of the run holds them open: each line may be written by opening them."""
+
+
+class OwnLog:
+    """``look`` is called in the log sensor's thread.
+
+    ``pids``: of the run. ``folder``: the output folder. ``step_of``: the step that a text shows last, or None.
+    ``has_steps``: whether the trainer's output shows any. ``followed``: paths that are followed already. ``follow``:
+    follows one more. ``tell``: a sentence for people. ``logs_place``: where such a path is written.
+    """
+
+    def __init__(
+        self,
+        *,
+        pids: Callable[[], Collection[int]],
+        folder: str | None,
+        step_of: Callable[[str], int | None],
+        has_steps: Callable[[], bool],
+        followed: Callable[[], Collection[str]],
+        follow: Callable[[str], None],
+        tell: Callable[[str], None],
+        logs_place: str = "trainwatch.toml",
+        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pids = pids
+        self._folder = folder
+        self._step_of = step_of
+        self._has_steps = has_steps
+        self._followed = followed
+        self._follow = follow
+        self._tell = tell
+        self._logs_place = logs_place
+        self._open_files = open_files
+        self._clock = clock
+        self._looked: float | None = None
+        self._since: float | None = None
+        self._steps: dict[str, int] = {}
+        self._named: set[str] = set()
+
+    def look(self) -> None:
+        """Look, if it is time to and the trainer lives without a step."""
+        now = self._clock()
+        if self._looked is not None and now - self._looked < LOOK_S:
+            return
+        self._looked = now
+        pids = self._pids()
+        if not pids or self._has_steps():
+            self._since = None
+            self._steps.clear()
+            return
+        self._since = now if self._since is None else self._since
+        known = {os.path.realpath(path) for path in self._followed()}
+        held = {each.path for each in self._open_files(pids)} - known
+        rising = [path for path in sorted(held | (self._texts() - known)) if self._rises(path)]
+        if rising and now - self._since >= WAIT_S:
+            self._answer([path for path in rising if path in held], rising)
+
+    def _answer(self, held: list[str], rising: list[str]) -> None:
+        if len(held) == 1:
+            self._follow(held[0])
+            self._steps.clear()
+            self._tell(f"the trainer prints no step, but writes them to {held[0]}: it is followed, too")
+            return
+        new = [path for path in rising if path not in self._named]
+        if new:
+            self._named.update(new)
+            logs = ", ".join(f'"{path}"' for path in new)
+            self._tell(
+                f"the trainer prints no step; its steps seem to be in {', '.join(new)}: name the one to follow in "
+                f"{self._logs_place} (`logs = [{logs}]`)"
+            )
+
+    def _rises(self, path: str) -> bool:
+        """Whether its end shows a step, and a higher one than at an earlier look."""
+        step = self._step_of(_end_of(path))
+        if step is None:
+            return False
+        before = self._steps.setdefault(path, step)
+        return step > before
+
+    def _texts(self) -> set[str]:
+        """Files of the output folder that may be logs, by their names."""
+        if self._folder is None:
+            return set()
+        try:
+            with os.scandir(self._folder) as entries:
+                return {os.path.realpath(e.path) for e in entries if e.name.endswith(SUFFIXES) and e.is_file()}
+        except OSError:
+            return set()
+
+
+def _end_of(path: str) -> str:
+    """The last lines of a text; empty if it is none, or cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            data = file.read(TAIL_BYTES)
+    except OSError:
+        return ""
+    return "" if b"\0" in data else data.decode("utf-8", "replace")
+
+
+# Follows one growing file by name through late creation, rotation and truncation.
+
+FINGERPRINT_BYTES = 32
+"""Bytes before the reading position that are compared at each poll. They differ if the file was truncated and has
+grown past the position again (``logrotate copytruncate``)."""
+ROTATION_POLLS = 2
+"""Polls without new data after which a renamed file is left for the new one. Its writer may still have it open."""
+ALIGN_BYTES = 65536
+"""Most bytes in which a beginning inside the file is moved to the next line end."""
+
+
+class Refresh(NamedTuple):
+    """Result of ``refresh``: bytes that wait to be read, and at a new beginning how many were skipped before them.
+
+    ``left_out`` None: the file continues. A number: another file, a truncated one, or the first poll; the text that was
+    read before is complete.
+    """
+
+    waiting: int
+    left_out: int | None
+
+
+class FollowedFile:
+    """Returns the bytes of the file ``path``, each once and in order.
+
+    ``begin_within_bytes``: begin at most so many bytes before the end of a file that exists at the first poll (0: at
+    its end; None: at its start); a file that appears later is read from its start. ``refresh`` and ``read`` raise
+    OSError, but not for a missing file.
+    """
+
+    def __init__(self, path: str, *, begin_within_bytes: int | None = None) -> None:
+        self.path = path
+        self._begin_within_bytes = begin_within_bytes
+        self._scan_first = True
+        self._fd: int | None = None
+        self._key = (0, 0)
+        self._offset = 0
+        self._fingerprint = b""
+        self._ended_looks = 0
+
+    @property
+    def key(self) -> tuple[int, int] | None:
+        """Device and inode of the file that is open."""
+        return None if self._fd is None else self._key
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the file was renamed, and is looked at again before the new one is read."""
+        return self._ended_looks > 0
+
+    def refresh(self) -> Refresh:
+        first, self._scan_first = self._scan_first, False
+        if self._fd is None:
+            return self._open(first=first)
+        waiting = os.fstat(self._fd).st_size - self._offset
+        if waiting < 0 or (waiting > 0 and self._was_rewritten()):
+            return self._restart()
+        if waiting == 0 and self._was_replaced():
+            self._ended_looks += 1
+            if self._ended_looks >= ROTATION_POLLS:
+                self.close()
+                return self._open(first=False)
+        else:
+            self._ended_looks = 0
+        return Refresh(waiting, None)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most ``size``; b"" at the end, or if the file was truncated meanwhile."""
+        if self._fd is None:
+            return b""
+        data = os.pread(self._fd, size, self._offset)
+        self._offset += len(data)
+        self._fingerprint = (self._fingerprint + data[-FINGERPRINT_BYTES:])[-FINGERPRINT_BYTES:]
+        return data
+
+    def waiting(self) -> int:
+        """Bytes that wait to be read. Raises OSError."""
+        return 0 if self._fd is None else max(0, os.fstat(self._fd).st_size - self._offset)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _open(self, *, first: bool) -> Refresh:
+        try:
+            # A pipe or terminal with that name must not block.
+            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        except FileNotFoundError:
+            return Refresh(0, None)
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(fd)
+            raise OSError("it is not a regular file")
+        self._fd, self._key = fd, (status.st_dev, status.st_ino)
+        waiting = self._restart().waiting
+        if first and self._begin_within_bytes is not None and waiting > self._begin_within_bytes:
+            return self._skip(waiting - self._begin_within_bytes, waiting)
+        return Refresh(waiting, 0)
+
+    def _restart(self) -> Refresh:
+        self._offset, self._fingerprint, self._ended_looks = 0, b"", 0
+        return Refresh(os.fstat(self._fd).st_size if self._fd is not None else 0, 0)
+
+    def _skip(self, size: int, waiting: int) -> Refresh:
+        """Begin after the first line end after ``size``."""
+        self._offset = size
+        if size < waiting:
+            ahead = os.pread(self._fd or 0, ALIGN_BYTES, size)
+            self._offset += ahead.find(b"\n") + 1
+        before = max(0, self._offset - FINGERPRINT_BYTES)
+        self._fingerprint = os.pread(self._fd or 0, self._offset - before, before)
+        return Refresh(waiting - self._offset, self._offset)
+
+    def _was_rewritten(self) -> bool:
+        size = len(self._fingerprint)
+        return os.pread(self._fd or 0, size, self._offset - size) != self._fingerprint
+
+    def _was_replaced(self) -> bool:
+        try:
+            status = os.stat(self.path)  # noqa: PTH116  (10 Hz)
+        except FileNotFoundError:
+            return False  # renamed, and the new one does not exist yet
+        return (status.st_dev, status.st_ino) != self._key
+
 
 POLL_S = 0.1
 """Polling works on every file system. Also the shortest time between two looks that events cause."""
@@ -258,3 +503,83 @@ class LogTail:
                 log.file.path,
                 f"{log.file.path}: the log cannot be read ({why}); progress is judged without it until it can",
             )
+
+
+# Tells when a followed log was written to, so that a log of a line a second is not looked at ten times a second.
+#
+# The kernel tells of writes on this machine only, and not of those through a mapping or another layer of an overlay.
+# So a
+# log counts as told of after its first event, and never again once text was found in it without an event.
+
+
+class LogEvents:
+    """Events of a changing set of files. Used by one thread."""
+
+    def __init__(self) -> None:
+        try:
+            self._inotify: Inotify | None = Inotify()
+        except OSError:
+            self._inotify = None
+        self._watched: dict[str, tuple[int, int]] = {}
+        self._heard: set[str] = set()
+        self._told: set[str] = set()
+        self._missed: set[str] = set()
+
+    def follow(self, files: Iterable[FollowedFile]) -> bool:
+        """Watch these, and no other. Returns whether the kernel tells of a write to any of them."""
+        files = list(files)
+        if self._inotify is None:
+            return False
+        for path in self._watched.keys() - {file.path for file in files}:
+            self._forget(path)
+        for file in files:
+            if file.key == self._watched.get(file.path):
+                continue
+            self._forget(file.path)
+            if file.key is not None and self._inotify.watch_file(file.path) and _key(file.path) == file.key:
+                self._watched[file.path] = file.key
+        return all(file.path in self._told and file.path in self._watched for file in files)
+
+    def wait(self, timeout_s: float, wakeup: Wakeup) -> bool:
+        """Wait for an event or to be woken. Returns whether there was an event."""
+        if self._inotify is None:
+            wakeup.wait(timeout_s)
+            return False
+        self._take(timeout_s, wakeup)
+        return bool(self._heard)
+
+    def found(self, path: str) -> None:
+        """Take note that text was found in a file, with or without an event."""
+        if path not in self._heard:
+            self._take(0.0, None)
+        if path in self._heard:
+            self._told |= {path} - self._missed
+        elif path in self._told:
+            self._told.discard(path)
+            self._missed.add(path)
+
+    def answered(self) -> None:
+        """All was read: the events until now are done."""
+        self._heard.clear()
+
+    def close(self) -> None:
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
+
+    def _take(self, timeout_s: float, wakeup: Wakeup | None) -> None:
+        if self._inotify is not None:
+            for event in self._inotify.wait(timeout_s, wakeup):
+                self._heard |= set(self._watched) if event.overflow else {event.folder}
+
+    def _forget(self, path: str) -> None:
+        if self._watched.pop(path, None) is not None and self._inotify is not None:
+            self._inotify.unwatch(path)
+
+
+def _key(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -5,23 +5,22 @@ the kernel still shows when the trainer died, and for a zombie its status (``/pr
 """
 
 import os
+import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from ...model.attempt import ExitRecord
+from ...model.json_line import decode_exact
 from ...model.observation import Exit
-from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...model.run import ProcessIdentity
-from ...model.text.json_line import decode_exact
-from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
-from ..wakeup import Wakeup
-from .job_record import read_job
-from .pidfd_watch import PidfdWatch
+from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ..sampler import OnProblem, ProblemReport, Wakeup, ignore_problem
+from .node_samples import read_job
 from .proc_stat import read_stat
 from .process_identity import is_alive, is_zombie
 
@@ -241,3 +240,63 @@ class ExitWatch:
         record = read_job(target)
         job = None if record is None or record.phase != "ended" else record.cause
         self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t, left=death.left, job=job))
+
+
+# Detects the end of processes at once: a pidfd becomes readable, also for a zombie.
+
+PIDFD_WATCH_POLL_S = 0.1
+"""Period of polling if the kernel has no pidfd (before 5.3, some sandboxes) or no descriptor is left."""
+
+
+class PidfdWatch:
+    """Watches processes by name; ``wait`` returns when one of them has ended."""
+
+    def __init__(self, watched: Mapping[str, ProcessIdentity | None]) -> None:
+        self._alive = {name: identity for name, identity in watched.items() if identity is not None}
+        self._fds: dict[str, int] = {}
+        self._poll = select.poll()
+        for name, identity in list(self._alive.items()):
+            fd = _open(identity)
+            # The pid may have been reused before the descriptor was opened, so it is checked again afterwards.
+            if not is_alive(identity):
+                del self._alive[name]
+                if fd is not None:
+                    os.close(fd)
+            elif fd is not None:
+                self._fds[name] = fd
+                self._poll.register(fd, select.POLLIN)
+
+    def alive(self, name: str) -> bool:
+        """Whether the process was alive at the last ``wait``. False for one that never existed."""
+        return name in self._alive
+
+    def wait(self, timeout_s: float | None, wake_fd: int) -> None:
+        """Block until a process ends, ``wake_fd`` is readable, or the timeout is reached (None: no limit)."""
+        blind = [name for name in self._alive if name not in self._fds]
+        if blind:
+            timeout_s = PIDFD_WATCH_POLL_S if timeout_s is None else min(timeout_s, PIDFD_WATCH_POLL_S)
+        self._poll.register(wake_fd, select.POLLIN)
+        ended = {fd for fd, _ in self._poll.poll(None if timeout_s is None else timeout_s * 1000)}
+        self._poll.unregister(wake_fd)
+        for name in list(self._alive):
+            fd = self._fds.get(name)
+            if fd in ended or (fd is None and not is_alive(self._alive[name])):
+                del self._alive[name]
+                self._close(name)
+
+    def close(self) -> None:
+        for name in list(self._fds):
+            self._close(name)
+
+    def _close(self, name: str) -> None:
+        fd = self._fds.pop(name, None)
+        if fd is not None:
+            self._poll.unregister(fd)
+            os.close(fd)
+
+
+def _open(identity: ProcessIdentity) -> int | None:
+    try:
+        return os.pidfd_open(identity.pid)
+    except OSError:
+        return None

@@ -4,12 +4,11 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint, newest_resumable
-from ...model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
-from ...model.checkpoints.evaluation import Evaluation, score_words
-from ...model.health import Level
+from ...model.checkpoint import Checkpoint, Evaluation, Sample, newest_resumable, score_words
+from ...model.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
+from ...model.progress import Level
 from ...model.story import RunStory
-from ...model.text.verdict_words import verdict_word
+from ...model.verdict_words import verdict_word
 from .. import quantity
 from ..checkpoint_list import LEVELS, how_many
 from ..columns import Column
@@ -332,3 +331,34 @@ def prune_facts(plan: PrunePlan) -> tuple[Fact, ...]:
 def _named(c: Checkpoint) -> str:
     step = "" if c.step is None else f", step {quantity.count(c.step)}"
     return f"{c.name}{step}, {quantity.size(c.size_bytes)}"
+
+
+# The list of sample images.
+
+
+class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """``moment``: the step, else the epoch, else empty."""
+
+    path: str
+    name: str
+    moment: str
+    age: str
+    size: str
+
+
+def sample_rows(samples: Sequence[Sample], now_wall: float) -> tuple[SampleRow, ...]:
+    """One row per image, in their order."""
+    return tuple(
+        SampleRow(
+            path=s.path, name=s.name, moment=moment_words(s), age=quantity.age(max(0.0, now_wall - s.mtime)),
+            size=quantity.size(s.size_bytes),
+        )
+        for s in samples
+    )  # fmt: skip
+
+
+def moment_words(sample: Sample) -> str:
+    """``step 500``, ``epoch 4``, or nothing."""
+    if sample.step is not None:
+        return f"step {quantity.count(sample.step)}"
+    return "" if sample.epoch is None else f"epoch {quantity.count(sample.epoch)}"

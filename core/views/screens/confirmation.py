@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoint import Checkpoint
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from ...model.story import WithheldAction
 from .. import quantity
 from ..checkpoint_list import resume_point, step_words, steps_since
-from ..remedy_words import back_words, remedy_rows
 from ..state.run_progress import live_progress
+from ..words import back_words, remedy_rows
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):

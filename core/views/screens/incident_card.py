@@ -9,21 +9,18 @@ from typing import Literal
 
 import msgspec
 
-from ...model.incident import EvidenceFile, Incident
-from ...model.launch.ways_on import lacks_place
+from ...model.attempt import EvidenceFile, Incident
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
-from ...model.story import ActionStory
+from ...model.story import ActionStory, Need, NeedKind, Summary, lacks_place
 from .. import quantity
 from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView
-from ..remedy_words import of_incident
-from ..state.held_words import reason_of
-from ..state.last_step import last_step
+from ..state.by_itself import reason_of
+from ..state.run_progress import last_step
 from ..withheld_words import would_have
-from ..words import how_likely, sentence
-from .incident_detail import ACTION_WORDS, IncidentDetail, Part, changes_after, incident_detail, result_of
-from .stack_dumps import STACK_NAME
+from ..words import how_likely, of_incident, sentence
+from .incident_detail import ACTION_WORDS, STACK_NAME, IncidentDetail, Part, changes_after, incident_detail, result_of
 
 Heading = Literal["happened", "why", "where", "done", "cost", "end"]
 HEADINGS: dict[Heading, str] = {
@@ -278,3 +275,65 @@ def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: i
 
 def _place(step: int | None, name: str) -> str:
     return name if step is None else f"step {quantity.count(step)}"
+
+
+# The card for somebody who comes back: what happened, and a key for each thing that needs them.
+
+AwayAct = Literal["answer", "resume", "supervisor", "explain", "checkpoints"]
+KEYS: dict[NeedKind, tuple[str, AwayAct]] = {
+    "given_up": ("r", "resume"),
+    "ended_early": ("r", "resume"),
+    "held": ("r", "resume"),
+    "question": ("Y", "answer"),
+    "paused": ("r", "resume"),
+    "unwatched": ("S", "supervisor"),
+    "nan": ("r", "resume"),
+    "incident": ("e", "explain"),
+    "checkpoints": ("4", "checkpoints"),
+    "unclear": ("4", "checkpoints"),
+}
+FURTHER = "abcdfghi"
+"""For further incidents: no key that scrolls or closes, and none of KEYS."""
+
+
+class AwayChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """``key`` empty: nothing on the screen can do it. ``incident``: what ``explain`` is of."""
+
+    key: str
+    text: str
+    act: AwayAct | None
+    incident: int | None = None
+
+    @property
+    def acts(self) -> bool:
+        """It changes the run, after a question that names the price."""
+        return self.act in {"answer", "resume", "supervisor"}
+
+
+class AwayCard(msgspec.Struct, frozen=True, kw_only=True):
+    title: str
+    rows: tuple[str, ...]
+    choices: tuple[AwayChoice, ...]
+    danger: bool
+
+
+def away_card(said: Summary) -> AwayCard:
+    return AwayCard(
+        title=said.title,
+        rows=said.lines,
+        choices=tuple(_away_card_choices(said.needs)),
+        danger=any(need.urgent for need in said.needs),
+    )
+
+
+def _away_card_choices(needs: tuple[Need, ...]) -> Iterator[AwayChoice]:
+    used: set[str] = set()
+    further = iter(FURTHER)
+    for need in needs:
+        key, act = KEYS.get(need.kind, ("", None))
+        if key in used and need.incident is not None:  # what is done about the first is done about this one, too
+            key, act = ("e" if "e" not in used else next(further, "")), "explain"
+        elif key in used:
+            key, act = "", None
+        used.add(key)
+        yield AwayChoice(key=key, text=need.text, act=act, incident=need.incident)

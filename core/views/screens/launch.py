@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from ...model.health import Level
-from ...model.launch.change import Change
-from ...model.launch.launch_preview import LaunchCheck, LaunchPreview
+from ...model.change import Change
+from ...model.launch import LaunchCheck, LaunchPreview
+from ...model.progress import Level
 from .. import quantity
 from ..words import STATE_WORDS, shown
 

@@ -5,18 +5,16 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ...model.health import Level
-from ...model.incident import NAN_CLASSES, Incident
+from ...model.attempt import NAN_CLASSES, Incident
+from ...model.progress import Level
 from ...model.run import LIVE_STATES
-from ...model.run_card import HOST_ROW, RunCard
-from ...model.situation import Situation
+from ...model.situation import HOST_ROW, RunCard, Situation
 from .. import quantity
 from ..checkpoint_list import LEVELS as VERDICTS
 from ..checkpoint_list import verdict_clause
 from ..columns import Column
 from ..state.concerns import concerns, nan_since, worst_clause
-from ..state.level import SEVERITY
-from ..state.run_progress import live_progress, run_progress
+from ..state.run_progress import SEVERITY, live_progress, run_progress
 from ..state.verdict import verdict
 from ..words import STATE_WORDS, sentence, title_of
 

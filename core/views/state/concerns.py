@@ -3,21 +3,25 @@
 An acknowledged incident is still one. What was wrong when the last attempt ended is still wrong after it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.health import GPU_IS_GONE, SLOWED_BY_FAULT, Level
-from ...model.incident import DIVERGING, NAN_CLASSES, Incident
+from ...model.attempt import DIVERGING, NAN_CLASSES, Incident
+from ...model.checkpoint import Checkpoint
+from ...model.health_words import health_clause
+from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, HealthReading, Level
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from ...model.story import RunStory
 from .. import quantity
 from ..words import sentence, title_of
-from .last_step import last_step
-from .level import SEVERITY
-from .readings import reason_now
+from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in
+
+if TYPE_CHECKING:
+    from ...model.observation import GpuSample, HostSample
+
 
 NAN = NAN_CLASSES
 AFTER_NAN = "saved after the loss became NaN"
@@ -185,3 +189,66 @@ def _of_gpus(now: Situation) -> Iterator[Concern]:
         slowed = [each for each in gpu.throttle or () if each in SLOWED_BY_FAULT]
         if slowed and f"gpu{gpu.index}.slowed" not in told:
             yield Concern(level="warning", text=f"GPU {gpu.index} is slowed down by {' and '.join(slowed)}")
+
+
+# The readings of now with their levels: the judge's levels are of the moment at which they changed.
+
+READINGS_FRESH_S = 60.0
+"""An older sample says nothing about now; machines are sampled every second or two."""
+
+
+def current_readings(
+    story: RunStory, gpu: "GpuSample | None", host: "HostSample | None", bounds: Mapping[str, Bounds]
+) -> list[HealthReading]:
+    """One for each metric that was judged and each utilisation that is read, by metric.
+
+    A metric that the newest samples do not have keeps the value at which its level changed last.
+    """
+    found = dict(story.health)
+    for metric, value, unit in _values(gpu, host):
+        row = metric.rpartition(".")[2]
+        if metric in found or row == "util":
+            level = level_of(story, (metric,), bounds[row], value)
+            found[metric] = HealthReading(metric=metric, value=value, unit=unit, level=level)
+    return [found[metric] for metric in sorted(found)]
+
+
+def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tuple[str, float, str]]:
+    for reading in gpu.gpus if gpu is not None else ():
+        name = f"gpu{reading.index}"
+        if reading.temp_c is not None:
+            yield f"{name}.temp", reading.temp_c, "°C"
+        if reading.util_pct is not None and reading.own is not False:
+            yield f"{name}.util", reading.util_pct, "%"
+        if reading.mem_used_bytes is not None and reading.mem_total_bytes:
+            yield f"{name}.vram", 100.0 * reading.mem_used_bytes / reading.mem_total_bytes, "%"
+    if host is None:
+        return
+    if host.ram_used_bytes is not None and host.ram_total_bytes:
+        yield "ram_used", 100.0 * host.ram_used_bytes / host.ram_total_bytes, "%"
+    for metric, value in (
+        ("ram_available", host.ram_available_bytes),
+        ("swap_used", host.swap_used_bytes),
+        ("disk_free", host.disk_free_bytes),
+    ):
+        if value is not None:
+            yield metric, value, "B"
+
+
+def reason_now(incident: Incident, now: Situation) -> str:
+    """The reason of an open incident; of one about a reading, with its newest value, and its time if that is not now.
+
+    For example "GPU 0 too hot: 86 °C (limit 85)".
+    """
+    if not incident.open or incident.kind not in {"health", "disk"}:
+        return incident.reason
+    readings = current_readings(now.story, now.gpu, now.host, bounds_now(now))
+    found = next((r for r in readings if r.metric == incident.class_), None)
+    if found is None or found.value is None:
+        return incident.reason
+    limit = limit_in(bounds_now(now)[found.metric.rpartition(".")[2]], found.level)
+    sample = now.gpu if found.metric.startswith("gpu") else now.host
+    clause = health_clause(found.metric, found.value, found.unit, found.level, limit)
+    if sample is None or now.age_s(sample.t) <= READINGS_FRESH_S:
+        return clause
+    return f"{clause}, read at {quantity.clock(now.story.wall0 + sample.t, now.now_wall)}"

@@ -6,8 +6,7 @@ from .. import quantity
 from ..length_words import by_words, time_words
 from ..words import STATE_WORDS
 from .concerns import SILENT
-from .last_step import last_step
-from .run_progress import live_progress, of_an_epoch, run_progress
+from .run_progress import last_step, live_progress, of_an_epoch, run_progress
 
 SOON_S = 600.0
 """Seconds to the end below which a countdown is shown instead of a time of day."""

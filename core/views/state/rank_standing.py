@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from ...model.launch.elsewhere.nodes import RankNow, Standing
+from ...model.nodes import RankNow, Standing
 
 APART_S = 10.0
 """A rank is silent if its newest line is so much older than the newest of all ranks, and behind if its step is so much

@@ -1,15 +1,97 @@
 """Progress of a run as it is now: the newest reading, counted over all attempts, and the time left."""
 
+import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
-from ...model.progress import Progress
+from ...model.progress import VRAM_STABLE_PCT, Level, Progress
 from ...model.run import HALTED_STATES
+from ...model.settings import Health
 from ...model.situation import Situation
 from ...model.story import RunStory
 from .. import quantity
-from .level import Bounds, bounds_of
+
+# Levels of readings: by the bounds of the run's settings, and near a bound as the judge has them.
+
+Bounds = tuple[tuple[float, Level], ...]
+"""(highest value that still has this level, level), rising; a value at a bound has the milder level."""
+
+ALL_SAFE: Bounds = ((math.inf, "safe"),)
+MARGIN = 0.02
+"""Share of a value within which the judge's level is shown: at a bound the level would flap."""
+
+
+@lru_cache(maxsize=64)
+def bounds_of(health: Health, profile: str | None) -> Mapping[str, Bounds]:
+    """Bounds by row, for the settings and the profile of a run."""
+    vram = VRAM_STABLE_PCT if profile == "stable" else health.vram_warning_pct
+    rising: dict[str, tuple[float, float]] = {
+        "temp": (health.temp_warning_c, health.temp_danger_c),
+        "ram_used": (health.ram_warning_pct, health.ram_danger_pct),
+        "swap_used": (health.swap_warning_bytes, health.swap_danger_bytes),
+    }
+    falling: dict[str, tuple[float, float]] = {
+        "ram_available": (health.ram_available_danger_bytes, health.ram_available_warning_bytes),
+        "disk_free": (health.disk_danger_bytes, health.disk_warning_bytes),
+    }
+    return {
+        "util": ((_below(health.util_underused_pct), "underused"), (math.inf, "safe")),
+        "vram": ((_below(health.vram_underused_pct), "underused"), (vram, "safe"), (math.inf, "warning")),
+        "power": ALL_SAFE,
+        **{row: ((one, "safe"), (two, "warning"), (math.inf, "danger")) for row, (one, two) in rising.items()},
+        **{
+            row: ((_below(one), "danger"), (_below(two), "warning"), (math.inf, "safe"))
+            for row, (one, two) in falling.items()
+        },
+    }
+
+
+def _below(bound: float) -> float:
+    """The highest value below a bound: one at it has the milder level."""
+    return math.nextafter(bound, -math.inf)
+
+
+BOUNDS = bounds_of(Health(), None)
+SEVERITY: dict[Level, int] = {"unknown": 0, "safe": 1, "underused": 2, "warning": 3, "danger": 4}
+
+
+def level_in(bounds: Bounds, value: float | None) -> Level:
+    """The level of a value; ``unknown`` for None."""
+    if value is None or not math.isfinite(value):
+        return "unknown"
+    for highest, level in bounds:
+        if value <= highest:
+            return level
+    return bounds[-1][1]
+
+
+def limit_in(bounds: Bounds, level: Level) -> float | None:
+    """The bound that a value of this level is beyond; None if it has none."""
+    at = next((i for i, (_, name) in enumerate(bounds) if name == level), None)
+    if at is None or level in {"safe", "underused", "unknown"}:
+        return None
+    falling = bounds[-1][1] == "safe"
+    return bounds[at if falling else at - 1][0]
+
+
+def level_of(story: RunStory, names: tuple[str, ...], bounds: Bounds, value: float | None) -> Level:
+    """The level of the current value; near a bound, the judge's level of the first of these metrics.
+
+    The judge waits before it reports a change, so its level may not fit the newest value.
+    """
+    present = level_in(bounds, value)
+    if value is None or present == "unknown":
+        return "unknown"
+    judged = next((story.health[n].level for n in names if n in story.health), "unknown")
+    near = {level_in(bounds, value * (1.0 - MARGIN)), level_in(bounds, value * (1.0 + MARGIN))}
+    return judged if judged in near else present
+
+
+def worst(levels: tuple[Level, ...]) -> Level:
+    """The most serious of several levels; ``unknown`` if there are none."""
+    return max(levels, key=SEVERITY.__getitem__, default="unknown")
 
 
 def live_progress(now: Situation) -> Progress:
@@ -88,3 +170,72 @@ def bounds_now(now: Situation) -> Mapping[str, Bounds]:
     """Bounds of the levels of this run's readings, by row."""
     attempt = now.story.attempt
     return bounds_of(now.health, attempt.profile if attempt is not None else None)
+
+
+# How long ago the newest step was, against what is usual.
+
+TOLD = 3.0
+"""x the usual distance of steps: from then on the age is told."""
+LATE = 10.0
+"""x the usual distance: from then on it is a warning."""
+LEAST_S = 5.0
+"""Steps are read every second or two: a smaller age says nothing."""
+LATE_LEAST_S = 10.0
+PAUSE = 1.25
+"""x the longest harmless silence so far: a pause of about that length is usual, too."""
+READ_S = 3.0
+"""The log is read about once a second: a shorter distance of steps tells of the reading, not of the steps."""
+SPARSE = 3.0
+"""x the time of a step: a log whose steps are farther apart shows only some of them."""
+STEPPING = frozenset({"train", "unknown"})
+"""Phases in which steps are due."""
+
+
+class LastStep(msgspec.Struct, frozen=True, kw_only=True):
+    """``usual_s``: usual distance of the steps that the log shows; ``step_s``: seconds a step.
+
+    ``level``: safe; warning if it is late; unknown in a phase without steps whose usual length is not known.
+    """
+
+    age_s: float
+    usual_s: float | None
+    step_s: float | None = None
+    level: Level
+
+    @property
+    def told(self) -> bool:
+        """Whether its age is worth telling."""
+        return self.level != "safe" or (self.usual_s is not None and self.age_s >= max(LEAST_S, TOLD * self.usual_s))
+
+    @property
+    def words(self) -> str:
+        """last step 2 min ago, usually 2.50 s/step."""
+        return f"last step {quantity.duration(self.age_s)} ago{usually(self.usual_s, self.step_s, before=', ')}"
+
+
+def last_step(now: Situation) -> LastStep | None:
+    """None while no step is due (not running), no step of this attempt was seen, or no supervisor looks for steps."""
+    if not now.watched:
+        return None
+    attempt, seen_t = now.story.attempt, now.step_t
+    if now.story.state not in {"running", "hung"} or attempt is None or seen_t is None or seen_t < attempt.t:
+        return None
+    age_s = max(0.0, now.now_t - seen_t)
+    progress = live_progress(now)
+    usual_s = now.outlook.usual_s or progress.sec_per_step
+    least_s = LATE_LEAST_S if now.outlook.hang_t is None else LEAST_S
+    late_s = max(least_s, LATE * (usual_s or 0.0), PAUSE * now.outlook.pause_s)
+    late = usual_s is not None and age_s >= late_s
+    level: Level = "safe" if not late else "warning" if progress.phase in STEPPING else "unknown"
+    return LastStep(age_s=age_s, usual_s=usual_s, step_s=progress.sec_per_step, level=level)
+
+
+def usually(usual_s: float | None, step_s: float | None, *, before: str = "") -> str:
+    """``usually 2.50 s/step``, or ``usually one every 40 s`` if the log shows few of the steps; empty if unknown."""
+    if step_s is not None and step_s > 0 and (usual_s is None or usual_s < max(READ_S, SPARSE * step_s)):
+        return f"{before}usually {quantity.pace(step_s)}"
+    if usual_s is None:
+        return ""
+    if usual_s < READ_S:
+        return f"{before}usually {quantity.pace(usual_s)}"
+    return f"{before}usually one every {quantity.three_digits(usual_s)} s"

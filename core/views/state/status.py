@@ -5,31 +5,28 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...model.checkpoints.evaluation import Evaluation
-from ...model.launch.output_place import OutputPlace
-from ...model.launch.resume_way import ResumeWay
+from ...model.change import OutputPlace
+from ...model.checkpoint import Evaluation
 from ...model.progress import Progress
+from ...model.resume_way import ResumeWay
 from ...model.run import HALTED_STATES, LIVE_STATES
 from ...model.settings import Health
-from ...model.situation import Situation
+from ...model.situation import Situation, SupervisorLife, Trouble
 from ...model.story import RunStory, WithheldAction
-from ...model.supervisor_life import SupervisorLife, Trouble
 from ..checkpoint_list import scores_of
-from ..metric_words import view_command
-from ..resume_words import resume_object
+from ..length_words import resume_object
+from ..metrics import view_command
 from ..withheld_words import commands
 from ..words import title_of
-from .backup_state import backup_state
-from .concerns import doubt_of, loss_state
-from .level import bounds_of
-from .lost_time import lost_time
-from .readings import current_readings
-from .run_progress import over_run
+from .cadence import lost_time
+from .concerns import current_readings, doubt_of, loss_state
+from .run_progress import bounds_of, over_run
 from .troubles import shown, troubles
 from .unconfirmed import unconfirmed
 
 if TYPE_CHECKING:
     from ...model.observation import GpuSample, HostSample
+
 
 NOBODY = SupervisorLife()
 DEFAULT_HEALTH = Health()
@@ -236,3 +233,27 @@ def _sample(host: "HostSample | None") -> dict[str, Any]:
         return {}
     found: dict[str, Any] = msgspec.to_builtins(host)
     return {k: v for k, v in found.items() if k not in {"kind", "t"}}
+
+
+# The copies of checkpoints as status shows them: the newest, and whether it was made.
+
+BACK_UP = "back_up"
+"""The decision's tag in the journal."""
+
+
+def backup_state(story: RunStory) -> dict[str, Any] | None:
+    """``state``: copying, copied or failed; ``detail``: where to, or why not; ``t``: run seconds. None: no copy yet."""
+    newest = next((action for action in reversed(story.actions) if action.kind == BACK_UP), None)
+    if newest is None:
+        return None
+    state = "copying" if newest.ok is None else "copied" if newest.ok else "failed"
+    return {"state": state, "what": newest.reason, "detail": newest.detail, "t": newest.done_t or newest.t}
+
+
+def backup_line(found: dict[str, Any] | None) -> str | None:
+    """One line for people; None if there is no copy."""
+    if found is None:
+        return None
+    if found["state"] == "copying":
+        return f"backup: {found['what']} …"
+    return f"backup {'FAILED' if found['state'] == 'failed' else 'done'}: {found['detail']}"

@@ -6,14 +6,13 @@ from typing import Any
 import msgspec
 
 from ...model.run import TERMINAL_STATES
-from ...model.situation import Situation
+from ...model.situation import Situation, SupervisorLife, Trouble
 from ...model.story import RunStory
-from ...model.supervisor_life import SupervisorLife, Trouble
-from ...model.text.suggestion import typed
+from ...model.suggestion import typed
 from .. import quantity
 from ..withheld_words import commands, would_have
 from ..words import title_of
-from .readings import reason_now
+from .concerns import reason_now
 
 ORDER = ("danger", "warning", "info")
 ABOUT_READINGS = frozenset({"health", "disk"})

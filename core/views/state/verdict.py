@@ -4,19 +4,17 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...model.health import Level
-from ...model.incident import NO_STEP, Incident
+from ...model.attempt import NO_STEP, Incident
+from ...model.progress import Level
 from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, sentence, title_of
+from .by_itself import reason_of, room_now
 from .concerns import AFTER_NAN, NAN, concerns, doubt_of, nan_since, worst_clause
-from .held_words import reason_of, room_now
-from .last_step import usually
-from .level import SEVERITY
 from .position_words import expected, frozen, last_seen, unwatched, where
-from .run_progress import live_progress, run_progress
+from .run_progress import SEVERITY, live_progress, run_progress, usually
 from .unconfirmed import unconfirmed
 
 ABOUT: dict[str, frozenset[str]] = {

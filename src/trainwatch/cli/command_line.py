@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from trainwatch.core.app.errors import CliError, ExitCode, says_what_cannot_be_read
 
+from .output import discard_stdout, make_writable, without_secrets
 from .parser import build_parser, refuse_unknown, spelled_out
-from .streams import discard_stdout, make_writable, without_secrets
 
 
 def run_verb(words: Sequence[str]) -> int:
     """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
     make_writable()
     if host := os.environ.pop("TRAINWATCH_ON", ""):  # of this call only: no process that it starts has it
-        from trainwatch.core.model.text.suggestion import called_from
+        from trainwatch.core.model.suggestion import called_from
 
         called_from(host)
     with without_secrets():
@@ -34,14 +34,14 @@ def _run(words: list[str]) -> int:
             return on_host(words, command)
         words, run_in_front = spelled_out(words), None
         if words and words[0].startswith("-"):
-            from .leading_options import moved_behind
+            from .bare_command import moved_behind
 
             words, run_in_front = moved_behind(words)
         parser = build_parser(words)
         args, unknown = parser.parse_known_args(words)
         refuse_unknown(unknown, parser, args.verb)
         if run_in_front is not None:
-            from .leading_options import use_run
+            from .bare_command import use_run
 
             use_run(args, run_in_front)
         args.command_after_dashes = command
@@ -50,7 +50,7 @@ def _run(words: list[str]) -> int:
         sys.stdout.flush()  # a full disk fails here, where it can be reported
         return code
     except CliError as error:
-        from trainwatch.core.model.text.printable import printable_lines
+        from trainwatch.core.model.text import printable_lines
 
         print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
         return int(error.code)
@@ -71,7 +71,7 @@ def _run(words: list[str]) -> int:
     except Exception as error:
         if not says_what_cannot_be_read(error):
             raise
-        from trainwatch.core.model.text.printable import printable_lines
+        from trainwatch.core.model.text import printable_lines
 
         print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
         return int(ExitCode.FAILED)

@@ -15,11 +15,10 @@ from trainwatch.core.app.runs.output_claim import OutputClaim
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.views.state.held_words import reason_of
+from trainwatch.core.views.state.by_itself import reason_of
 
-from .output import printable, warn
-from .streams import outlive_reader
-from .watch.verb_events import show
+from .output import outlive_reader, printable, warn
+from .watch import show
 
 
 def supervise_and_print(
@@ -33,7 +32,7 @@ def supervise_and_print(
 ) -> int:
     """``supervise`` with every record printed as it is written. For a run that has ended it prints one line."""
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
-    from trainwatch.core.app.supervise.replaced_files import OwnFiles
+    from trainwatch.core.app.supervise.state_keeper import OwnFiles
 
     outlive_reader()
     if not stop_trainer:
@@ -103,7 +102,7 @@ class EventPrinter:
     def _health_line(self) -> str:
         from trainwatch.core.app.runs.run_status import read_run
 
-        from .watch.status_text import machine_lines, status_lines
+        from .status_text import machine_lines, status_lines
 
         status, still = read_run(self._run)
         said = [*status_lines(status, still)[:4], *machine_lines(status)]

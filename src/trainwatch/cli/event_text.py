@@ -3,7 +3,9 @@
 import time
 from typing import assert_never
 
-from trainwatch.core.model.checkpoints.evaluation import score_words
+from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.change import ALLOWED_AGAIN
+from trainwatch.core.model.checkpoint import score_words
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
 from trainwatch.core.model.fact import (
     ActChanged,
@@ -39,14 +41,12 @@ from trainwatch.core.model.fact import (
     SupervisorEnded,
     SupervisorStarted,
 )
-from trainwatch.core.model.incident import Incident
-from trainwatch.core.model.launch.ramp_rule import ALLOWED_AGAIN
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.text.printable import printable, printable_lines
-from trainwatch.core.model.text.suggestion import typed
-from trainwatch.core.model.text.verdict_words import verdict_word
-from trainwatch.core.views.metric_words import view_command
-from trainwatch.core.views.resume_words import resume_line
+from trainwatch.core.model.suggestion import typed
+from trainwatch.core.model.text import printable, printable_lines
+from trainwatch.core.model.verdict_words import verdict_word
+from trainwatch.core.views.length_words import resume_line
+from trainwatch.core.views.metrics import view_command
 
 
 def event_line(record: Record, run: str | None = None) -> str | None:

@@ -3,16 +3,17 @@
 import argparse
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.text.suggestion import typed
+from trainwatch.core.model.suggestion import typed
 
-from .launch_checks import tell_checks
 from .output import printable, warn
 
 if TYPE_CHECKING:
+    from trainwatch.core.app.plan.launch_plan import LaunchPlan
     from trainwatch.core.app.plan.specs import Overrides
+    from trainwatch.core.app.preflight.check import Check
     from trainwatch.core.app.start.project_run import RunToStart
 
 
@@ -131,8 +132,8 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
 
     ``word``: what was done, for the line that ``--detach`` prints. Raises CliError.
     """
-    from trainwatch.core.views.act_words import by_itself
-    from trainwatch.core.views.resume_words import resume_line, second_start_line
+    from trainwatch.core.views.length_words import resume_line, second_start_line
+    from trainwatch.core.views.words import by_itself
 
     run = ready.run
     spec, out = run.load_spec(), sys.stderr if args.json else sys.stdout
@@ -172,3 +173,30 @@ def _wants_screen(args: argparse.Namespace) -> bool:
     from trainwatch.tui.ui.terminal import can_show_screen
 
     return can_show_screen()
+
+
+# What the checks say about a launch, for whoever starts it: as ``check`` says it, in lines.
+
+RESULT_WORDS = {"pass": "ok", "warn": "warn", "fail": "FAIL"}
+
+
+def check_line(check: "Check") -> str:
+    """``vram need: warn: profile balanced usually takes … -> use a smaller profile``."""
+    if check.result == "pass":
+        return printable(f"{check.name}: {check.found}")
+    remedy = f" -> {check.remedy}" if check.remedy else ""
+    return printable(f"{check.name}: {RESULT_WORDS[check.result]}: {check.found}{remedy}")
+
+
+def tell_checks(plan: "LaunchPlan | None", out: IO[str]) -> None:
+    """Print what the checks say about the launch of a new run. An error in a check does not prevent a launch."""
+    from trainwatch.core.app.preflight.checklist import told_at_launch
+
+    if plan is None:
+        return
+    try:
+        lines = [check_line(check) for check in told_at_launch(plan)]
+    except Exception as error:
+        lines = [f"checks: could not be made: {error!r}"]
+    for line in lines:
+        print(f"trainwatch: {line}", file=out, flush=True)

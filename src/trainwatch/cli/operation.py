@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .launch_checks import check_line
+from .launch_options import check_line
 from .output import printable, warn
 from .run_argument import add_run, run_of
 
@@ -59,7 +59,7 @@ def operate(
         require_checked,
         send_command,
     )
-    from trainwatch.core.app.start.way_again import read_way_again
+    from trainwatch.core.app.start.start_choice import read_way_again
     from trainwatch.core.model.observation import Command
 
     run = run_of(args)

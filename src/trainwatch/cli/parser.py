@@ -1,9 +1,4 @@
-"""The command line's parser. A file ``SECTION/verb_NAME.py`` here is the verb NAME; there is no other list of verbs.
-
-SECTION is one of ``SECTIONS``. Such a module defines HELP (its line in ``trainwatch --help``; None hides the verb),
-DESCRIPTION, EXAMPLE (what is typed after the verb), ``add_arguments(parser)`` and ``act(args)``, which returns the exit
-code.
-"""
+"""The command line's parser. Each file that ``SECTIONS`` names has a table ``VERBS`` (verb.py)."""
 
 import argparse
 import os
@@ -11,22 +6,43 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
-from types import ModuleType
 from typing import Any, NoReturn
 
 from trainwatch import __version__
 from trainwatch.core.app.errors import CliError, ExitCode, did_you_mean, nearest
 
-SECTIONS = {
-    "start": "start a training",
-    "watch": "watch runs",
-    "control": "control a run",
-    "prepare": "prepare a run",
-    "examine": "examine logs, checkpoints and past runs",
-    "practise": "see trainwatch at work",
+from .verb import Verb
+
+SECTIONS: dict[str, tuple[str, dict[str, Sequence[str]]]] = {
+    "start": ("start a training", {"start": ("adopt", "init", "queue", "run")}),
+    "watch": (
+        "watch runs",
+        {"watch": ("attach", "events", "logs", "metrics", "runs", "serve", "status", "wait")},
+    ),
+    "control": (
+        "control a run",
+        {
+            "control": (
+                *("ack", "act", "enable", "forget", "kill", "pause", "profile", "restart", "resume", "save", "snooze"),
+                *("stop", "supervise"),
+            )
+        },
+    ),
+    "prepare": (
+        "prepare a run",
+        {
+            "prepare": (
+                *("check", "completion", "doctor", "hosts", "notify", "presets", "profiles", "rehearse", "trial"),
+            )
+        },
+    ),
+    "examine": (
+        "examine logs, checkpoints and past runs",
+        {"checkpoints": ("checkpoints",), "examine": ("diagnose", "export", "progress", "replay", "report")},
+    ),
+    "practise": ("see trainwatch at work", {"practise": ("demo", "drill")}),
 }
-"""Sections of ``trainwatch --help``, in their order: folder of its verbs → heading."""
-PREFIX = "verb_"
+"""Sections of ``trainwatch --help``, in their order: heading, and the verbs of each file."""
 EXAMPLES = """examples:
   trainwatch run -- python train.py    launch a command and supervise it
   trainwatch                           open the screen on this project's run
@@ -105,15 +121,16 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 @cache
-def verbs() -> dict[str, str]:
-    """All verbs, hidden ones included, by the names of their files, each with its section. Imports none of them."""
-    found: dict[str, str] = {}
-    for section in SECTIONS:
-        for folder in import_module(f".{section}", __package__).__path__:
-            for name in os.listdir(folder):  # noqa: PTH208  # pathlib is slow to import
-                if name.startswith(PREFIX) and name.endswith(".py"):
-                    found[name.removeprefix(PREFIX).removesuffix(".py")] = section
-    return dict(sorted(found.items()))
+def verbs() -> dict[str, tuple[str, str]]:
+    """All verbs, hidden ones included, each with its section and its file. Imports none of them."""
+    return dict(
+        sorted(
+            (verb, (section, file))
+            for section, (_, files) in SECTIONS.items()
+            for file, names in files.items()
+            for verb in names
+        )
+    )
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:
@@ -126,12 +143,12 @@ def spelled_out(words: Sequence[str]) -> list[str]:
 
 def listed_verbs() -> list[str]:
     """The verbs that ``trainwatch --help`` lists. Imports all of them."""
-    return [verb for verb in verbs() if module_of(verb).HELP is not None]
+    return [name for name in verbs() if verb(name).help is not None]
 
 
-def module_of(verb: str) -> Any:
-    module: ModuleType = import_module(f".{verbs()[verb]}.{PREFIX}{verb}", __package__)
-    return module
+def verb(name: str) -> Verb:
+    found: Verb = import_module(f".{verbs()[name][1]}", __package__).VERBS[name]
+    return found
 
 
 def build_parser(words: Sequence[str]) -> OneLineParser:
@@ -168,16 +185,17 @@ def _parser(wanted: Sequence[str], *, overview: bool, bare: bool) -> OneLinePars
         bare_command.add_arguments(parser)
         parser.set_defaults(act=bare_command.act)
     subparsers = parser.add_subparsers(metavar="VERB", dest="verb", prog="trainwatch", help=argparse.SUPPRESS)
-    for verb in wanted:
-        module = module_of(verb)
+    for name in wanted:
+        one = verb(name)
+        shown: dict[str, Any] = {} if one.help is None else {"help": one.help}
         inner = subparsers.add_parser(
-            verb,
-            description=module.DESCRIPTION,
-            epilog=f"example: trainwatch {verb} {module.EXAMPLE}".rstrip(),
-            **({} if module.HELP is None else {"help": module.HELP}),
+            name,
+            description=one.description,
+            epilog=f"example: trainwatch {name} {one.example}".rstrip(),
+            **shown,
         )
-        module.add_arguments(inner)
-        inner.set_defaults(act=module.act)
+        one.add_arguments(inner)
+        inner.set_defaults(act=one.act)
     return parser
 
 
@@ -189,9 +207,9 @@ def _suggestion(word: str, known: Sequence[str]) -> str:
 
 def _overview() -> str:
     lines = []
-    for section, heading in SECTIONS.items():
+    for section, (heading, _) in SECTIONS.items():
         lines.append(f"{heading}:")
-        lines += [f"  {verb:12} {module_of(verb).HELP}" for verb in listed_verbs() if section == verbs()[verb]]
+        lines += [f"  {name:12} {verb(name).help}" for name in listed_verbs() if section == verbs()[name][0]]
         lines.append("")
     return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from trainwatch.core.model.observation import GpuReading, GpuSample
-from trainwatch.core.model.ports.supervision import AttemptTarget, Clock, Inbox
+from trainwatch.core.model.supervision_ports import AttemptTarget, Clock, Inbox
 
 GB = 1e9
 

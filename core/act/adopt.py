@@ -1,0 +1,479 @@
+"""Adopting a trainer that was started by hand: its identity, its log, its tmux pane."""
+
+import contextlib
+import os
+import shlex
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, assert_never
+
+import msgspec
+
+from ..model.attempt import StartRecord
+from ..model.change import lone_config
+from ..model.run import ProcessIdentity
+from ..model.settings import Tmux
+from ..private_folder import make_private
+from . import processes
+from .launch import spool
+from .launch.launching import identify
+from .view import tmux_calls
+from .view.tmux_calls import MARK, CopyPane, ListPanes, TmuxError
+
+# A trainer that was started by hand: its identity, and what is needed to start it again.
+#
+# All is read from ``/proc``. Nothing here signals or changes the trainer.
+
+SESSION_BOUND = frozenset({
+    "TMUX", "TMUX_PANE", "STY", "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "COLUMNS", "LINES",
+    "SHLVL", "_", "PWD", "OLDPWD", "LS_COLORS", "PS1", "PROMPT_COMMAND", "HISTFILE", "HISTSIZE", "HISTFILESIZE",
+    "WINDOWID", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "XDG_SESSION_TYPE",
+    "XDG_SESSION_CLASS", "INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "MANAGERPID",
+    processes.ATTEMPT_VARIABLE,
+})  # fmt: skip
+"""Variables of the session that a program was started from. All others are passed to its next start."""
+CONFIG_OPTIONS = frozenset({"config", "config_file", "config_path", "cfg"})
+CONFIG_SUFFIXES = frozenset({".toml", ".yaml", ".yml"})
+
+
+class AdoptionError(Exception):
+    """The process cannot be adopted; the message is a sentence.
+
+    ``kind``: "missing" (no such process, session or file), "unclear" (more options are needed), "refused".
+    """
+
+    def __init__(self, kind: Literal["missing", "unclear", "refused"], message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file descriptor of the trainer refers to. ``path``: of a file that was not deleted, or of a terminal."""
+
+    kind: Literal["file", "deleted", "terminal", "pipe", "other"]
+    path: str
+
+
+class Trainer(msgspec.Struct, frozen=True, kw_only=True):
+    """A running process that may be adopted. ``argv`` is empty if the process has overwritten it.
+
+    ``started_wall``: seconds since the epoch. ``env``: without the variables of its session. ``attempt``: from its
+    environment, the attempt folder that it already belongs to.
+    """
+
+    identity: ProcessIdentity
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+    stdout: Stream
+    stderr: Stream
+    started_wall: float
+    attempt: str | None = None
+
+
+def look_at(pid: int) -> Trainer:
+    """Read a process that is to be adopted. Raises AdoptionError."""
+    identity = identify(pid)
+    if identity is None:
+        raise AdoptionError("missing", f"no process {pid} is running; `ps -ef` lists those that are")
+    if pid in processes.ancestors(os.getpid(), processes.all_processes()) or pid == 1:
+        raise AdoptionError("refused", f"process {pid} is not a training: this command was started from it")
+    try:
+        leader = _thread_leader(pid)
+        if leader != pid:
+            raise AdoptionError("unclear", f"{pid} is a thread of process {leader}; give --pid {leader}")
+        words = _zero_separated(f"/proc/{pid}/cmdline")
+        if not words:
+            raise AdoptionError("refused", f"process {pid} is not a training: it has no command line (kernel thread?)")
+        variables = dict(_pairs(_zero_separated(f"/proc/{pid}/environ")))
+        trainer = Trainer(
+            identity=identity,
+            argv=_argv(words),
+            cwd=str(Path(f"/proc/{pid}/cwd").readlink()),
+            env={key: value for key, value in variables.items() if key not in SESSION_BOUND},
+            stdout=stream(pid, 1),
+            stderr=stream(pid, 2),
+            started_wall=started_wall(identity),
+            attempt=variables.get(processes.ATTEMPT_VARIABLE),
+        )
+    except PermissionError as fault:
+        raise AdoptionError(
+            "refused", f"process {pid} belongs to another user; run trainwatch as the user who started it"
+        ) from fault
+    except OSError:
+        trainer = None
+    if trainer is None or identify(pid) != identity:
+        raise AdoptionError("missing", f"process {pid} ended while it was read")
+    return trainer
+
+
+def stream(pid: int, descriptor: int) -> Stream:
+    """What a descriptor of a process refers to. Raises OSError if the process has ended or is another user's."""
+    place = Path(f"/proc/{pid}/fd/{descriptor}")
+    try:
+        path = str(place.readlink())
+    except FileNotFoundError:
+        Path(f"/proc/{pid}").stat()
+        return Stream(kind="other", path="nowhere (closed)")
+    if path.startswith("pipe:"):
+        return Stream(kind="pipe", path=path)
+    try:
+        status = place.stat()
+    except OSError:
+        return Stream(kind="other", path=path)
+    if stat.S_ISREG(status.st_mode):
+        return Stream(kind="file" if _is_same_file(path, status) else "deleted", path=path)
+    if stat.S_ISCHR(status.st_mode) and path.startswith(("/dev/pts/", "/dev/tty")):
+        return Stream(kind="terminal", path=path)
+    return Stream(kind="other", path=path)
+
+
+def written_files(pid: int) -> list[Path]:
+    """Regular files that a process has open for writing and that still have their names."""
+    found: list[Path] = []
+    with contextlib.suppress(OSError):
+        for entry in sorted(Path(f"/proc/{pid}/fd").iterdir(), key=lambda e: int(e.name)):
+            with contextlib.suppress(OSError):
+                seen = stream(pid, int(entry.name))
+                if seen.kind == "file" and _is_for_writing(pid, entry.name) and Path(seen.path) not in found:
+                    found.append(Path(seen.path))
+    return found
+
+
+def started_wall(identity: ProcessIdentity) -> float:
+    """Start time of a process, seconds since the epoch. Ticks count from boot and include suspends."""
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - identity.start_ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - max(0.0, age_s)
+
+
+def config_of(argv: Sequence[str], cwd: str) -> str | None:
+    """The config file that a trainer's command names (``--config_file F``, ``--config=F``, ``train.py F``), or None."""
+    for number, word in enumerate(argv):
+        name, equals, value = word.partition("=")
+        if not name.startswith("-") or name.lstrip("-").replace("-", "_") not in CONFIG_OPTIONS:
+            continue
+        given = value if equals else next(iter(argv[number + 1 : number + 2]), "")
+        path = Path(cwd, given)
+        if given and path.suffix.lower() in CONFIG_SUFFIXES and path.is_file():
+            return str(path)
+    lone = lone_config(argv)
+    return str(Path(cwd, lone)) if lone is not None and Path(cwd, lone).is_file() else None
+
+
+def record_start(directory: Path, trainer: Trainer, log: str) -> StartRecord:
+    """Write the ``start.json`` of attempt 1, from which supervisors adopt the trainer. Raises OSError."""
+    start = StartRecord(
+        attempt=1, trainer=trainer.identity, runner=None, wall=trainer.started_wall, log=log, argv=trainer.argv
+    )
+    make_private(directory)
+    spool.write(str(directory), spool.START, msgspec.to_builtins(start))
+    return start
+
+
+def _argv(words: Sequence[bytes]) -> tuple[str, ...]:
+    """The command line, or empty if it cannot be started again."""
+    try:
+        argv = tuple(word.decode() for word in words)
+    except UnicodeDecodeError:
+        return ()
+    while argv and not argv[-1]:
+        argv = argv[:-1]
+    # A program that renames itself (setproctitle) leaves one argument with spaces in it.
+    return () if len(argv) == 1 and " " in argv[0] and not Path(argv[0]).exists() else argv
+
+
+def _pairs(words: Sequence[bytes]) -> Iterator[tuple[str, str]]:
+    for word in words:
+        name, equals, value = word.partition(b"=")
+        with contextlib.suppress(UnicodeDecodeError):
+            if name and equals:
+                yield name.decode(), value.decode()
+
+
+def _zero_separated(path: str) -> list[bytes]:
+    content = Path(path).read_bytes()
+    return content.removesuffix(b"\0").split(b"\0") if content else []
+
+
+def _thread_leader(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
+        if line.startswith("Tgid:"):
+            return int(line.split()[1])
+    return pid
+
+
+def _is_same_file(path: str, status: os.stat_result) -> bool:
+    try:
+        there = Path(path).stat()
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (status.st_dev, status.st_ino)
+
+
+def _is_for_writing(pid: int, descriptor: str) -> bool:
+    for line in Path(f"/proc/{pid}/fdinfo/{descriptor}").read_text().splitlines():
+        if line.startswith("flags:"):
+            return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+    return False
+
+
+# Trainers in tmux panes: finding the training among a pane's processes, and copying its output into a log.
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "tcsh", "csh", "ash", "busybox", "login"})
+NO_TRAINERS = frozenset({
+    "tee", "cat", "tail", "head", "less", "more", "grep", "sed", "awk", "gawk", "mawk", "ts", "watch", "top", "htop",
+    "btop", "nvtop", "nvitop", "nvidia-smi", "gpustat", "vi", "vim", "nvim", "nano", "emacs", "man", "ssh",
+    "mosh-client", "sleep", "tmux", "tmux: client", "tmux: server", "screen", "fzf", "tensorboard", "trainwatch",
+})  # fmt: skip
+"""Programs that people run beside a training in their panes."""
+SEPARATOR = "\x1f"
+FIELDS = ("pane_id", "pane_pid", "pane_tty", "pane_pipe", "pane_dead", MARK, "session_name")
+
+
+class PaneSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """One pane. ``piped``: its output is already piped to a program. ``run``: id of the run that its session shows."""
+
+    id: str
+    pid: int
+    tty: str
+    piped: bool
+    run: str | None
+    session: str
+
+
+def panes_of(settings: Tmux, session: str, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
+    """The panes of a session, or the one of ``SESSION:WINDOW.PANE`` or ``%ID``. Raises AdoptionError."""
+    name, _, rest = session.partition(":")
+    if session.startswith("%"):
+        return _list(settings, environ, session, "pane", session)
+    return _list(settings, environ, session, "pane" if rest else "session", f"={name}:{rest}")
+
+
+def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) -> PaneSeen | None:
+    """The pane of this server that has this terminal; None if there is none, or no server."""
+    return next((pane for pane in panes_of_server(settings, environ) if pane.tty == tty), None)
+
+
+def panes_of_server(settings: Tmux, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
+    """All panes; empty without tmux or a server."""
+    try:
+        return _list(settings, environ, "", "server")
+    except AdoptionError:
+        return []
+
+
+def trainer_in(panes: Sequence[PaneSeen], session: str) -> tuple[int, PaneSeen]:
+    """The topmost live process that is neither a shell nor in NO_TRAINERS, and its pane. Raises AdoptionError."""
+    running = processes.all_processes()
+    own = processes.ancestors(os.getpid(), running)
+    found = [(process, pane) for pane in panes for process in topmost(pane.pid, running, own)]
+    if not found:
+        raise AdoptionError("missing", f"no training runs in tmux session {session}, only shells; give --pid PID")
+    if len(found) > 1:
+        listed = ", ".join(f"{process.pid} ({process.name})" for process, _ in found)
+        raise AdoptionError("unclear", f"several processes run in tmux session {session}: {listed}; give --pid")
+    return found[0][0].pid, found[0][1]
+
+
+def tap(
+    settings: Tmux,
+    pane: PaneSeen,
+    trainer: ProcessIdentity,
+    log: Path,
+    environ: Mapping[str, str] | None = None,
+) -> None:
+    """Write the pane's history to ``log`` and let tmux append all later output. Raises AdoptionError.
+
+    Both happen in one turn of the tmux server, so that no line is lost or doubled between them. A pane that is already
+    piped elsewhere is refused.
+    """
+    words = ["env", *_python_path(environ), sys.executable, "-P", "-m", "trainwatch.core.act.view.pane_copy"]
+    copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
+    # tmux expands formats and dates in the command of a pipe.
+    copier = copier.replace("#", "##").replace("%", "%%")
+    text = _ask(settings, environ, pane.session, CopyPane(pane=pane.id, command=copier))
+    head, _, history = text.partition("\n")
+    if head[:1] == "1":
+        raise AdoptionError("unclear", piped_already(pane))
+    lines = "\n".join(line.rstrip() for line in history.rstrip("\n").split("\n"))
+    whole = head[1:] == "0"
+    content = lines + "\n" if whole and lines else lines
+    fresh = log.with_name(f".{log.name}.new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(content)
+    fresh.rename(log)
+
+
+def piped_already(pane: PaneSeen) -> str:
+    """Message: why the pane is refused, and what to do."""
+    return (
+        f"pane {pane.id} of tmux session {pane.session} is copied into a file already (tmux pipe-pane); "
+        "name that file with --log F"
+    )
+
+
+def topmost(root: int, running: Mapping[int, processes.Process], own: set[int]) -> Iterator[processes.Process]:
+    """The programs below a shell that may be trainings. ``own``: pids of this command and its ancestors."""
+    process = running.get(root)
+    if process is None or process.state in processes.DEAD_STATES:
+        return
+    if _is_shell(process) or root in own:
+        for child in running.values():
+            if child.parent == root:
+                yield from topmost(child.pid, running, own)
+    elif process.name not in NO_TRAINERS and not is_trainwatch(root):
+        yield process
+
+
+def _is_shell(process: processes.Process) -> bool:
+    """Judged by its program: a script's process has the script's name."""
+    try:
+        program = Path(f"/proc/{process.pid}/exe").readlink().name
+    except OSError:
+        program = process.name
+    return program in SHELLS or process.name in SHELLS
+
+
+def is_trainwatch(pid: int) -> bool:
+    """Whether a process is one of ours."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:5]
+    except OSError:
+        return False
+    return any(word.rpartition(b"/")[2].split(b".")[0] == b"trainwatch" for word in words[1:])
+
+
+def _python_path(environ: Mapping[str, str] | None) -> list[str]:
+    path = (os.environ if environ is None else environ).get("PYTHONPATH")
+    return [f"PYTHONPATH={path}"] if path else []
+
+
+def _format() -> str:
+    return SEPARATOR.join(f"#{{{field}}}" for field in FIELDS)
+
+
+def _panes(text: str) -> Iterator[PaneSeen]:
+    for line in text.splitlines():
+        values = dict(zip(FIELDS, line.split(SEPARATOR), strict=False))
+        if len(values) == len(FIELDS) and values["pane_dead"] != "1":
+            yield PaneSeen(
+                id=values["pane_id"],
+                pid=int(values["pane_pid"]),
+                tty=values["pane_tty"],
+                piped=values["pane_pipe"] == "1",
+                run=values[MARK] or None,
+                session=values["session_name"],
+            )
+
+
+def _list(
+    settings: Tmux,
+    environ: Mapping[str, str] | None,
+    session: str,
+    scope: Literal["server", "session", "pane"],
+    target: str = "",
+) -> list[PaneSeen]:
+    return list(_panes(_ask(settings, environ, session, ListPanes(scope=scope, target=target, format=_format()))))
+
+
+def _ask(settings: Tmux, environ: Mapping[str, str] | None, session: str, request: ListPanes | CopyPane) -> str:
+    """Carry out one request. Raises AdoptionError."""
+    server = f" on socket {settings.socket}" if settings.socket else ""
+    try:
+        return tmux_calls.ask(settings, os.environ if environ is None else environ, request, str)
+    except TmuxError as error:
+        match error.fault:
+            case "missing":
+                raise AdoptionError("missing", f"{error}, so tmux sessions cannot be read; give --pid PID") from error
+            case "deadline":
+                raise AdoptionError("refused", f"{error}{server}; give --pid PID") from error
+            case "failed":
+                raise AdoptionError(
+                    "missing", f"no tmux session {session}{server} ({error}); `tmux ls` lists those that exist"
+                ) from error
+            case _:
+                assert_never(error.fault)
+
+
+# Finds the log of an adopted trainer: a file that it writes, a file that ``tee`` writes, or its tmux pane.
+
+LOG_SUFFIXES = frozenset({".log", ".out", ".txt", ".err"})
+
+
+class LogPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """``log``: the file; None: copy the pane on ``tty``. ``more``: other files with a part of the output."""
+
+    log: str | None
+    tty: str | None = None
+    more: tuple[str, ...] = ()
+
+
+def log_of(trainer: Trainer, given: Path | None) -> LogPlace:
+    """The given log, else the one that the trainer's descriptors show. Raises AdoptionError with what to do."""
+    if given is not None:
+        if not given.is_file():
+            raise AdoptionError("missing", f"{given}: no such log; give the file that the training writes")
+        return LogPlace(log=str(given.absolute()))
+    files = [place for place in (_file_behind(trainer, s) for s in (trainer.stderr, trainer.stdout)) if place]
+    if files:
+        return LogPlace(log=files[0], more=tuple(f for f in files[1:] if f != files[0]))
+    terminal = next((s for s in (trainer.stdout, trainer.stderr) if s.kind == "terminal"), None)
+    logs = [p for p in written_files(trainer.identity.pid) if p.suffix.lower() in LOG_SUFFIXES]
+    if terminal is not None:
+        return LogPlace(log=None, tty=terminal.path, more=tuple(str(p) for p in logs[:1]))
+    if logs:
+        return LogPlace(log=str(max(logs, key=lambda p: p.stat().st_mtime)))
+    raise AdoptionError("unclear", _nowhere(trainer))
+
+
+def unreadable_terminal(trainer: Trainer, place: LogPlace) -> AdoptionError:
+    """The error for a trainer whose terminal is not a pane of the tmux server."""
+    return AdoptionError(
+        "unclear",
+        f"process {trainer.identity.pid} writes to terminal {place.tty}, which is not a pane of this tmux server "
+        "(--socket NAME selects another one) and cannot be read from outside; name its log with --log F",
+    )
+
+
+def pane_log(pane: PaneSeen, attempt: Path) -> Path:
+    """The file into which a pane is copied."""
+    del pane
+    return attempt / "train.log"
+
+
+def _file_behind(trainer: Trainer, seen: Stream) -> str | None:
+    if seen.kind == "file":
+        return seen.path
+    if seen.kind == "pipe":
+        return _teed(trainer.identity.pid, seen.path)
+    return None
+
+
+def _teed(pid: int, pipe: str) -> str | None:
+    """The file of the only program (``tee``) that reads this pipe and writes a file."""
+    found: set[str] = set()
+    for process in processes.all_processes().values():
+        if process.pid == pid:
+            continue
+        try:
+            reads = stream(process.pid, 0).path == pipe
+        except OSError:
+            continue
+        if reads:
+            found.update(str(path) for path in written_files(process.pid))
+    return found.pop() if len(found) == 1 else None
+
+
+def _nowhere(trainer: Trainer) -> str:
+    out = trainer.stdout
+    where = {
+        "deleted": f"a file that was deleted ({out.path.removesuffix(' (deleted)')})",
+        "pipe": "a pipe that another program reads",
+    }.get(out.kind, out.path)
+    return (
+        f"process {trainer.identity.pid} writes to {where}, which cannot be read from outside; "
+        "name its log with --log F"
+    )

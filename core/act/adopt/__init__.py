@@ -1,1 +1,0 @@
-"""Adopting a trainer that was started by hand: its process, its log, its tmux pane."""

@@ -1,1 +1,0 @@
-"""Copies of verified checkpoints: to a second disk, or by the user's command."""

@@ -1,0 +1,420 @@
+"""Attempts that run in a container or as another user, through the client that started them."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from ..bound_process import bound
+from ..model.run import ProcessIdentity
+from ..model.supervision_ports import AttemptTarget
+from ..model.wrappers import CONTAINER_FILE, ContainerRecord, Layer, layers
+from . import processes
+from .launch import spool
+from .launch.attempt_records import read_exit, read_order
+from .processes import ATTEMPT_VARIABLE, Process, read_process
+from .stop_sequence import SAVE_POLL_S, StopStep
+from .stopping import members
+
+# The container of an attempt, through the client that started it: ``docker``, ``podman``, ``nerdctl``.
+#
+# A container is no child of its client: a client that is killed leaves it behind, and a restart would put a second
+# trainer beside it. It is found by a label that the launch adds to ``docker run``; no answer of the engine is no proof
+# that it has ended. Sources: ``docker run``, ``docker kill``, ``docker ps`` in Docker's documentation; podman-run(1).
+
+LABEL = "trainwatch.attempt"
+UNBUFFERED = "PYTHONUNBUFFERED"
+"""The output of the trainer inside comes at once."""
+GPUS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+"""The GPUs of the run; not passed on if the container is given single ones, which are numbered from 0 inside."""
+CONTAINERS = frozenset({"container", "service"})
+
+
+def container_layer(argv: tuple[str, ...]) -> tuple[Layer, tuple[str, ...]] | None:
+    """``docker run`` or ``compose run`` of a command, and the words that call the engine; None if it is neither."""
+    prefix: tuple[str, ...] = ()
+    for layer in layers(argv):
+        if layer.kind == "user":
+            given = [word for name, value in layer.options for word in (name, value) if word]
+            prefix = (*prefix, *layer.tool[:1], *given, *(() if layer.has("-n") else ("-n",)))
+        elif layer.kind in CONTAINERS:
+            program = layer.tool[0].replace("-compose", "")
+            before = layer.tool[1:] if program == layer.tool[0] else ()
+            return layer, (*prefix, program, *before)
+        elif layer.kind != "plain":
+            return None
+    return None
+
+
+def marked(
+    argv: tuple[str, ...], directory: Path, env: Mapping[str, str], base_env: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The command with a label that names the attempt, and with the variables of the launch passed on.
+
+    What the user's own options say stands after it, and wins. Unchanged if it starts no container.
+    """
+    found = container_layer(argv)
+    if found is None:
+        return argv
+    layer, tool = found
+    gpus = () if _has_single_gpus(layer) else tuple(name for name in GPUS if name in env)
+    own = sorted(n for n, value in env.items() if base_env.get(n) != value and n not in {UNBUFFERED, *GPUS})
+    values = {ATTEMPT_VARIABLE: str(directory), UNBUFFERED: "1", **env}
+    names = [ATTEMPT_VARIABLE, UNBUFFERED, *gpus, *own]
+    hidden = Path(tool[0]).name in {"sudo", "doas"}  # it gives the client another environment
+    words = [word for name in names for word in ("-e", f"{name}={values[name]}" if hidden else name)]
+    return (*argv[: layer.at], "--label", f"{LABEL}={directory}", *words, *argv[layer.at :])
+
+
+def _has_single_gpus(layer: Layer) -> bool:
+    return layer.has("--device") or any("device=" in value for value in layer.values("--gpus"))
+
+
+class Container:
+    """Implements ``Place`` for the attempt of a folder. ``others``: send signals to its other processes, too."""
+
+    def __init__(self, tool: tuple[str, ...], directory: str, *, cwd: str, env: Mapping[str, str]) -> None:
+        self._tool = tool
+        self._directory = directory
+        self._cwd, self._env = cwd, env
+        self.name = f"the container of {Path(next(w for w in tool if Path(w).name not in {'sudo', 'doas', '-n'})).name}"
+
+    def ids(self) -> tuple[str, ...]:
+        """The containers of the attempt that run or are paused."""
+        return tuple(self._call("ps", "-q", "--no-trunc", "--filter", f"label={LABEL}={self._directory}").split())
+
+    def running(self) -> bool:
+        return bool(self.ids())
+
+    def signal(self, number: int) -> None:
+        """The engine signals the container's first process; others are signalled if they are visible and allowed."""
+        name = signal.Signals(number).name.removeprefix("SIG")
+        with contextlib.suppress(PlaceError):
+            self.unpause()  # a paused process reacts to nothing
+        others = () if number == signal.SIGKILL else self._others()
+        for each in self.ids():
+            self._to(each, "kill", "--signal", name)
+        for process in others:
+            with contextlib.suppress(PermissionError):
+                processes.send_signal(process.key, number)
+
+    def pause(self) -> None:
+        found = self.ids()
+        if not found:
+            raise PlaceError("no container of this attempt runs")
+        for each in found:
+            self._to(each, "pause")
+
+    def unpause(self) -> None:
+        for each in self.ids():
+            if self._call("inspect", "--format", "{{.State.Paused}}", each).strip() == "true":
+                self._to(each, "unpause")
+
+    def first_process(self) -> ContainerRecord | None:
+        """The container's first process, as this machine's kernel numbers it; None if it is not visible here.
+
+        An engine in a virtual machine or on another host names a pid of its own, which is not one of this machine.
+        """
+        for each in self.ids():
+            text = self._call("inspect", "--format", "{{.State.Pid}}", each).strip()
+            process = processes.read_process(int(text)) if text.isdecimal() and int(text) > 1 else None
+            if process is not None and _is_of(process.pid, each):
+                identity = ProcessIdentity(
+                    boot_id=processes.boot_id(), pid=process.pid, start_ticks=process.start_ticks
+                )
+                return ContainerRecord(id=each, identity=identity)
+        return None
+
+    def _others(self) -> list[processes.Process]:
+        first = self.first_process()
+        return [] if first is None else processes.descendants(first.identity.pid)
+
+    def _to(self, container: str, *words: str) -> None:
+        """An order; that the container has ended meanwhile is no error."""
+        try:
+            self._call(*words, container)
+        except PlaceError:
+            if container in self.ids():
+                raise
+
+    def _call(self, *words: str) -> str:
+        return called((*self._tool, *words), cwd=self._cwd, env=self._env)
+
+
+def container_of(directory: str) -> Container | None:
+    """The container of the attempt that was launched in a folder; None if its command starts none."""
+    order = read_order(Path(directory))
+    found = None if order is None else container_layer(order.argv)
+    if order is None or found is None:
+        return None
+    return Container(found[1], directory, cwd=order.cwd, env=order.env)
+
+
+def _is_of(pid: int, container: str) -> bool:
+    """Whether the process is the first of a container: its control group names it, or it is number 1 of a namespace."""
+    try:
+        if container in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace"):
+            return True
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    spaces = next((line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")), [])
+    return len(spaces) > 1 and spaces[-1] == "1"
+
+
+# Finds the first process of an attempt's container, so that its whole tree is measured, examined and attributed.
+
+FIRST_S, LONGEST_S = 1.0, 30.0
+"""Pause between two looks: an image may have to be pulled first, so it doubles up to the longest one."""
+
+
+class ContainerWatch:
+    """Follows the attempt, as sensors do, and keeps ``container.json`` in its folder. ``tell``: for the journal."""
+
+    def __init__(self, tell: Callable[[str], None], *, first_s: float = FIRST_S) -> None:
+        self._tell = tell
+        self._first_s = first_s
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Nothing to do before there is a trainer."""
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """Look for the container of another attempt, if it is started in one."""
+        self.stop()
+        container = None if target is None else container_of(target.directory)
+        if target is None or container is None or spool.read(target.directory, CONTAINER_FILE) is not None:
+            return
+        self._over = threading.Event()
+        self._thread = threading.Thread(
+            target=self._look, args=(target, container, self._over), name="container", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, without waiting for an engine that does not answer."""
+        self._over.set()
+        self._thread = None
+
+    def _look(self, target: AttemptTarget, container: Container, over: threading.Event) -> None:
+        pause_s, problem = self._first_s, ""
+        while not over.wait(pause_s):
+            pause_s = min(LONGEST_S, 2 * pause_s)
+            try:
+                if not container.running():
+                    continue
+                found = container.first_process()
+            except PlaceError as error:
+                if str(error) != problem:
+                    self._tell(f"{container.name} cannot be asked: {error}")
+                problem = str(error)
+                continue
+            if over.is_set():
+                return
+            if found is None:
+                self._tell(f"the processes of {container.name} are not visible on this machine: their CPU is unknown")
+                return
+            try:
+                spool.write(target.directory, CONTAINER_FILE, msgspec.to_builtins(found))
+            except OSError as error:
+                problem = str(error)
+                continue
+            self._tell(f"{container.name} is {found.id[:12]}; its first process is {found.identity.pid}")
+            return
+
+
+# Calling the tool of a place: docker, podman, sudo.
+
+
+def called(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None) -> str:
+    """What the tool printed. ``env``: the trainer's, which may name the engine (DOCKER_HOST). Raises PlaceError."""
+    environment = {**(os.environ if env is None else env), "LC_ALL": "C"}
+    environment.pop(ATTEMPT_VARIABLE, None)  # the call is no process of the attempt
+    name = Path(argv[0]).name
+    try:
+        done = subprocess.run(
+            bound(argv, tree=True, cwd=cwd, path=environment.get("PATH")),
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_S,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired as fault:
+        raise PlaceError(f"{name} did not answer within {ANSWER_S:.0f} s") from fault
+    except OSError as fault:
+        raise PlaceError(f"{name}: {fault.strerror or fault}") from fault
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split())[:300] or f"exit code {done.returncode}"
+        raise PlaceError(f"{name}: {said.removeprefix(f'{name}: ')}")
+    return done.stdout
+
+
+# Processes of another user that ``sudo`` started: they are signalled by ``sudo`` itself, if it asks for no password.
+#
+# sudo(8) runs as root, so that its own user may not signal it, and it ignores what its command sends; kill(2).
+
+KILL = "/bin/kill"
+
+
+class OtherUser:
+    """Implements ``Place`` for the processes of an attempt that belong to another user."""
+
+    def __init__(self, tool: str, foreign: Callable[[], list[Process]], *, cwd: str, env: Mapping[str, str]) -> None:
+        self._tool = tool
+        self._foreign = foreign
+        self._cwd, self._env = cwd, env
+        self.name = "the processes of another user"
+
+    def running(self) -> bool:
+        return bool(self._foreign())
+
+    def signal(self, number: int) -> None:
+        name = signal.Signals(number).name.removeprefix("SIG")
+        pids = [str(each.pid) for each in self._foreign() if each.name != self._tool]  # sudo passes the status on
+        if not pids:
+            pids = [str(each.pid) for each in self._foreign()] if number == signal.SIGKILL else []
+        if pids:
+            called((self._tool, "-n", KILL, "-s", name, *pids), cwd=self._cwd, env=self._env)
+
+    def pause(self) -> None:
+        self.signal(signal.SIGSTOP)
+
+    def unpause(self) -> None:
+        self.signal(signal.SIGCONT)
+
+
+def other_user_of(target: AttemptTarget) -> OtherUser | None:
+    """The processes that this user may not signal; None if the command starts none as another user, or we are root."""
+    order = read_order(Path(target.directory))
+    if order is None or os.geteuid() == 0:
+        return None
+    user = next((each for each in layers(order.argv) if each.kind == "user"), None)
+    if user is None:
+        return None
+    return OtherUser(user.program, lambda: _foreign(target), cwd=order.cwd, env=order.env)
+
+
+def _foreign(target: AttemptTarget) -> list[Process]:
+    return [process for process in members(target) if _owner(process) not in {None, os.geteuid()}]
+
+
+def _owner(process: Process) -> int | None:
+    try:
+        owner = Path(f"/proc/{process.pid}").stat().st_uid
+    except OSError:
+        return None
+    same = read_process(process.pid)
+    return owner if same is not None and same.key == process.key else None
+
+
+# A place where a trainer runs and cannot be signalled directly, and the stop sequence there.
+
+POLL_S = 0.5
+"""Period of asking whether it still runs: each question starts a program."""
+ANSWER_S = 20.0
+"""Longest wait for the answer of an engine or of sudo. A daemon under memory pressure takes several seconds."""
+
+
+class PlaceError(Exception):
+    """The place did not answer or refused; the message is a clause. What runs there is unknown."""
+
+
+class Place(Protocol):
+    """All methods raise PlaceError."""
+
+    name: str
+    """For people: ``the container of docker``."""
+
+    def running(self) -> bool:
+        """Whether a process of the attempt runs there."""
+        ...
+
+    def signal(self, number: int) -> None:
+        """Send a signal to what runs there. Nothing if it has just ended."""
+        ...
+
+    def pause(self) -> None:
+        """Stop everything that runs there, until ``unpause``."""
+        ...
+
+    def unpause(self) -> None: ...
+
+
+class PlaceEnd(NamedTuple):
+    """``gone``: nothing runs there any more; ``signal``: name of the last signal that was needed, None if none was."""
+
+    gone: bool
+    signal: str | None
+    seconds: float
+
+
+def end_place(place: Place, steps: tuple[StopStep, ...], saving: Callable[[], bool]) -> PlaceEnd:
+    """Send each signal and wait for its effect; SIGKILL waits while a checkpoint is written. Raises PlaceError.
+
+    Blocks at most for the graces, the saves, and the answers of the place.
+    """
+    begun, last = time.monotonic(), None
+    for step in steps:
+        if not place.running():
+            break
+        while last is not None and step.signal == signal.SIGKILL and saving():
+            time.sleep(SAVE_POLL_S)
+            if not place.running():
+                break
+        place.signal(step.signal)
+        last = signal.Signals(step.signal).name
+        deadline = time.monotonic() + step.grace_s
+        while (alive := place.running()) and time.monotonic() < deadline:
+            time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
+        if not alive:
+            break
+    return PlaceEnd(not place.running(), last, time.monotonic() - begun)
+
+
+# Trainers that cannot be reached at all: on another host, in a container that is not ours, in a pod.
+#
+# A client that was killed, or that lost its connection, leaves them behind: whether they run on is unknown then, and
+# nothing is started beside them. A status that is the trainer's own proves that it ended (ssh(1): 255 is ssh's own;
+# ``docker exec``: 125 is docker's own).
+
+OWN_STATUS = {"host": {255}, "in_container": {125}, "services": {125}, "pod": {1, 255}}
+"""Exit statuses of the client itself. Slurm ends a step whose ``srun`` is gone, so that it is not among them."""
+WHERE = {
+    "host": "on {name}: look there (`ssh {name} pgrep -af {word}`)",
+    "in_container": "in the container {name}: look there (`{tool} top {name}`)",
+    "services": "in the containers of the project: look there (`{tool} ps`)",
+    "pod": "in the pod {name}: look there (`{tool} exec {name} -- ps ax`)",
+}
+"""``tool``: the client without its verb; ``word``: the first word of the trainer's command."""
+
+
+def may_run_on(directory: str) -> str:
+    """What may run on where the attempt's client cannot reach it any more, as a clause; "" if nothing may."""
+    order = read_order(Path(directory))
+    layer = None if order is None else next((each for each in layers(order.argv) if each.kind in OWN_STATUS), None)
+    if layer is None:
+        return ""
+    ended = read_exit(Path(directory))
+    if ended is not None and ended.code is not None and ended.code not in OWN_STATUS[layer.kind]:
+        return ""
+    return "the training may run on " + place_of(layer)
+
+
+def place_of(layer: Layer) -> str:
+    """Where to look for it."""
+    word = next((word for word in layer.inner if word.endswith(".py")), "python")
+    name = layer.names[0] if layer.names else "it"
+    return WHERE[layer.kind].format(name=name, word=word, tool=" ".join(layer.tool))

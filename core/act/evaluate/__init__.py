@@ -1,1 +1,0 @@
-"""Evaluations of checkpoints by the user's own command."""

@@ -1,0 +1,426 @@
+"""Runs the user's evaluation of a checkpoint with the lowest priority, bounded in time and memory.
+
+Each evaluation has a folder: ``stdout.txt``, ``stderr.txt``, ``ended.txt`` (what it did, written before
+it is ended) and ``result.json``. A result that is there is not measured again, whatever the journal knows of it.
+"""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..bound_process import bound
+from ..model.checkpoint import Checkpoint
+from ..model.decision import BackUpCheckpoint, EndEvaluation, EvaluateCheckpoint
+from ..model.edge import EDGE
+from ..model.run import RunSpec
+from ..model.score import read_score
+from ..model.text import memory
+from ..private_folder import make_private
+from .notify import run_with_event
+from .processes import ATTEMPT_VARIABLE, DEAD_STATES, Process, all_processes, descendants, send_signal
+
+POLL_S = 0.2
+READ_BYTES = 200_000
+"""End of its output in which the score is looked for."""
+MOST_OUTPUT_BYTES = 64_000_000
+"""Output above which it is ended: it would fill the disk of the run's records."""
+DAMAGED = frozenset({"writing", "torn", "corrupt", "nonfinite"})
+
+Performed = tuple[bool, str, dict[str, Any]]
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """``result.json``. ``data``: of the outcome (``Measured`` of the judge)."""
+
+    path: str
+    mtime: float
+    size_bytes: int
+    ok: bool
+    detail: str
+    data: dict[str, Any]
+
+
+class Evaluator:
+    """Evaluations of one run, one at a time. ``folders``: where each has a folder, by the number of its decision.
+
+    ``verify``: path, deep → verdict. ``write``: writes a file of the folder at once and wholly.
+    """
+
+    def __init__(
+        self,
+        *,
+        spec: RunSpec,
+        folders: Path,
+        verify: Callable[[Path, bool], Checkpoint],
+        base_env: Mapping[str, str],
+        write: Callable[[Path, bytes], None],
+    ) -> None:
+        self._spec = spec
+        self._folders = folders
+        self._verify = verify
+        self._base_env = base_env
+        self._write = write
+        self._lock = threading.Lock()
+        self._ended: set[int] = set()
+
+    def end(self, decision: EndEvaluation) -> Performed:
+        """Let the evaluation end soon; its own outcome tells when it has."""
+        self._ended.add(decision.of)
+        return True, "it is being ended", {}
+
+    def evaluate(self, decision: EvaluateCheckpoint) -> Performed:
+        """Evaluate; blocks until it is done or ended. Raises nothing but bugs."""
+        with self._lock:
+            known = self._known(decision)
+            if known is not None:
+                return known.ok, known.detail, known.data
+            try:
+                return self._evaluate(decision)
+            except OSError as error:
+                named = f"{error.filename}: " if error.filename else ""
+                return _unknown(f"it could not be run: {named}{error.strerror or error}")
+
+    def _known(self, decision: EvaluateCheckpoint) -> Result | None:
+        """The result of an evaluation whose outcome did not reach the journal."""
+        with contextlib.suppress(OSError):
+            for file in sorted(self._folders.glob("*/result.json"), reverse=True):
+                with contextlib.suppress(OSError, msgspec.MsgspecError):
+                    found = msgspec.json.decode(file.read_bytes(), type=Result)
+                    if (found.path, found.mtime) == (decision.path, decision.mtime):
+                        return found
+        return None
+
+    def _evaluate(self, decision: EvaluateCheckpoint) -> Performed:
+        checkpoint = Path(decision.path)
+        try:
+            found = self._verify(checkpoint, True)
+        except FileNotFoundError:
+            return _unknown("it is gone")
+        if found.mtime != decision.mtime:
+            return _unknown("it was written to before its evaluation")
+        if found.verdict in DAMAGED:
+            return _unknown(f"it is not verified: {found.verdict}" + (f" ({found.reason})" if found.reason else ""))
+        folder = self._folders / f"{decision.id:06d}"
+        make_private(folder)
+        began = time.monotonic()
+        code, why, interrupted = self._run(decision, folder)
+        took_s = round(time.monotonic() - began, 1)
+        if interrupted:
+            return False, why, {"interrupted": True, "why": why, "took_s": took_s, "folder": str(folder)}
+        settings = self._spec.settings.evaluate
+        score = read_score(EDGE.text(_tail(folder / "stdout.txt")), settings.metric, settings.score)
+        if not why and code != 0:
+            last = _last_line(folder / "stderr.txt")
+            why = f"it ended with exit code {code}" + (f": {last}" if last else "")
+        if not why and self._changed(checkpoint, found):
+            why = "the checkpoint was written to during its evaluation"
+        why = why or score.why
+        data = {
+            "metric": score.metric or settings.metric,
+            "score": None if why else score.value,
+            "values": {} if why else score.values,
+            "why": why,
+            "took_s": took_s,
+            "folder": str(folder),
+        }
+        detail = why or f"{score.metric} {score.value:.6g}"
+        result = Result(
+            path=decision.path,
+            mtime=decision.mtime,
+            size_bytes=found.size_bytes,
+            ok=not why,
+            detail=detail,
+            data=data,
+        )
+        self._write(folder / "result.json", msgspec.json.format(msgspec.json.encode(result)))
+        return not why, detail, data
+
+    def _changed(self, checkpoint: Path, before: Checkpoint) -> bool:
+        """Whether it is not the one any more that was given to the command."""
+        try:
+            now = self._verify(checkpoint, False)
+        except OSError:
+            return True
+        return (now.mtime, now.size_bytes) != (before.mtime, before.size_bytes)
+
+    def _run(self, decision: EvaluateCheckpoint, folder: Path) -> tuple[int | None, str, bool]:
+        """(exit code, why its score is unknown, whether it was ended for the training)."""
+        env = {**self._environment(decision), MARK: str(folder)}
+        argv = self._argv(decision)
+        with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
+            process = subprocess.Popen(
+                bound(behind_all(argv), tree=True, cwd=self._spec.cwd, path=env.get("PATH")),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                cwd=self._spec.cwd,
+                env=env,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + decision.timeout_s
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.wait(POLL_S), "", False
+                why = self._over_limit(decision, process.pid, folder, deadline)
+                if why:
+                    _keep_evidence(folder, why, process.pid)
+                    return None, why, decision.id in self._ended
+        finally:
+            _end(process, str(folder))
+
+    def _over_limit(self, decision: EvaluateCheckpoint, pid: int, folder: Path, deadline: float) -> str:
+        if decision.id in self._ended:
+            return "it was ended for the training"
+        if time.monotonic() > deadline:
+            return f"it took more than {decision.timeout_s:g} s (evaluate.timeout_s) and was ended"
+        taken = memory_of(tree_of(pid, str(folder)))
+        if taken is not None and taken > decision.memory_bytes:
+            limit, got = memory(decision.memory_bytes), memory(taken)
+            return f"it took {got} of RAM, more than {limit} (evaluate.memory_bytes), and was ended"
+        written = sum(_size(folder / name) for name in ("stdout.txt", "stderr.txt"))
+        if written > MOST_OUTPUT_BYTES:
+            return f"it printed more than {MOST_OUTPUT_BYTES / 1e6:.0f} MB and was ended"
+        return ""
+
+    def _argv(self, decision: EvaluateCheckpoint) -> list[str]:
+        words = {
+            "{checkpoint}": decision.path,
+            "{step}": "" if decision.step is None else str(decision.step),
+            "{output_dir}": self._spec.output_dir or "",
+            "{run}": self._spec.name,
+        }
+        command = self._spec.settings.evaluate.command
+        if isinstance(command, str):
+            return ["sh", "-c", _filled(command, {name: shlex.quote(value) for name, value in words.items()})]
+        return [_filled(word, words) for word in command]
+
+    def _environment(self, decision: EvaluateCheckpoint) -> dict[str, str]:
+        env = {**self._base_env, **self._spec.env}
+        env.pop(ATTEMPT_VARIABLE, None)
+        return env | {
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "CUDA_VISIBLE_DEVICES": "" if decision.gpu is None else str(decision.gpu),
+            "TRAINWATCH_CHECKPOINT": decision.path,
+        }
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    for name, value in words.items():
+        text = text.replace(name, value)
+    return text
+
+
+def _unknown(why: str) -> Performed:
+    return False, why, {"why": why}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _tail(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - READ_BYTES))
+        return file.read().decode("utf-8", "replace")
+
+
+def _last_line(path: Path) -> str:
+    lines = [line.strip() for line in _tail(path).splitlines() if line.strip()]
+    return EDGE.text(lines[-1])[:200] if lines else ""
+
+
+def _keep_evidence(folder: Path, why: str, pid: int) -> None:
+    """Write what it did, before it is ended."""
+    lines = [why, "", "pid state memory command"]
+    lines += [_line(process) for process in tree_of(pid, str(folder))]
+    with contextlib.suppress(OSError), (folder / "ended.txt").open("w") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _line(process: Process) -> str:
+    try:
+        words = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode("utf-8", "replace").rstrip("\0").split("\0")
+    except OSError:
+        words = [process.name]
+    taken = memory_of([process])
+    memory = "–" if taken is None else f"{taken / 1e6:.0f} MB"
+    return f"{process.pid} {process.state} {memory} {' '.join(EDGE.words(words))}"
+
+
+def _end(process: "subprocess.Popen[bytes]", mark: str) -> None:
+    """End what is left of it: its group, and processes that left the group."""
+    left = tree_of(process.pid, mark) if process.poll() is None else marked(mark)
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for each in left:
+        with contextlib.suppress(PermissionError):
+            send_signal(each.key, signal.SIGKILL)
+    process.wait()
+
+
+# Limits of a process tree that runs beside the training: the lowest priorities, and what it takes.
+
+MARK = "TRAINWATCH_EVALUATION"
+"""Set in its environment to its folder: finds processes that left their parent and group."""
+NICE = 19
+FIRST_FOR_OOM = 1000
+"""``oom_score_adj`` with which the kernel ends this process before any other if memory runs out."""
+
+
+_BEHIND = f"""
+{{ echo {FIRST_FOR_OOM} > /proc/$$/oom_score_adj; }} 2> /dev/null
+command -v ionice > /dev/null && ionice -c 3 true 2> /dev/null && exec ionice -c 3 nice -n {NICE} "$@"
+exec nice -n {NICE} "$@"
+"""
+"""Lowers everything before the program begins, so that nothing of it runs before; what is refused stays as it is."""
+
+
+def behind_all(argv: Sequence[str]) -> list[str]:
+    """``argv`` with the lowest CPU and I/O priority, and the first that the kernel ends for memory."""
+    return ["sh", "-c", _BEHIND, "sh", *argv]
+
+
+def tree_of(pid: int, mark: str) -> list[Process]:
+    """The live processes below ``pid``, those of its group and session, and those marked with ``mark``."""
+    processes = all_processes()
+    found = {process.pid: process for process in descendants(pid, processes)}
+    for process in processes.values():
+        if pid in {process.group, process.session}:
+            found[process.pid] = process
+    found.update((process.pid, process) for process in marked(mark, processes.values()))
+    found.pop(pid, None)
+    return [process for process in found.values() if process.state not in DEAD_STATES]
+
+
+def marked(mark: str, processes: Iterable[Process] | None = None) -> list[Process]:
+    """The live processes whose environment has MARK with this value."""
+    wanted = os.fsencode(f"{MARK}={mark}")
+    found = []
+    for process in all_processes().values() if processes is None else processes:
+        with contextlib.suppress(OSError):
+            if wanted in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
+                found.append(process)
+    return [process for process in found if process.state not in DEAD_STATES]
+
+
+def memory_of(tree: list[Process]) -> float | None:
+    """RAM that the processes take (proportional share of what they share); None if it cannot be read."""
+    total, known = 0.0, False
+    for process in tree:
+        taken = _memory(process.pid)
+        if taken is not None:
+            total, known = total + taken, True
+    return total if known else None
+
+
+def _memory(pid: int) -> float | None:
+    for name, key in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            for line in Path(f"/proc/{pid}/{name}").read_text().splitlines():
+                if line.startswith(key):
+                    return float(line.split()[1]) * 1024
+    return None
+
+
+# One copy of a verified checkpoint: to a folder on another disk, and by the user's command (rsync, rclone …).
+
+
+class CheckpointBackup:
+    """Copies of one run, one at a time.
+
+    ``verify``: path, deep → verdict. ``copy``: source, new path → bytes; raises ValueError with a sentence, OSError.
+    """
+
+    def __init__(
+        self, spec: RunSpec, verify: Callable[[Path, bool], Checkpoint], copy: Callable[[Path, Path], int]
+    ) -> None:
+        self._spec = spec
+        self._verify = verify
+        self._copy = copy
+        self._lock = threading.Lock()
+
+    def back_up(self, decision: BackUpCheckpoint) -> Performed:
+        """Verify it and copy it. Blocks; raises nothing but bugs."""
+        settings = self._spec.settings.backup
+        with self._lock:
+            try:
+                found = self._verify(Path(decision.path), True)
+            except FileNotFoundError:
+                return False, f"{decision.path} is gone", {}
+            except OSError as error:
+                return False, f"{decision.path}: {error.strerror or error}", {}
+            if found.mtime != decision.mtime:
+                return False, f"{found.name} was written to meanwhile", {}
+            if found.verdict in DAMAGED:
+                return False, f"{found.name} is not verified: {found.verdict} ({found.reason})", {}
+            begun = time.monotonic()
+            said: list[str] = []
+            if settings.to:
+                ok, detail = self._to_folder(found, Path(self._spec.cwd, settings.to).expanduser())
+                if not ok:
+                    return False, detail, {}
+                said.append(detail)
+            if settings.command:
+                ok, detail = self._by_command(found)
+                if not ok:
+                    return False, detail, {}
+                said.append(detail)
+        took_s = time.monotonic() - begun
+        return True, f"{found.name}: {'; '.join(said)} ({took_s:.1f} s)", {"took_s": took_s}
+
+    def _to_folder(self, found: Checkpoint, folder: Path) -> tuple[bool, str]:
+        """A folder of the run's own below the one that is set; nothing there is written over."""
+        if not folder.is_dir():
+            return False, f"backup.to: {folder} is no folder (is the disk mounted?)"
+        place = folder / self._spec.id
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(found.mtime))
+        try:
+            place.mkdir(exist_ok=True)
+            source = Path(found.path)
+            for target in (place / source.name, place / f"{source.stem}.{stamp}{source.suffix}"):
+                if target.exists() and int(target.stat().st_mtime) == int(found.mtime):
+                    return True, f"it is in {place} already"
+                if not target.exists():
+                    self._copy(source, target)
+                    return True, f"copied to {target}"
+        except ValueError as refused:
+            return False, f"backup.to: {refused}"
+        except OSError as error:
+            return False, f"backup.to: {error.filename or place}: {error.strerror or error}"
+        return False, f"backup.to: {place} has another {found.name} already; nothing is overwritten"
+
+    def _by_command(self, found: Checkpoint) -> tuple[bool, str]:
+        settings, spec = self._spec.settings.backup, self._spec
+        filled = {"{checkpoint}": found.path, "{name}": found.name, "{run}": spec.id}
+        words = []
+        for word in settings.command:
+            for placeholder, value in filled.items():
+                word = word.replace(placeholder, value)  # noqa: PLW2901
+            words.append(word)
+        event = {
+            "event": "backup",
+            "run": EDGE.text(spec.name),
+            "run_id": spec.id,
+            "checkpoint": found.path,
+            "step": found.step,
+            "size_bytes": found.size_bytes,
+            "wall": time.time(),
+        }
+        report = run_with_event("backup.command", words, event, timeout_s=settings.timeout_s, cwd=spec.cwd)
+        return report.ok, f"copied by {words[0]}" if report.ok else report.detail

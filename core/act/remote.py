@@ -1,0 +1,225 @@
+"""Calls on another machine through ssh."""
+
+import base64
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..model.host import Host
+
+# The argv of ssh: one connection for each host, which all calls share, and what its failures mean.
+#
+# OpenSSH keeps the connection (``ControlMaster``) for PERSIST_S after its last use; its socket is in a folder that
+# only
+# this user can enter. The user's ``~/.ssh/config`` applies to everything else: names, users, ports, keys, jump hosts.
+
+PERSIST_S = 600
+"""Long enough for the next verb to find the connection, short enough that none stays open overnight."""
+CONNECT_S = 10
+ALIVE_S, ALIVE_COUNT = 15, 3
+"""OpenSSH ends a connection without an answer after their product, in seconds."""
+SSH_FAILED = 255
+"""Exit status of ssh's own failures. trainwatch never exits with it."""
+
+
+class NoSshError(Exception):
+    """The ssh client is not installed."""
+
+
+def ssh_argv(
+    host: Host,
+    sockets: Path,
+    command: str,
+    *,
+    terminal: bool = False,
+    may_ask: bool = False,
+) -> list[str]:
+    """argv that runs ``command`` in a shell there. ``sockets``: the folder of the connections' sockets.
+
+    ``terminal``: with a pseudo-terminal there. ``may_ask``: a person can enter a password or confirm a host key. Raises
+    NoSshError.
+    """
+    options = [f"ControlPath={sockets}/%C", "ControlMaster=auto", f"ControlPersist={PERSIST_S}"]
+    options += [f"ConnectTimeout={CONNECT_S}", f"ServerAliveInterval={ALIVE_S}", f"ServerAliveCountMax={ALIVE_COUNT}"]
+    options += ["ClearAllForwardings=yes", "RemoteCommand=none", "PermitLocalCommand=no", "Compression=yes"]
+    options += [] if may_ask else ["BatchMode=yes"]
+    return [_ssh(), *_each(options), "-t" if terminal else "-T", "--", host.ssh, command]
+
+
+def _each(options: Sequence[str]) -> list[str]:
+    return [word for option in options for word in ("-o", option)]
+
+
+def _ssh() -> str:
+    found = shutil.which("ssh")
+    if found is None:
+        raise NoSshError("ssh is not installed here; other hosts are reached by OpenSSH (package openssh-client)")
+    return found
+
+
+_CAUSES = (
+    (r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed", "changed"),
+    (r"Host key verification failed|No .* host key is known", "unknown key"),
+    (r"Permission denied|Too many authentication failures", "refused"),
+    (r"Could not resolve hostname", "name"),
+    (r"Connection refused", "closed"),
+    (r"Connection timed out|Operation timed out|No route to host|Network is unreachable|banner exchange", "down"),
+    (r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad", "configuration"),
+    (r"closed by remote host|Broken pipe|Connection reset|Timeout, server .* not responding", "cut"),
+    (r"^(?:Shared c|C)onnection to .* closed", "cut"),
+)
+"""Words of OpenSSH 9 (clientloop.c, sshconnect.c, sshconnect2.c, misc.c) → what they mean."""
+
+
+NEEDS_A_PERSON = frozenset({"changed", "unknown key", "refused", "name", "configuration"})
+
+
+def needs_a_person(said: str) -> bool:
+    """Whether another attempt fails in the same way. Failed logins every few seconds get an address banned."""
+    return _kind_of(said) in NEEDS_A_PERSON
+
+
+def _kind_of(said: str) -> str:
+    return next((kind for pattern, kind in _CAUSES if re.search(pattern, said, re.MULTILINE)), "")
+
+
+def why_failed(host: Host, said: str) -> str:
+    """A sentence: why ssh could not do it, and what to do next. ``said``: its standard error."""
+    kind = _kind_of(said)
+    by_hand = f"ssh {host.ssh}"
+    line = _last_line(said)
+    match kind:
+        case "changed":
+            text = f"its host key has changed; if that is right, `ssh-keygen -R` removes the old one ({line})"
+        case "unknown key":
+            text = f"its host key is not known here; `{by_hand}` shows it and asks"
+        case "refused":
+            text = (
+                "it refused the login, and nobody could be asked for a password; "
+                f"`{by_hand}` has to work, best by a key (`ssh-copy-id {host.ssh}`)"
+            )
+        case "name":
+            text = f"no machine has the name in {host.ssh}: see [hosts.{host.name}] ssh, and ~/.ssh/config"
+        case "closed":
+            text = "the machine answers, but no ssh server listens there (Connection refused)"
+        case "down":
+            text = f"no answer: it is down, or not reachable from here ({line})"
+        case "configuration":
+            text = f"ssh does not accept its configuration ({line})"
+        case "cut":
+            text = f"the connection was cut; what runs there goes on ({line})"
+        case _:
+            text = line or f"ssh ended without a word; try `{by_hand} true`"
+    return f"{host.name}: {text}"
+
+
+def _last_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+# The command that ssh runs on the other machine: finds trainwatch there and runs it with the words as they are.
+#
+# The words are quoted for a POSIX shell and sent as base64, so the login shell there (bash, zsh, fish, csh) need not
+# understand them: what it parses is one word in single quotes without any character that is special to these shells.
+
+MARK = "\x1etrainwatch "
+"""Begins the line that is printed before trainwatch's own output. Output before it comes from the shell's start-up
+files."""
+MISSING, NO_FOLDER = 127, 126
+OWN_COPY = "${XDG_DATA_HOME:-$HOME/.local/share}/trainwatch/from-another-host"
+"""Folder there for the copy that ``trainwatch hosts install`` puts there; in words of a shell."""
+_FIND = f"""
+found=
+for each in "{OWN_COPY}/venv/bin/trainwatch" "$(command -v trainwatch)" "$HOME/.local/bin/trainwatch"; do
+  if [ -z "$found" ] && [ -x "$each" ]; then found=$each; fi
+done
+"""
+_PYTHON = """
+python=
+for each in python3 python3.14 python3.13 python3.12 python3.11; do
+  if [ -z "$python" ] && "$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    python=$(command -v "$each")
+  fi
+done
+"""
+
+
+def command_there(host: Host, words: Sequence[str], *, terminal: Mapping[str, str] | None = None) -> str:
+    """The command for ssh. A line with MARK and the version there comes first on standard output.
+
+    ``terminal``: it runs on a terminal, without that line; these variables describe the terminal. Exit status MISSING:
+    no trainwatch there; NO_FOLDER: the host's folder is not there.
+    """
+    marked = terminal is None
+    folder = f"cd -- {_path(host.folder)} || exit {NO_FOLDER}\n" if host.folder else ""
+    if host.command:
+        find, call = "", host.command
+    else:
+        nothing = f"printf '{_escaped(MARK)}\\n'\n" if marked else ""
+        find = f'{_FIND}if [ -z "$found" ]; then\n{nothing}exit {MISSING}\nfi\n'
+        call = '"$found"'
+    told = f"printf '{_escaped(MARK)}%s\\n' \"$({call} --version 2>/dev/null </dev/null)\"\n" if marked else ""
+    told_there = {"TRAINWATCH_ON": host.name, **(terminal or {})}
+    named = "".join(f"{name}={shlex.quote(value)}\nexport {name}\n" for name, value in told_there.items())
+    return in_any_shell(f"{named}{folder}{find}{told}exec {call} {shlex.join(words)}")
+
+
+def in_any_shell(script: str) -> str:
+    """A script for sh as a command that every login shell passes on unchanged."""
+    packed = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode()
+    return f"exec sh -c 'eval \"$(printf %s {packed} | base64 -d)\"' trainwatch"
+
+
+def look_there(host: Host) -> str:
+    """A command that prints a line with MARK, then ``version=``, ``path=`` and ``python=`` lines."""
+    if host.command:
+        find = f"found={shlex.quote(host.command)}\nversion=$({host.command} --version 2>/dev/null </dev/null)\n"
+    else:
+        find = f'{_FIND}version=\nif [ -n "$found" ]; then version=$("$found" --version 2>/dev/null </dev/null); fi\n'
+    return in_any_shell(
+        f"{find}{_PYTHON}printf '{_escaped(MARK)}\\nversion=%s\\npath=%s\\npython=%s\\n' "
+        '"$version" "$found" "$python"'
+    )
+
+
+def unpack_there_script(wheel: str, version: str, codes: tuple[int, int, int]) -> str:
+    """A script that installs the wheel on its standard input into a new environment below OWN_COPY.
+
+    The environment in use is replaced at the end, by switching a link: an installation that fails changes nothing, and
+    processes that use the previous environment go on. ``codes``: exit status without venv, of a failed pip, of a folder
+    that cannot be written.
+    """
+    no_venv, no_pip, no_room = codes
+    return f"""umask 077
+{_PYTHON}
+own="{OWN_COPY}"
+new="$own/venv-{version}-$$"
+mkdir -p "$own" && cat > "$own/{wheel}" || exit {no_room}
+"$python" -m venv "$new" >&2 || {{ rm -rf "$new"; exit {no_venv}; }}
+quiet="--quiet --disable-pip-version-check"
+"$new/bin/python" -m pip install $quiet "$own/{wheel}" >&2 || {{ rm -rf "$new"; exit {no_pip}; }}
+"$new/bin/trainwatch" --version >&2 || {{ rm -rf "$new"; exit 1; }}
+rm -f "$own/{wheel}"
+ln -s "$new" "$own/venv.$$" && mv -T "$own/venv.$$" "$own/venv"
+"""
+
+
+def remove_there_script() -> str:
+    """A script that removes what ``unpack_there_script`` made, and nothing else."""
+    return f'rm -rf -- "{OWN_COPY}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\x1e", "\\036")
+
+
+def _path(folder: str) -> str:
+    """A path as a word of a shell; ``~/`` at its beginning is the home folder there."""
+    if folder == "~":
+        return '"$HOME"'
+    if folder.startswith("~/"):
+        return f'"$HOME"/{shlex.quote(folder[2:])}'
+    return shlex.quote(folder)

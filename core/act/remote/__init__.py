@@ -1,1 +1,0 @@
-"""Another machine, reached by the installed OpenSSH."""

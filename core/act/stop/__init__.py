@@ -1,1 +1,0 @@
-"""Stopping and pausing an attempt."""

@@ -1,0 +1,307 @@
+"""Ending an attempt: through its runner if that lives, else directly (adopted, or the runner was killed)."""
+
+import signal
+import time
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ..model.attempt import StopOrder
+from ..model.run import ProcessIdentity
+from ..model.settings import Restart
+from ..model.supervision_ports import AttemptTarget
+from ..model.text import plural
+from ..model.wrappers import CONTAINER_FILE, ContainerRecord
+from . import processes
+from .launch import spool
+from .launch.attempt_records import read_exit
+from .launch.launching import is_alive
+from .processes import send_signal
+from .save_request import catching
+from .stop_sequence import (
+    POLL_S,
+    SAVE_POLL_S,
+    STOPPED_STATES,
+    SaveWatch,
+    StopResult,
+    StopSequence,
+    run_to_end,
+    stop_steps,
+)
+
+MARGIN_S = 3.0
+"""A runner that has not reported this long after its graces counts as stuck."""
+
+
+class Survivor(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that SIGKILL did not end. ``state`` D = stuck in the kernel; a reboot ends it."""
+
+    pid: int
+    name: str
+    state: str
+
+
+class StopReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of ending a tree. ``signal``: name of the last signal that was needed; None: no process was left.
+
+    ``spared``: helpers that live on.
+    """
+
+    gone: bool
+    signal: str | None
+    processes: int
+    seconds: float
+    survivors: tuple[Survivor, ...] = ()
+    spared: tuple[str, ...] = ()
+    by: Literal["runner", "supervisor"] = "supervisor"
+
+    @property
+    def sentence(self) -> str:
+        """The result for the journal and for people."""
+        if not self.gone:
+            listed = ", ".join(f"{s.name} ({s.pid}, state {s.state})" for s in self.survivors)
+            stuck = any(s.state == "D" for s in self.survivors)
+            why = "stuck in the kernel, only a reboot or a driver reset ends them" if stuck else "not ended by SIGKILL"
+            left = plural(len(self.survivors), "process is", "processes are")
+            return f"{left} left after {self.seconds:.1f} s: {listed}; {why}"
+        if self.signal is None:
+            return "no process was left to end"
+        return f"{plural(self.processes, 'process', 'processes')} ended by {self.signal} after {self.seconds:.1f} s"
+
+
+def stop_attempt(
+    target: AttemptTarget,
+    mode: Literal["gentle", "kill"] = "gentle",
+    *,
+    interrupt_grace_s: float = 20.0,
+    terminate_grace_s: float = 10.0,
+    saves_to: str | None = None,
+    wsl: bool = False,
+    leftovers: bool = False,
+) -> StopReport:
+    """End the trainer's whole process tree and wait until it has ended, or SIGKILL had no effect.
+
+    Blocks for at most the two graces plus about 8 s, and longer while a checkpoint (in ``saves_to``, if that is known)
+    is being written. ``wsl``: the longer graces of WSL2. "kill": SIGKILL at once; such a call from another thread
+    replaces a "gentle" one in progress. ``leftovers``: the trainer has ended, and helpers of its script are spared
+    (helpers.py). The target may have a live runner, a dead one, or none (adopted).
+    """
+    begun = time.monotonic()
+    steps = stop_steps(mode, interrupt_grace_s, terminate_grace_s, wsl=wsl)
+    saves = SaveWatch(saves_to)
+    spared = spared_helpers(target) if leftovers else frozenset()
+
+    def others() -> list[processes.Process]:
+        return [process for process in members(target) if process.key not in spared]
+
+    if target.trainer.boot_id != processes.boot_id():
+        return StopReport(gone=True, signal=None, processes=0, seconds=0.0)
+    if target.runner is not None and is_alive(target.runner):
+        order = StopOrder(
+            mode=mode,
+            interrupt_grace_s=interrupt_grace_s,
+            terminate_grace_s=terminate_grace_s,
+            saves_to=saves_to,
+            wsl=wsl,
+            leftovers=leftovers,
+        )
+        limit_s = sum(step.grace_s for step in steps) + MARGIN_S
+        answer = _ask_runner(target, target.runner, order, limit_s, saves)
+        if answer is not None and not (answer.gone and others()):
+            return _with_spared(answer, target, spared)
+        steps = steps[-1:] if answer is None and time.monotonic() - begun > MARGIN_S else steps
+    sequence = StopSequence(steps, others, saving=saves.writing)
+    result = run_to_end(sequence)
+    return _with_spared(_report(result, time.monotonic() - begun), target, spared)
+
+
+def members(target: AttemptTarget) -> list[processes.Process]:
+    """The live processes of an attempt without its runner. If the runner lives, its descendants are included.
+
+    So are those of its container, as far as this machine shows them.
+    """
+    spare = () if target.runner is None else (target.runner.pid,)
+    found = {
+        process.pid: process
+        for process in processes.attempt_processes(_key(target.trainer), directory=target.directory, spare=spare)
+    }
+    if target.runner is not None and is_alive(target.runner):
+        marked = {process.pid for process in found.values()}
+        for process in processes.descendants(target.runner.pid):
+            # The stack probe is a descendant of the runner with a session of its own, and not part of the attempt.
+            if process.pid not in marked and not _is_probe(process):
+                found[process.pid] = process
+    for process in _in_container(target.directory):
+        found.setdefault(process.pid, process)
+    return list(found.values())
+
+
+def _in_container(directory: str) -> list[processes.Process]:
+    first = first_of_container(directory)
+    if first is None or not is_alive(first):
+        return []
+    top = processes.read_process(first.pid)
+    return [*([] if top is None else [top]), *processes.descendants(first.pid)]
+
+
+def first_of_container(directory: str) -> ProcessIdentity | None:
+    """The first process of the attempt's container, dead or alive; None if there is none, or it is not known."""
+    content = spool.read(directory, CONTAINER_FILE)
+    try:
+        found = None if content is None else msgspec.convert(content, ContainerRecord)
+    except msgspec.ValidationError:
+        return None
+    return None if found is None else found.identity
+
+
+def _is_probe(process: processes.Process) -> bool:
+    try:
+        words = Path(f"/proc/{process.session}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"trainwatch.core.act.evidence.stack_probe" in words
+
+
+def _with_spared(report: StopReport, target: AttemptTarget, spared: frozenset[tuple[int, int]]) -> StopReport:
+    """The report with the spared helpers that live."""
+    alive = tuple(f"{p.name} (pid {p.pid})" for p in members(target) if p.key in spared) if spared else ()
+    return msgspec.structs.replace(report, spared=alive)
+
+
+def spared_helpers(target: AttemptTarget) -> frozenset[tuple[int, int]]:
+    """(pid, start ticks) of the helpers that the runner found when the command had failed."""
+    ended = read_exit(Path(target.directory))
+    return frozenset() if ended is None else frozenset(ended.spared)
+
+
+def _key(identity: ProcessIdentity) -> tuple[int, int]:
+    return identity.pid, identity.start_ticks
+
+
+def _ask_runner(
+    target: AttemptTarget, runner: ProcessIdentity, order: StopOrder, limit_s: float, saves: SaveWatch
+) -> StopReport | None:
+    """Write the order into the spool, wake the runner, wait for its report. None: it died or is stuck.
+
+    ``limit_s`` starts again whenever a checkpoint is being written, because the runner waits then.
+    """
+    try:
+        spool.remove(target.directory, spool.STOPPED)
+        spool.write(target.directory, spool.STOP, msgspec.to_builtins(order))
+        if not processes.send_signal(_key(runner), signal.SIGUSR1):
+            return None
+        processes.send_signal(_key(runner), signal.SIGCONT)  # in case it is stopped
+    except OSError:
+        return None  # on a full disk the attempt is ended without the runner
+    now = time.monotonic()
+    deadline, look_at_saves = now + limit_s, now + SAVE_POLL_S
+    while now < deadline:
+        alive = is_alive(runner)  # before the file is read: a runner reports, then ends
+        content = spool.read(target.directory, spool.STOPPED)
+        if content is not None:
+            return msgspec.convert(content | {"by": "runner"}, StopReport)
+        if not alive:
+            return None
+        time.sleep(POLL_S)
+        now = time.monotonic()
+        if order.mode == "gentle" and now >= look_at_saves:
+            look_at_saves = now + SAVE_POLL_S
+            if saves.writing(members(target)):
+                deadline = max(deadline, now + limit_s)
+    return None
+
+
+def _report(result: StopResult, seconds: float) -> StopReport:
+    return StopReport(
+        gone=result.gone,
+        signal=result.signal,
+        processes=result.processes,
+        seconds=seconds,
+        survivors=tuple(Survivor(pid=s.pid, name=s.name, state=s.state) for s in result.survivors),
+    )
+
+
+# Pausing an attempt: SIGSTOP and SIGCONT to its whole tree. Its GPU memory stays held.
+
+PAUSE_TIMEOUT_S = 5.0
+"""A process in a system call (state D) stops only when the call returns."""
+PAUSE_POLL_S = 0.02
+
+
+class PauseReport(msgspec.Struct, frozen=True, kw_only=True):
+    """``ok``: all processes are stopped, or after unpause none is. ``reluctant``: pids that have not followed yet."""
+
+    ok: bool
+    processes: int
+    reluctant: tuple[int, ...] = ()
+
+
+def pause_attempt(target: AttemptTarget, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
+    """Stop every process of the tree, new ones included, but not the runner. Blocks at most ``timeout_s``."""
+    return _drive(target, signal.SIGSTOP, timeout_s, paused=True)
+
+
+def unpause_attempt(target: AttemptTarget, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
+    """Continue every process of the tree. Harmless if they are not stopped."""
+    return _drive(target, signal.SIGCONT, timeout_s, paused=False)
+
+
+def _drive(target: AttemptTarget, number: signal.Signals, timeout_s: float, *, paused: bool) -> PauseReport:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        if target.trainer.boot_id != processes.boot_id():
+            return PauseReport(ok=False, processes=0)
+        living = members(target)
+        wrong = [process for process in living if (process.state in STOPPED_STATES) != paused]
+        if not wrong or time.monotonic() >= deadline:
+            return PauseReport(
+                ok=bool(living) and not wrong,
+                processes=len(living),
+                reluctant=tuple(process.pid for process in wrong),
+            )
+        for process in wrong:
+            try:
+                processes.send_signal(process.key, number)
+            except PermissionError:
+                continue
+        time.sleep(PAUSE_POLL_S)
+
+
+# The stop of a trainer whose container or job is being ended: the signal that it expects there, SIGTERM, first.
+#
+# Only processes that catch SIGTERM get it (they save and end by it); loader workers would die of it while their
+# trainer
+# saves. A trainer without a handler gets the usual sequence at once.
+
+INTERRUPT_SHARE, TERMINATE_SHARE = 0.6, 0.3
+"""Of a short time for a stop: most for the signal at which trainers save, the rest before SIGKILL."""
+OWN_HANDLER_POLL_S = 0.1
+REST_S = 1.5
+"""Left for the usual sequence if the handler does not end it in time."""
+
+
+def end_by_own_handler(target: AttemptTarget, within_s: float) -> float:
+    """Send SIGTERM to those that catch it, and wait for the end of the tree. Returns the seconds that are left."""
+    begun = time.monotonic()
+    told = [process for process in catching(members(target), signal.SIGTERM) if _sent(process.key)]
+    while told and members(target):
+        if time.monotonic() - begun >= within_s - REST_S:
+            break
+        time.sleep(OWN_HANDLER_POLL_S)
+    return max(REST_S, within_s - (time.monotonic() - begun))
+
+
+def _sent(key: tuple[int, int]) -> bool:
+    try:
+        return send_signal(key, signal.SIGTERM)
+    except OSError:
+        return False
+
+
+def graces(restart: Restart, within_s: float | None) -> tuple[float, float]:
+    """Seconds after the first and the second stop signal. ``within_s``: when the machine is ended; None = it is not."""
+    interrupt_s, terminate_s = restart.interrupt_grace_s, restart.terminate_grace_s
+    if within_s is None:
+        return interrupt_s, terminate_s
+    return min(interrupt_s, INTERRUPT_SHARE * within_s), min(terminate_s, TERMINATE_SHARE * within_s)

@@ -1,1 +1,0 @@
-"""Adopting a trainer as a run."""

@@ -1,1 +1,0 @@
-"""Runs of the example trainers that trainwatch ships: the demo and the drill."""

@@ -1,0 +1,404 @@
+"""Checks of the host: logout, sleep, tmux, WSL2, and processes that earlier runs left."""
+
+import errno
+import math
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...act.launch import launching
+from ...act.launch.launching import find_attempt, is_alive
+from ...act.stopping import members
+from ...act.view import tmux
+from ...act.view.tmux_calls import TmuxError
+from ...checkpoints import verify
+from ...model import text
+from ...model.change import need_bytes
+from ...model.checkpoint import CheckpointListing
+from ...model.run import place_of
+from ...model.suggestion import typed
+from ...sense.files.checkpoint_scan import disk_bytes
+from ...sense.host.disk_space import filesystem_type, is_network_filesystem
+from ...sense.host.kernel_log import kernel_tail
+from ...store.lock import holder_pid, is_held
+from ...store.run_directory import RunDirectory
+from ..plan.launch_plan import LaunchPlan
+from ..runs.output_claim import lock_rival, rival_of
+from ..runs.output_folder import list_run_checkpoints
+from ..runs.output_lists import origins
+from .check import GB, Check, Machine, existing, failed, passed, warned
+
+LOGIND = (
+    "etc/systemd/logind.conf",
+    "run/systemd/logind.conf.d",
+    "etc/systemd/logind.conf.d",
+    "usr/lib/systemd/logind.conf.d",
+)
+BROKEN_CHANNEL = "create_process failed -75"
+"""From then on every CUDA call fails (microsoft/WSL issue 41062)."""
+KERNEL_LINES = 5000
+WSL_CONFIGS = "mnt/c/Users/*/.wslconfig"
+
+
+def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
+    """No supervisor holds the run yet, and no process of an earlier attempt is left."""
+    run = RunDirectory(machine.home / "runs" / plan.spec.id)
+    if is_held(run.lock):
+        return warned(
+            "supervisor",
+            f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) supervises {plan.spec.name} already",
+            f"nothing to start; see: {typed('status', plan.spec.id)}",
+        )
+    for folder in run.attempt_folders():
+        target = find_attempt(folder)
+        if target is None:
+            continue
+        if is_alive(target.trainer):
+            return warned(
+                "supervisor",
+                f"attempt {target.number} trains (pid {target.trainer.pid}) without a supervisor",
+                f"`{typed('resume', plan.spec.id)}` takes it over; no second trainer is started",
+            )
+        left = members(target)
+        if left:
+            named = ", ".join(f"{process.name} (pid {process.pid})" for process in left[:4])
+            return failed(
+                "supervisor", f"processes of attempt {target.number} are left: {named}", f"end them: kill {left[0].pid}"
+            )
+    return passed("supervisor", "none is running, and no process of earlier attempts is left")
+
+
+def check_output_owner(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """No other live run writes into the output directory: it would overwrite this run's checkpoints."""
+    rival = rival_of(plan.spec, machine.home)
+    if rival is not None:
+        return failed("output owner", rival, "")
+    return None if plan.spec.output_dir is None else passed("output owner", "no other live run writes there")
+
+
+def check_output_lock(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """The output directory has no lock of a run on another host, of which nobody here can tell whether it lives."""
+    unclear = lock_rival(plan.spec, machine.home, unclear=True)
+    return None if unclear is None else failed("output lock", unclear, "")
+
+
+def check_tmux(machine: Machine) -> Check:
+    """tmux is installed; without it no window shows the trainer."""
+    found = shutil.which("tmux", path=machine.environ.get("PATH"))
+    if found is None:
+        return warned("tmux", "not installed: no window shows the trainer (it runs without one)", "apt install tmux")
+    return passed("tmux", found)
+
+
+def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """tmux sessions of earlier launches: trainwatch's own, and others of the same name."""
+    settings = plan.spec.settings.tmux
+    if not settings.enabled or shutil.which("tmux", path=machine.environ.get("PATH")) is None:
+        return None
+    names = tuple(dict.fromkeys((plan.spec.name, tmux.session_name(plan.spec))))
+    try:
+        found = tmux.find_sessions(plan.spec, names, machine.environ)
+    except TmuxError as error:
+        return warned("old sessions", f"{error}; no tmux window will show the run", "see: tmux ls")
+    if found.own is not None:
+        if is_held(RunDirectory(machine.home / "runs" / plan.spec.id).lock):
+            return passed("old sessions", f"{found.own} is the window of the run")
+        return warned(
+            "old sessions",
+            f"{found.own} still shows an earlier launch; a new one will show there",
+            f"tmux kill-session -t {found.own}",
+        )
+    for name in found.named:
+        return warned(
+            "old sessions",
+            f'a tmux session "{name}" exists that trainwatch did not make',
+            f"does a training run in it? Then: {typed('adopt', '--session', name, '--output-dir', 'DIR')}",
+        )
+    return passed("old sessions", "none")
+
+
+def check_logout(machine: Machine) -> Check:
+    """Whether the run survives the end of this login."""
+    reason = launching.why_not()
+    if reason is None:
+        return passed("logout", "each run gets its own systemd scope, and lingering is on")
+    user = machine.environ.get("USER") or machine.environ.get("LOGNAME") or str(os.getuid())
+    kills = dict(_logind(machine.root)).get("killuserprocesses", "no").lower() in {"yes", "true", "1", "on"}
+    lingers = (machine.root / "var/lib/systemd/linger" / user).exists()
+    if kills and not lingers and user != "root":
+        return failed(
+            "logout",
+            "KillUserProcesses=yes in logind.conf: logging out ends the training",
+            f"loginctl enable-linger {user}",
+        )
+    if kills and not lingers:
+        return warned("logout", "KillUserProcesses=yes in logind.conf", f"loginctl enable-linger {user}, to be safe")
+    return passed("logout", "nothing here ends a user's processes at logout")
+
+
+def check_sleep(machine: Machine) -> Check | None:
+    """Whether the machine may go to sleep during the run."""
+    if machine.wsl:
+        return warned(
+            "sleep",
+            "Windows decides when this machine sleeps",
+            "set sleep to never in the power settings of Windows, or: powercfg /change standby-timeout-ac 0",
+        )
+    logind = dict(_logind(machine.root))
+    if logind.get("idleaction", "ignore").lower() in {"suspend", "hibernate", "hybrid-sleep", "suspend-then-hibernate"}:
+        return warned(
+            "sleep",
+            f"IdleAction={logind['idleaction']} in logind.conf: an idle machine sleeps",
+            "sudo systemctl mask sleep.target suspend.target hibernate.target, until the run is over",
+        )
+    power = machine.root / "sys/class/power_supply"
+    if power.is_dir() and any(entry.name.startswith("BAT") for entry in power.iterdir()):
+        return warned(
+            "sleep",
+            "a laptop: closing the lid, or an empty battery, stops the training",
+            "keep it open and plugged in, or: systemd-inhibit --what=sleep:handle-lid-switch trainwatch --headless",
+        )
+    return passed("sleep", "no idle sleep is set in logind.conf")
+
+
+def check_wsl_idle(machine: Machine) -> Check | None:
+    """WSL2 ends its virtual machine soon after the last terminal closes, whatever runs in it."""
+    if not machine.wsl:
+        return None
+    import configparser  # on this kind of machine only
+
+    for path in sorted(machine.root.glob(WSL_CONFIGS)):
+        config = configparser.ConfigParser(strict=False, interpolation=None)
+        try:
+            config.read_string(path.read_text(encoding="utf-8-sig", errors="replace"))
+            timeout = config.get("wsl2", "vmidletimeout", fallback=None)
+        except (OSError, configparser.Error):
+            continue
+        if timeout is not None and timeout.strip().startswith("-"):
+            return passed("wsl idle", f"vmIdleTimeout={timeout.strip()} in {path}")
+    return warned(
+        "wsl idle",
+        "WSL2 ends its machine about a minute after the last terminal closes",
+        "write vmIdleTimeout=-1 under [wsl2] in .wslconfig (your Windows user folder), or keep a terminal open",
+    )
+
+
+def check_gpu_channel(machine: Machine) -> Check | None:
+    """WSL2's channel to the GPU: once it is broken, no training starts until Windows restarts the virtual machine."""
+    if not machine.wsl:
+        return None
+    if not (machine.root / "dev/dxg").exists():
+        return failed(
+            "gpu channel", "/dev/dxg is missing: Windows gives no GPU to this virtual machine",
+            "update the Windows NVIDIA driver and WSL (wsl --update), then in PowerShell: wsl --shutdown",
+        )  # fmt: skip
+    try:
+        errors = [line for line in kernel_tail(KERNEL_LINES, str(machine.root / "dev/kmsg")) if BROKEN_CHANNEL in line]
+    except OSError as error:
+        return passed("gpu channel", f"/dev/dxg exists; the kernel log cannot be read ({error.strerror})")
+    if errors:
+        return failed(
+            "gpu channel",
+            f"the kernel log contains: {errors[-1]}",
+            "in PowerShell on Windows: wsl --shutdown, then start again",
+        )
+    return passed("gpu channel", "/dev/dxg exists, and the kernel log contains no error of it")
+
+
+def _logind(root: Path) -> Iterator[tuple[str, str]]:
+    """Settings of logind.conf and its drop-in files; the last one of a name counts."""
+    for place in LOGIND:
+        path = root / place
+        files = sorted(path.glob("*.conf")) if path.is_dir() else [path]
+        for file in files:
+            try:
+                lines = file.read_text(errors="replace").splitlines()
+            except OSError:
+                continue
+            for line in lines:
+                key, equals, value = line.strip().partition("=")
+                if equals and not key.startswith(("#", ";")):
+                    yield key.strip().lower(), value.strip()
+
+
+# Checks of disks: the output folder, the resume point, and trainwatch's state folder.
+
+KOHYA_CHECKPOINT_BYTES = 0.87 * GB
+"""Size of an SDXL LoRA checkpoint of sd-scripts, if there is none to be measured."""
+KEPT_CHECKPOINTS = 10
+"""How many more should fit if the settings do not limit how many are kept."""
+SMALL_SHARE = 0.1
+"""Share of a small disk that must be free instead of ``health.disk_danger_bytes``, which it may not even have."""
+STATE_MIN_BYTES = 1 * GB
+"""Journal, history and logs of a long run."""
+
+
+def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
+    """The folder for checkpoints is set and can be written to."""
+    given = plan.spec.output_dir
+    if given is None and plan.spec.output_hint is not None:
+        return passed("output_dir", f"a new folder below {plan.spec.output_hint} in each launch: found when it saves")
+    if given is None:
+        return warned(
+            "output_dir",
+            "not known yet: it is found when the trainer saves, and what stands there before is not protected",
+            f"set {place_of(plan.spec, 'output_dir')} to where the trainer saves, if you know it",
+        )
+    folder = existing(Path(given))
+    if not folder.is_dir():
+        return failed("output_dir", f"{folder} is no folder", _choose(plan, "choose another output folder"))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            found = f"{folder}: {os.strerror(errno.EROFS)}"
+            return failed("output_dir", found, "mount it writable again (`dmesg` may say why)", errno.EROFS)
+        remedy = _choose(plan, "check its owner and permissions, or choose another output folder")
+        return failed("output_dir", f"{folder} is not writable", remedy)
+    trainer = plan.settings.get("output_dir")
+    if isinstance(trainer, str) and trainer and "{" not in trainer and _elsewhere(plan, trainer, given):
+        return warned(
+            "output_dir",
+            f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
+            f"set {place_of(plan.spec, 'output_dir')} to the same folder",
+        )
+    return passed("output_dir", given + (f" ({plan.spec.output_why})" if plan.spec.output_why else ""))
+
+
+def _choose(plan: LaunchPlan, what: str) -> str:
+    """``what`` with where it is set: in the trainer's own settings, if the folder was found there."""
+    if plan.spec.output_why:
+        return f"{what} (it was found: {plan.spec.output_why})"
+    return f"{what}: {place_of(plan.spec, 'output_dir')}"
+
+
+def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
+    """Room for the checkpoints that are still to come."""
+    spec = plan.spec
+    folder = existing(Path(spec.output_dir or spec.cwd))
+    usage = shutil.disk_usage(folder)
+    free = float(usage.free)
+    size, known = checkpoint_bytes(plan)
+    kept = kept_checkpoints(plan)
+    health = spec.settings.health
+    found = f"{text.size(float(free))} free in {folder}"
+    if size:
+        about = "a checkpoint has" if known else "a checkpoint has about"
+        found += f"; {about} {text.size(size)}, {kept} are to be kept"
+    danger = min(health.disk_danger_bytes, SMALL_SHARE * usage.total)
+    if free < max(danger, need_bytes(size, float(usage.total))):
+        return failed("disk", found, "free some space, or save elsewhere")
+    if free < max(size * kept, health.disk_warning_bytes):
+        return warned("disk", found, "the disk may fill up: save less often, or keep fewer checkpoints")
+    return passed("disk", found)
+
+
+def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
+    """Size of the largest checkpoint so far, and whether it was measured; else the framework's usual size, or 0."""
+    size = max((float(c.size_bytes) for c in _listing(plan).checkpoints), default=0.0)
+    if not size and plan.spec.preset == "kohya":
+        return KOHYA_CHECKPOINT_BYTES, False
+    return size, size > 0
+
+
+def own_checkpoint_bytes(plan: LaunchPlan) -> float:
+    """What the largest complete checkpoint of this run takes on the disk; 0 = there is none yet."""
+    origin = origins(plan.spec.created_wall)
+    own = [c for c in _listing(plan).checkpoints if c.verdict == "complete" and origin(c) != "earlier"]
+    taken = [(disk_bytes(Path(c.path)), float(c.size_bytes)) for c in own]
+    return max((size if on_disk is None else on_disk for on_disk, size in taken), default=0.0)
+
+
+def kept_checkpoints(plan: LaunchPlan) -> int:
+    """How many checkpoints the settings keep; an assumed number if they do not set one."""
+    if plan.spec.settings.checkpoints.keep_last:
+        return plan.spec.settings.checkpoints.keep_last
+    for key in ("save_last_n_epochs", "save_total_limit", "keep_last", "keep_checkpoints"):
+        kept = plan.number(key)
+        if kept is not None and kept > 0:
+            return int(kept) + 1  # the final one
+    epochs, every = plan.number("max_train_epochs"), plan.number("save_every_n_epochs")
+    if epochs and every:
+        return math.ceil(epochs / every) + 1
+    return KEPT_CHECKPOINTS
+
+
+def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """The checkpoint that a restart would resume from is complete; every byte of it is read."""
+    folder = plan.spec.output_dir
+    if folder is None or not Path(folder).is_dir():
+        return None
+    listing = _listing(plan)
+    if not listing.checkpoints:
+        return passed("resume point", "no checkpoint yet")
+    see = f"see: {typed('checkpoints list', folder)}"
+    if listing.resume_point is None and not all(c.understood for c in listing.checkpoints):
+        unclear = next(c for c in listing.checkpoints if not c.understood)
+        return warned(
+            "resume point",
+            f"{unclear.name} is not understood: {unclear.reason or 'no reason given'}",
+            "a restart gives it to the trainer if all its saves are like that, and is held if not; " + see,
+        )
+    if listing.resume_point is None:
+        return warned(
+            "resume point", "checkpoints exist, but none is complete: a restart would train from the beginning", see
+        )
+    found = verify(Path(listing.resume_point), deep=True, layout=plan.preset.layout)
+    if found.verdict == "opaque":
+        return warned(
+            "resume point",
+            f"{found.name} is not understood: {found.reason or 'no reason given'}",
+            "a restart gives it to the trainer, if the command has a place for it, and is held if not; " + see,
+        )
+    if found.verdict != "complete":
+        why = f"{found.name}: {found.verdict} ({found.reason or 'no reason given'})"
+        return warned("resume point", f"{why}; an older one would be used", see)
+    if not RunDirectory(machine.home / "runs" / plan.spec.id).journal.exists():
+        return warned(
+            "resume point",
+            f"{found.name} is complete, and older than this run: a first start trains from the beginning",
+            "it may be overwritten: move it, or set another output_dir; to begin from it: "
+            f"{typed('run', '--from', found.path, *(() if plan.spec.project else ('--', *plan.spec.command)))}",
+        )
+    position = f"step {found.step}" if found.step is not None else f"epoch {found.epoch}"
+    known = found.step is not None or found.epoch is not None
+    if Path(found.path).is_dir() and not known:
+        return warned(
+            "resume point",
+            f"{found.name} is complete, but contains neither step nor epoch",
+            "the trainer may count from 0 again",
+        )
+    return passed("resume point", f"{found.name}, {position if known else 'step unknown'}, complete")
+
+
+def check_state_folder(machine: Machine) -> Check:
+    """Trainwatch's state folder is on a local disk, writable, and has free space."""
+    folder = existing(machine.home)
+    remedy = "set TRAINWATCH_HOME to a folder on a local disk"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return failed("state folder", f"{folder} is not writable", f"check its owner and permissions, or {remedy}")
+    free = shutil.disk_usage(folder).free
+    found = f"{machine.home}, {text.size(float(free))} free"
+    if free < STATE_MIN_BYTES / 10:
+        return failed("state folder", found, f"free some space, or {remedy}")
+    try:
+        mounts = (machine.root / "proc/self/mountinfo").read_text()
+    except OSError:
+        mounts = ""
+    if is_network_filesystem(str(folder.resolve()), mounts):
+        kind = filesystem_type(str(folder.resolve()), mounts)
+        return warned(
+            "state folder", f"{machine.home} is on {kind}, where locks and file events are not reliable", remedy
+        )
+    if free < STATE_MIN_BYTES:
+        return warned("state folder", found, f"free some space, or {remedy}")
+    return passed("state folder", found)
+
+
+def _listing(plan: LaunchPlan) -> CheckpointListing:
+    return list_run_checkpoints(plan.spec, plan.preset)
+
+
+def _elsewhere(plan: LaunchPlan, trainer: str, watched: str) -> bool:
+    theirs = Path(os.path.normpath(Path(plan.spec.cwd, trainer)))
+    ours = Path(os.path.normpath(watched))
+    return theirs != ours and ours not in theirs.parents and theirs not in ours.parents

@@ -1,1 +1,0 @@
-"""Checks of the machine: disks, GPUs, memory, host."""

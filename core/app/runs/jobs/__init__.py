@@ -1,1 +1,0 @@
-"""What is known of the job that an attempt runs as."""

@@ -1,0 +1,331 @@
+"""The parts of a report that are read from files: charts, ends of logs, the machine."""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from trainwatch import __version__
+
+from ...model.edge import EDGE
+from ...model.log_lines import LogLine
+from ...model.progress import Outlook
+from ...model.run import RunSpec
+from ...model.situation import Situation
+from ...model.story import RunStory, Summary
+from ...sense.log.log_browser import FileLogBrowser
+from ...store.history import HistoryReader
+from ...store.journal import JournalTooNew, fold_journal, load_story
+from ...store.run_directory import RunDirectory, RunUnreadable
+from ...views.chart_view import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    STEPS,
+    TOP,
+    WIDTH,
+    ChartOptions,
+    Drawing,
+    LinePart,
+    RunSeries,
+    chart_view,
+    drawing,
+    svg_text,
+)
+from ...views.charts import Span, attempt_spans, span_ticks
+from ...views.report import LossCourse, MetricCourse, ReportSources
+from ...views.report_building import build_report
+from ...views.short_report import short_report, summary
+from ...views.state.troubles import frozen_text
+from ..errors import CliError, ExitCode
+from ..gpu_survey import surveying
+from .run_usage import usage_of
+from .supervisor_life import as_found, supervisor_life
+
+if TYPE_CHECKING:
+    from ...store.run_directory import RunDirectory
+    from ...views.report import Report
+
+
+# The charts of a report: loss, pace, and the run's GPUs, over the time of the run, as one SVG drawing.
+
+POINTS = 600
+MOST_GPUS = 8
+"""A report of a machine with more GPUs shows the first ones."""
+TICK_COLUMNS = 12
+DANGER = "#b8302a"
+
+
+def charts_of(run: RunDirectory) -> str:
+    """SVG text; "" without values. Raises JournalTooNew."""
+    story = as_found(run, load_story(run.journal))
+    with HistoryReader(run.history) as history:
+        latest = history.latest()
+        progress = latest.progress
+        end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
+        others = {
+            reading.index for reading in (latest.gpu.gpus if latest.gpu is not None else ()) if reading.own is False
+        }
+        own = [gpu for gpu in history.gpus() if gpu not in others][:MOST_GPUS]
+        gpus = [f"gpu{gpu}.{column}" for gpu in own for column in ("util", "vram")]
+        metrics = ["progress.loss", "progress.sec_per_step", *gpus]
+        points = history.charts((*metrics, STEPS), 0.0, end_t, POINTS)
+    series = RunSeries(name=run.id, points=points, attempts=attempt_spans(story, end_t))
+    charts = [chart_view(metric, series, ChartOptions()) for metric in metrics if points[metric]]
+    if not charts:
+        return ""
+    shown = Span(0.0, end_t)
+    picture = drawing(charts, shown, _labels)
+    marks = tuple(_incident_lines(story, end_t, len(charts)))
+    return svg_text(Drawing(picture.width, picture.height, (*marks, *picture.parts)))
+
+
+def _labels(columns: int, shown: Span) -> Sequence[tuple[float, str]]:
+    return span_ticks(shown.since, shown.until, max(1, columns // TICK_COLUMNS))
+
+
+def _incident_lines(story: RunStory, end_t: float, charts: int) -> Iterator[LinePart]:
+    """A line through each chart at each incident."""
+    for incident in story.incidents:
+        if incident.severity == "info" or incident.t > end_t:
+            continue
+        x = LEFT + incident.t / end_t * (WIDTH - LEFT - RIGHT)
+        for number in range(charts):
+            top = number * HEIGHT
+            yield LinePart(((x, top + TOP), (x, top + HEIGHT - BOTTOM)), DANGER, 1.0, "3 3")
+
+
+# What the ends of logs say: the last words of a trainer, and its last step if the journal does not have it.
+
+LOG_LINES = 400
+"""Lines at the end of a log that are searched for the last traceback."""
+PLAIN_LINES = 12
+"""Lines that are shown if there is no traceback."""
+TRACEBACK = "Traceback (most recent call last)"
+TRACEBACK_LINES = 60
+
+
+def last_words(log: str) -> tuple[str, ...]:
+    """The last traceback of a log and what follows it, else its last lines; none if it cannot be read."""
+    try:
+        lines = [line.text for line in _log_end(log)]
+    except OSError:
+        return ()
+    while lines and not lines[-1].strip():
+        lines.pop()
+    starts = [number for number, line in enumerate(lines) if TRACEBACK in line]
+    if not starts:
+        return tuple(lines[-PLAIN_LINES:])
+    first = lines[starts[-1]]  # a progress bar may stand before it
+    shown = [first[first.index(TRACEBACK) :], *lines[starts[-1] + 1 :]]
+    if len(shown) <= TRACEBACK_LINES:
+        return tuple(shown)
+    half = TRACEBACK_LINES // 2
+    return (*shown[:half], f"… {len(shown) - 2 * half} lines …", *shown[-half:])
+
+
+def last_step(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) -> int | None:
+    """The last step of the run that the end of a log shows; None if it shows none, or cannot be read.
+
+    ``resumed``: the attempt began from a checkpoint, so that a bar without the number of its epoch shows none.
+    """
+    try:
+        lines = _log_end(log)
+    except OSError:
+        return None
+    if not lines:
+        return None
+    from ...config.shipped import load_log_shapes  # most reports need no step of a log
+    from ...judge.progress import START, begin_attempt, read_progress
+    from ...judge.text.shapes import ShapeTable
+
+    text = "".join(line.text if line.open else f"{line.text}\n" for line in lines)
+    begun = begin_attempt(START, resumed=resumed)
+    return read_progress(begun, text, ShapeTable(load_log_shapes(), shapes)).progress.any_step
+
+
+def _log_end(log: str) -> tuple[LogLine, ...]:
+    """The last lines of a log. Raises OSError."""
+    browser = FileLogBrowser()
+    return browser.before(log, browser.size(log), LOG_LINES).lines
+
+
+# Facts about this machine that a bug report needs: driver, kernel, WSL …, as they are now.
+
+
+@contextmanager
+def asking_machine() -> Iterator[Callable[[], Mapping[str, str]]]:
+    """Ask for the facts while the caller does something else: the driver takes longer than the rest of a report.
+
+    To call what it gets waits for them: by their names, without unknown ones.
+    """
+    with surveying() as gpus_now:
+
+        def facts() -> Mapping[str, str]:
+            gpus = gpus_now()
+            found = {
+                "driver": f"{gpus.driver}, CUDA {gpus.cuda or '–'}" if gpus.driver else None,
+                "GPUs now": ", ".join(f"{g.index}: {g.name}" for g in gpus.gpus if g.name),
+                "kernel": f"{platform.system()} {platform.release()}",
+                "WSL": wsl(platform.release(), os.environ),
+                "system": _system(),
+                "trainwatch": f"{__version__}, Python {sys.version.split()[0]}",
+            }
+            return {name: value for name, value in found.items() if value}
+
+        yield facts
+
+
+def wsl(release: str, environ: Mapping[str, str]) -> str | None:
+    """The kernel's name tells WSL1 from WSL2; None outside Windows."""
+    if "microsoft" not in release.lower():
+        return None
+    generation = "WSL2" if "wsl2" in release.lower() or "WSL_INTEROP" in environ else "WSL1"
+    return f"{generation}, distribution {environ.get('WSL_DISTRO_NAME', 'unknown')}"
+
+
+def _system() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME") if Path("/etc").is_dir() else None
+    except OSError:
+        return None
+
+
+# The sources of a report: the run's journal, history and logs.
+
+LOSS_POINTS = 400
+"""The first and last loss are each the mean of a stretch, so that one outlier does not decide them."""
+EVIDENCED = frozenset({"crashed", "lost", "ended_early"})
+"""Ends of an attempt that its last words explain."""
+
+
+def short_report_of(run: RunDirectory) -> str:
+    """The report in a few lines. Raises CliError if a newer trainwatch wrote its journal."""
+    try:
+        return short_report(EDGE.value(build_report(*gather(run))))
+    except JournalTooNew as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+
+
+def summary_of(run: RunDirectory, since_wall: float | None = None) -> Summary:
+    """The report in a few lines. ``since_wall``: when a person last looked, epoch seconds.
+
+    Raises JournalTooNew, RunUnreadable, OSError.
+    """
+    return summary(EDGE.value(build_report(*gather(run, since_wall), since_wall)))
+
+
+def end_in_words(run: RunDirectory) -> str:
+    """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
+    try:
+        return short_report(EDGE.value(build_report(*gather(run))))
+    except (JournalTooNew, RunUnreadable, OSError, ValueError):
+        return ""
+
+
+def gather(
+    run: RunDirectory, since_wall: float | None = None, *, log_ends: bool = False
+) -> tuple[Situation, ReportSources]:
+    """Read all but facts about the machine; no supervisor is needed. ``since_wall``: the loss is of the time since.
+
+    ``log_ends``: the last words of attempts that failed, too.
+    Raises JournalTooNew, RunUnreadable.
+    """
+    spec = run.load_spec()
+    stored = fold_journal(run.journal)
+    story = stored.story
+    found = as_found(run, story)
+    if found is not story:  # no supervisor saw its end: the time of the last record is all that is known
+        story = msgspec.structs.replace(found, state_t=story.t)
+    wall, life = time.time(), supervisor_life(run)
+    now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
+    with HistoryReader(run.history) as history:
+        latest = history.latest()
+        progress = latest.progress
+        end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
+        since_t = 0.0 if since_wall is None else max(0.0, since_wall - story.wall0)
+        losses = history.series("progress.loss", since_t, end_t, LOSS_POINTS)
+        metrics = tuple(metric_courses(history, end_t, {} if latest.metrics is None else latest.metrics.values))
+        usage = usage_of(history, story, latest.gpu, latest.host)
+    now = Situation(
+        story=story,
+        gpu=latest.gpu,
+        host=latest.host,
+        process=latest.process,
+        progress=progress.progress if progress is not None else None,
+        progress_t=progress.t if progress is not None else 0.0,
+        now_t=now_t,
+        now_wall=wall,
+        supervisor_alive=life.alive,
+        frozen=frozen_text(life) if life.frozen else "",
+        step_t=progress.step_t if progress is not None else None,
+        outlook=progress.outlook if progress is not None and life.alive else Outlook(),
+        health=spec.settings.health,
+    )
+    sources = ReportSources(
+        spec=spec,
+        particulars=stored.particulars(),
+        loss=LossCourse(
+            first=losses[0][2] if losses else None,
+            last=losses[-1][2] if losses else None,
+            lowest=min((p[1] for p in losses), default=None),
+        ),
+        metrics=metrics,
+        usage=usage,
+        log_ends=dict(_last_words(story)) if log_ends else {},
+        log_steps=dict(_log_steps(spec, story, watched=now.supervisor_alive is True)),
+    )
+    return now, sources
+
+
+def metric_courses(history: HistoryReader, end_t: float, newest: Mapping[str, float]) -> Iterator[MetricCourse]:
+    """``newest``: the last value of each name; the points of the history are means of a second or more."""
+    for name in history.metrics():
+        points = history.series(f"metric.{name}", 0.0, end_t, LOSS_POINTS)
+        if points:
+            yield MetricCourse(
+                name=name,
+                first=points[0][2],
+                last=newest.get(name, points[-1][2]),
+                lowest=min(low for _, low, _, _ in points),
+                highest=max(high for _, _, _, high in points),
+            )
+
+
+def _last_words(story: RunStory) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for a in story.attempts:
+        if a.log and a.how in EVIDENCED:
+            yield a.number, last_words(a.log)
+
+
+def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tuple[int, int]]:
+    """Attempt → the last step in its log, if the journal does not contain it."""
+    for a in story.attempts:
+        live = watched and a is story.attempts[-1]
+        if a.log and a.last_step is None and not live:
+            step = last_step(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None)
+            if step is not None:
+                yield a.number, step
+
+
+# The whole report of a run, with facts about this machine: the driver is asked while the rest is loaded and read.
+
+
+def report_of(run: "RunDirectory") -> "Report":
+    """The report of a run. Raises CliError if a newer trainwatch wrote its journal."""
+    with asking_machine() as machine:
+        from ...store.journal import JournalTooNew
+        from ...views.report_building import build_report, with_machine
+
+        try:
+            now, sources = gather(run, log_ends=True)
+            return with_machine(build_report(now, sources), machine(), sources.spec)
+        except JournalTooNew as error:
+            raise CliError(ExitCode.FAILED, str(error)) from None

@@ -1,0 +1,144 @@
+"""What a run took of its machine, and what its ranks did."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...model.nodes import Nodes, RankNow, RankTable
+from ...model.observation import GpuSample, HostSample, ProcessSample, Rank
+from ...model.story import RunStory
+from ...store.history import HistoryReader, Point
+from ...views.report import Usage
+
+# What a run took of its machine while it trained, from its metric history.
+
+POINTS = 100
+"""Enough for a mean and a peak: a run of a week is read from its coarse tables."""
+
+
+def usage_of(history: HistoryReader, story: RunStory, gpu: GpuSample | None, host: HostSample | None) -> Usage:
+    """Means and peaks from the first printed step to the last one."""
+    end_t = story.t + 1.0
+    steps = history.series("progress.step", 0.0, end_t, POINTS)
+    if not steps:
+        return Usage()
+    since, until = steps[0][0], steps[-1][0] + 1.0
+
+    own = [reading for reading in (gpu.gpus if gpu is not None else ()) if reading.own is not False]
+    names = [f"gpu{reading.index}.{kind}" for reading in own for kind in ("vram", "util", "temp")]
+    series = history.charts([*names, "host.ram_used", "host.swap_used"], since, until, POINTS)
+    vram = [
+        100.0 * mean
+        for reading in own
+        if reading.mem_total_bytes and (mean := _mean(series[f"gpu{reading.index}.vram"], reading.mem_total_bytes))
+    ]
+    total = host.ram_total_bytes if host is not None else None
+    ram = _mean(series["host.ram_used"], total) if total else None
+    return Usage(
+        util_pct=_middle(_mean(series[f"gpu{reading.index}.util"]) for reading in own),
+        vram_pct=_middle(vram),
+        ram_pct=None if ram is None else 100.0 * ram,
+        temp_c=max((p[3] for reading in own for p in series[f"gpu{reading.index}.temp"]), default=None),
+        swap_bytes=max((p[3] for p in series["host.swap_used"]), default=None),
+        alone_s=max((end - begin for begin, end in pairwise(_ends(story, since, until))), default=None),
+    )
+
+
+def _ends(story: RunStory, since: float, until: float) -> Iterator[float]:
+    """The times between which nothing failed."""
+    yield since
+    yield from sorted(i.t for i in story.incidents if i.kind in {"crash", "hang"} and since < i.t < until)
+    yield until
+
+
+def _mean(points: Sequence[Point], of: float = 1.0) -> float | None:
+    return sum(point[2] for point in points) / len(points) / of if points else None
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+# The ranks of a distributed training now: their processes, and the newest line of each that the log tells apart.
+
+TAIL_BYTES = 64 * 1024
+"""End of the log that is read."""
+
+
+def ranks_now(process: ProcessSample | None, log: str | None, nodes: Nodes | None = None) -> list[dict[str, Any]]:
+    """One object for each rank, for ``status --json``; empty if the run has fewer than two."""
+    return [msgspec.to_builtins(row) for row in rank_table(process, log, nodes).ranks]
+
+
+def rank_table(process: ProcessSample | None, log: str | None, nodes: Nodes | None = None) -> RankTable:
+    """The ranks now: of the nodes of a job as each wrote last, else of the newest sample of the processes.
+
+    A sample of a job waits for all its nodes, so that one that writes no more would keep the others from the table.
+    """
+    if nodes is not None:
+        from ...sense.process.node_samples import ranks_of
+
+        process = ProcessSample(t=nodes.t, ranks=ranks_of(nodes.nodes, nodes.t))
+    t = None if process is None else process.t
+    return RankTable(t=t, ranks=_rows(process, log), nodes=nodes)
+
+
+def _rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]:
+    """The ranks of a sample, each with what sets it apart from the others."""
+    if process is None or not process.ranks:
+        return ()
+    from ...judge.hang.ranks import with_processes, with_text
+    from ...views.state.rank_standing import with_standing
+
+    told = {each.rank: each for each in process.ranks}
+    found = with_processes((), process.ranks, process.t)
+    if not all(each.line for each in process.ranks):  # else each has a log file of its own
+        found = with_text(found, _tail(log), process.t)
+    return with_standing(
+        [
+            RankNow(
+                rank=each.rank,
+                pid=each.pid,
+                node=each.node or None,
+                state=each.state,
+                step=each.step,
+                sec_per_step=_pace_s(told[each.rank]),
+                last_line=each.line,
+                last_line_age_s=_age_s(told[each.rank]),
+                seen_age_s=told[each.rank].seen_s,
+            )
+            for each in found
+            if each.pid is not None
+        ]
+    )
+
+
+def _age_s(rank: Rank) -> float | None:
+    return None if rank.line_age_s is None else rank.line_age_s + rank.seen_s
+
+
+def _pace_s(rank: Rank) -> float | None:
+    """Seconds per step between the two lines that are known of it; None if they show no two steps."""
+    from ...judge.hang.ranks import step_of
+
+    if rank.line_age_s is None or rank.earlier_age_s is None:
+        return None
+    now, before = step_of(rank.line), step_of(rank.earlier)
+    if now is None or before is None or now <= before:
+        return None
+    return (rank.earlier_age_s - rank.line_age_s) / (now - before)
+
+
+def _tail(log: str | None) -> str:
+    if log is None:
+        return ""
+    try:
+        with Path(log).open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

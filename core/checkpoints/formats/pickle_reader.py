@@ -1,0 +1,260 @@
+"""A reader of pickles that executes nothing.
+
+``pickletools.genops`` of the standard library decodes the opcodes and their operands; what each opcode does to the
+stack and the memo stands here, and builds inert values. Whatever would import, call or construct goes to an
+``Interpreter``, which answers with a description. No ``pickle.Unpickler``: that one imports, calls ``__setstate__``,
+hashes foreign keys, keeps a process-wide extension cache and grows its memo to whatever index the file names.
+Size, number of opcodes and memo are bounded by the bytes of the pickle; there is no recursion.
+
+Measured against picklescan and fickling: docs/decisions/0018-pickle-safety.md.
+"""
+
+import pickletools
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, cast
+
+from .byte_range import Corrupt, Opaque, Torn
+from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, shown
+from .pickle_walk import Interpreter, PickleWalk, paired
+
+MAX_PICKLE_BYTES = 256 << 20
+"""Larger than the object tree of any framework's file; a larger pickle is not listed."""
+MAX_OPCODES = 20_000_000
+"""Bounds memory and time: about a gigabyte and ten seconds at the very worst."""
+_NEWEST_PROTOCOL = 5
+
+
+def read_pickle(data: bytes, interpreter: Interpreter, start: int = 0) -> tuple[PickleValue, int]:
+    """Read one pickle in ``data`` from ``start``; returns its value and the offset after its STOP.
+
+    Raises Torn (ends before STOP), Corrupt (no such opcode, wrong operands), Opaque (beyond the limits).
+    """
+    walk = PickleWalk(data, interpreter, start)
+    acts, stream, name = _ACTS, walk.stream, ""
+    # a stream that knows its position gives that of each opcode; genops ends after STOP
+    operations = cast("Iterator[tuple[pickletools.OpcodeInfo, Any, int]]", pickletools.genops(stream))
+    try:
+        for opcode, operand, walk.at in islice(operations, MAX_OPCODES):
+            name = opcode.name
+            acts[name](walk, operand)
+        if name == "STOP":
+            return walk.stack.pop(), walk.at + 1
+    except (IndexError, KeyError, TypeError, AttributeError) as error:
+        # operands of the wrong kind, an empty stack, a memo never written, an opcode that has no place in a file
+        raise Corrupt(f"its pickle is damaged at byte {walk.at}: {shown(str(error) or 'empty stack')}") from error
+    except (ValueError, OverflowError, AssertionError) as error:
+        # from genops alone: an unknown opcode, or operands that cannot be decoded
+        if stream.tell() >= len(data):
+            raise Torn(f"its pickle ends at byte {len(data)} without STOP") from error
+        raise Corrupt(f"its pickle is damaged after byte {walk.at}: {shown(str(error))}") from error
+    raise Opaque(f"its pickle has more than {MAX_OPCODES} opcodes")
+
+
+_Act = Callable[[PickleWalk, Any], None]
+
+
+def _push(walk: PickleWalk, operand: PickleValue) -> None:
+    walk.stack.append(operand)
+
+
+def _constant(value: PickleValue) -> _Act:
+    def act(walk: PickleWalk, _: object) -> None:
+        walk.stack.append(value)
+
+    return act
+
+
+def _new(make: Callable[[], PickleValue]) -> _Act:
+    def act(walk: PickleWalk, _: object) -> None:
+        walk.stack.append(make())
+
+    return act
+
+
+def _of_marked(make: Callable[[list[PickleValue]], PickleValue]) -> _Act:
+    def act(walk: PickleWalk, _: object) -> None:
+        items = walk.pop_mark()
+        walk.stack.append(make(items))
+
+    return act
+
+
+def _mapping_of(items: list[PickleValue]) -> Mapping:
+    mapping = Mapping()
+    mapping.pairs.extend(paired(items))
+    return mapping
+
+
+def _tuple_of(count: int) -> _Act:
+    def act(walk: PickleWalk, _: object) -> None:
+        stack = walk.stack
+        if len(stack) < count:
+            raise IndexError("empty stack")
+        items = tuple(stack[-count:])
+        del stack[-count:]
+        stack.append(items)
+
+    return act
+
+
+def _mark(walk: PickleWalk, _: object) -> None:
+    walk.marks.append(walk.stack)
+    walk.stack = []
+
+
+def _pop(walk: PickleWalk, _: object) -> None:
+    if walk.stack:
+        walk.stack.pop()
+    else:
+        walk.pop_mark()
+
+
+def _put(walk: PickleWalk, index: int) -> None:
+    walk.memo[index] = walk.stack[-1]
+
+
+def _memoize(walk: PickleWalk, _: object) -> None:
+    walk.memo[len(walk.memo)] = walk.stack[-1]
+
+
+def _get(walk: PickleWalk, index: int) -> None:
+    walk.stack.append(walk.memo[index])
+
+
+def _append(walk: PickleWalk, _: object) -> None:
+    item = walk.stack.pop()
+    walk.extend([item])
+
+
+def _setitem(walk: PickleWalk, _: object) -> None:
+    value = walk.stack.pop()
+    key = walk.stack.pop()
+    walk.set_pairs([key, value])
+
+
+def _build(walk: PickleWalk, _: object) -> None:
+    state = walk.stack.pop()
+    target = walk.stack[-1]
+    if isinstance(target, Instance):
+        target.state.append(state)
+    elif not isinstance(target, Mapping):  # a dict subclass with attributes (OrderedDict of a state_dict: ._metadata)
+        raise TypeError("BUILD on a value that is not an object")
+
+
+def _global(walk: PickleWalk, operand: str) -> None:
+    walk.stack.append(walk.interpreter.name(walk.written_name(operand)))
+
+
+def _stack_global(walk: PickleWalk, _: object) -> None:
+    name = walk.stack.pop()
+    module = walk.stack.pop()
+    if not isinstance(name, str) or not isinstance(module, str):
+        raise TypeError("a name that is not text")
+    walk.stack.append(walk.interpreter.name(Global(module, name)))
+
+
+def _extension(walk: PickleWalk, code: int) -> None:
+    walk.stack.append(walk.interpreter.name(Global("copyreg.extension", str(code))))
+
+
+def _reduce(walk: PickleWalk, _: object) -> None:
+    arguments = walk.pop_arguments()
+    target = walk.stack.pop()
+    walk.stack.append(walk.interpreter.call(target, arguments))
+
+
+def _inst(walk: PickleWalk, operand: str) -> None:
+    target = walk.interpreter.name(walk.written_name(operand))
+    walk.stack, arguments = walk.marks.pop(), tuple(walk.stack)
+    walk.stack.append(walk.interpreter.call(target, arguments))
+
+
+def _obj(walk: PickleWalk, _: object) -> None:
+    items = walk.pop_mark()
+    walk.stack.append(walk.interpreter.call(items[0], tuple(items[1:])))
+
+
+def _newobj(walk: PickleWalk, _: object) -> None:
+    arguments = walk.pop_arguments()
+    target = walk.stack.pop()
+    walk.stack.append(walk.interpreter.construct(target, arguments))
+
+
+def _newobj_ex(walk: PickleWalk, _: object) -> None:
+    keywords = walk.stack.pop()
+    _newobj(walk, None)
+    made = walk.stack[-1]
+    if isinstance(made, Instance):
+        made.state.append(keywords)
+
+
+def _persid(walk: PickleWalk, operand: str) -> None:
+    walk.stack.append(walk.interpreter.persistent(operand))
+
+
+def _binpersid(walk: PickleWalk, _: object) -> None:
+    walk.stack.append(walk.interpreter.persistent(walk.stack.pop()))
+
+
+def _proto(_: PickleWalk, protocol: int) -> None:
+    if protocol > _NEWEST_PROTOCOL:
+        raise TypeError(f"protocol {protocol}")
+
+
+def _frame(walk: PickleWalk, length: int) -> None:
+    if walk.stream.tell() + length > walk.size:
+        raise Torn(f"its pickle is cut: a frame of {length} bytes begins at byte {walk.at}")
+
+
+_PUSHED = (
+    "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES "
+    "SHORT_BINBYTES BINBYTES8 UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8"
+)
+"""Opcodes whose operand is the value."""
+
+_ACTS: dict[str, _Act] = {
+    **dict.fromkeys(_PUSHED.split(), _push),
+    "BYTEARRAY8": lambda walk, operand: walk.stack.append(bytes(operand)),
+    "NONE": _constant(None),
+    "NEWTRUE": _constant(True),
+    "NEWFALSE": _constant(False),
+    "EMPTY_TUPLE": _constant(()),
+    "EMPTY_LIST": _new(list),
+    "EMPTY_DICT": _new(Mapping),
+    "EMPTY_SET": _new(lambda: Bag([])),
+    "LIST": _of_marked(list),
+    "TUPLE": _of_marked(tuple),
+    "DICT": _of_marked(_mapping_of),
+    "FROZENSET": _of_marked(lambda items: Bag(items, frozen=True)),
+    "TUPLE1": _tuple_of(1),
+    "TUPLE2": _tuple_of(2),
+    "TUPLE3": _tuple_of(3),
+    "MARK": _mark,
+    "POP": _pop,
+    "POP_MARK": lambda walk, _: walk.pop_mark().clear(),
+    "DUP": lambda walk, _: walk.stack.append(walk.stack[-1]),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _put),
+    "MEMOIZE": _memoize,
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _get),
+    "APPEND": _append,
+    "APPENDS": lambda walk, _: walk.extend(walk.pop_mark()),
+    "ADDITEMS": lambda walk, _: walk.extend(walk.pop_mark()),
+    "SETITEM": _setitem,
+    "SETITEMS": lambda walk, _: walk.set_pairs(walk.pop_mark()),
+    "BUILD": _build,
+    "GLOBAL": _global,
+    "STACK_GLOBAL": _stack_global,
+    **dict.fromkeys(("EXT1", "EXT2", "EXT4"), _extension),
+    "REDUCE": _reduce,
+    "INST": _inst,
+    "OBJ": _obj,
+    "NEWOBJ": _newobj,
+    "NEWOBJ_EX": _newobj_ex,
+    "PERSID": _persid,
+    "BINPERSID": _binpersid,
+    "STOP": lambda _walk, _: None,
+    "PROTO": _proto,
+    "FRAME": _frame,
+}
+"""By the name in ``pickletools``. Out-of-band buffers (NEXT_BUFFER, READONLY_BUFFER) have no place in a file."""

@@ -1,1 +1,0 @@
-"""Pickles read without executing them, and what torch stores in them."""

@@ -1,1 +1,0 @@
-"""Which checkpoint is to be copied off the machine next."""

@@ -1,1 +1,0 @@
-"""Scores of checkpoints: when an evaluation begins and ends, and where."""

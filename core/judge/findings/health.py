@@ -1,0 +1,349 @@
+"""Health of GPUs, memory and disk."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import msgspec
+
+from ...model.health_words import health_clause
+from ...model.observation import GpuReading, GpuSample, HostSample
+from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, VRAM_STABLE_PCT, Level
+from ...model.settings import Health as HealthSettings
+from ...model.text import size
+from ..hang.evidence import duration
+
+# Health levels of temperature, memory and disk, with hysteresis. Bounds come from ``[health]``.
+#
+# With the profile ``stable`` GPU memory has a lower bound, because that profile is meant to leave room. A value on a
+# bound belongs to the milder level. A worse level must hold for a moment and a better one needs a margin, so that a
+# value
+# near a bound does not change its level all the time.
+
+HOLD_S = 10.0
+"""How long a new level must hold before it is reported."""
+MARGIN = 0.02
+"""Share of a bound by which a value must get better before its level does."""
+
+ORDER: dict[Level, int] = {"safe": 0, "underused": 0, "unknown": 0, "warning": 1, "danger": 2}
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """One row: values beyond ``warning``/``danger`` are worse; ``falling``: low is bad; ``underused``: room left."""
+
+    unit: str
+    warning: float
+    danger: float
+    falling: bool = False
+    underused: float | None = None
+    incident_from: Level = "danger"
+    """From this level on it is an incident; milder ones are only shown."""
+
+
+def metrics(settings: HealthSettings, profile: str | None) -> dict[str, Metric]:
+    """Return the table for one profile. Keys: metric name without the number of the GPU."""
+    vram_warning = VRAM_STABLE_PCT if profile == "stable" else settings.vram_warning_pct
+    return {
+        "temp": Metric("°C", settings.temp_warning_c, settings.temp_danger_c),
+        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, incident_from="warning"),
+        "ram_used": Metric("%", settings.ram_warning_pct, settings.ram_danger_pct),
+        "ram_available": Metric(
+            "B", settings.ram_available_warning_bytes, settings.ram_available_danger_bytes, falling=True
+        ),
+        "swap_used": Metric("B", settings.swap_warning_bytes, settings.swap_danger_bytes),
+        "disk_free": Metric("B", settings.disk_warning_bytes, settings.disk_danger_bytes, falling=True),
+    }
+
+
+FAR = 1e300
+"""Above every reading, and still a JSON number."""
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The level of one metric, and the values between which it stays (inclusive)."""
+
+    level: Level = "unknown"
+    low: float = 0.0
+    high: float = 0.0
+    outside_t: float | None = None
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a metric's level."""
+
+    metric: str
+    value: float
+    unit: str
+    level: Level
+    before: Level
+    alarming: bool = False
+    """Bad enough to be an incident."""
+    limit: float | None = None
+    """The bound that it is beyond."""
+
+
+Bands = dict[str, Band]
+"""By metric (``gpu0.temp``, ``ram_used`` …). Replaced, never changed in place."""
+
+
+def gpu_values(sample: GpuSample, *, training: bool) -> Iterator[tuple[str, str, float]]:
+    """Yield metric, row and value of a GPU sample. VRAM is judged only while training; before, it is always low."""
+    for gpu in sample.gpus:
+        temp, vram = _names(gpu.index)
+        if gpu.temp_c is not None:
+            yield temp, "temp", gpu.temp_c
+        if training and gpu.own is not False and gpu.mem_used_bytes is not None and gpu.mem_total_bytes:
+            yield vram, "vram", 100.0 * gpu.mem_used_bytes / gpu.mem_total_bytes
+
+
+@lru_cache(maxsize=64)
+def _names(index: int) -> tuple[str, str]:
+    """Return the names of a GPU's metrics: temperature and memory."""
+    return f"gpu{index}.temp", f"gpu{index}.vram"
+
+
+def host_values(sample: HostSample) -> Iterator[tuple[str, str, float]]:
+    """Yield metric, row and value of a host sample."""
+    if sample.ram_used_bytes is not None and sample.ram_total_bytes:
+        yield "ram_used", "ram_used", 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
+    if sample.ram_available_bytes is not None:
+        yield "ram_available", "ram_available", sample.ram_available_bytes
+    if sample.swap_used_bytes is not None:
+        yield "swap_used", "swap_used", sample.swap_used_bytes
+    if sample.disk_free_bytes is not None:
+        yield "disk_free", "disk_free", sample.disk_free_bytes
+
+
+def take(
+    bands: Bands, values: Iterator[tuple[str, str, float]], table: dict[str, Metric], t: float
+) -> tuple[Bands, tuple[Change, ...]]:
+    """Update levels from values. Returns the same dict if nothing changed."""
+    new: Bands | None = None
+    changes: list[Change] = []
+    for name, row, value in values:
+        band = bands.get(name)
+        if band is not None and band.low <= value <= band.high:
+            if band.outside_t is not None:
+                new = dict(bands) if new is None else new
+                new[name] = msgspec.structs.replace(band, outside_t=None)
+            continue
+        new = dict(bands) if new is None else new
+        metric = table[row]
+        if band is not None and (band.outside_t is None or t - band.outside_t < HOLD_S):
+            new[name] = band if band.outside_t is not None else msgspec.structs.replace(band, outside_t=t)
+            continue
+        before: Level = band.level if band is not None else "unknown"
+        level = level_of(metric, value)
+        new[name] = band_of(metric, level)
+        if level != before:
+            alarming = ORDER[level] >= ORDER[metric.incident_from]
+            limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
+            changes.append(
+                Change(
+                    metric=name,
+                    value=value,
+                    unit=metric.unit,
+                    level=level,
+                    before=before,
+                    alarming=alarming,
+                    limit=limit,
+                )
+            )
+    return (bands if new is None else new), tuple(changes)
+
+
+def level_of(metric: Metric, value: float) -> Level:
+    """Return the level of a value, without hysteresis."""
+    if metric.falling:
+        return "danger" if value < metric.danger else "warning" if value < metric.warning else "safe"
+    if value > metric.danger:
+        return "danger"
+    if value > metric.warning:
+        return "warning"
+    return "underused" if metric.underused is not None and value < metric.underused else "safe"
+
+
+def band_of(metric: Metric, level: Level) -> Band:
+    """Return where a level holds: from its own bound, widened by the margin on the better side."""
+    if metric.falling:
+        match level:
+            case "danger":
+                return Band(level=level, low=-FAR, high=metric.danger * (1.0 + MARGIN))
+            case "warning":
+                return Band(level=level, low=metric.danger, high=metric.warning * (1.0 + MARGIN))
+            case _:
+                return Band(level=level, low=metric.warning, high=FAR)
+    match level:
+        case "danger":
+            return Band(level=level, low=metric.danger * (1.0 - MARGIN), high=FAR)
+        case "warning":
+            return Band(level=level, low=metric.warning * (1.0 - MARGIN), high=metric.danger)
+        case "underused":
+            assert metric.underused is not None
+            return Band(level=level, low=-FAR, high=metric.underused)
+        case _:
+            low = -FAR if metric.underused is None else metric.underused * (1.0 - MARGIN)
+            return Band(level=level, low=low, high=metric.warning)
+
+
+def sentence(change: Change) -> str:
+    """Describe a change: ``GPU 3 too hot: 86 °C (limit 85)``."""
+    return health_clause(change.metric, change.value, change.unit, change.level, change.limit)
+
+
+# GPUs that are lost, and GPUs that a fault of cooling or power slows down.
+#
+# Source: NVML (GPU is lost, needs a reset; reasons of reduced clocks). Known false alarms, and what prevents them:
+# power
+# caps, clock settings and the driver's own limit at a high temperature are usual and do not count; a moment of heat
+# does
+# not, it must last for HOLD_S; a fault that comes and goes is one, until it has been away for AWAY_S. Lost is told of
+# the
+# GPUs that the run uses or may use; slowed down of every GPU of the machine, because they share air and power.
+
+AWAY_S = 60.0
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``since_t``, ``seen_t``: first and last time that it was seen, run seconds. ``told``: it is an incident."""
+
+    since_t: float
+    seen_t: float
+    text: str
+    severe: bool = False
+    told: bool = False
+
+
+Faults = dict[str, Fault]
+"""By class of the incident (``gpu0.lost``, ``gpu3.slowed``). Replaced, never changed in place."""
+
+
+def take_faults(known: Faults, sample: GpuSample, t: float) -> tuple[Faults, tuple[str, ...], tuple[str, ...]]:
+    """Return the faults after a sample, those that begin to count, and those that are over. The same dict if alike."""
+    seen = dict(_seen(sample))
+    if not seen and not known:
+        return known, (), ()
+    new: Faults = {}
+    begun: list[str] = []
+    for name in dict.fromkeys((*known, *seen)):
+        before, found = known.get(name), seen.get(name)
+        if found is None:
+            assert before is not None
+            if sample.gpus and t - before.seen_t >= AWAY_S:
+                continue
+            new[name] = before
+            continue
+        text, severe = found
+        since_t = t if before is None else before.since_t
+        told = before is not None and before.told
+        if not told and t - since_t >= HOLD_S:
+            told = True
+            begun.append(name)
+        new[name] = Fault(since_t=since_t, seen_t=t, text=text, severe=severe, told=told)
+    return new, tuple(begun), tuple(name for name, fault in known.items() if fault.told and name not in new)
+
+
+def _seen(sample: GpuSample) -> Iterator[tuple[str, tuple[str, bool]]]:
+    for gpu in sample.gpus:
+        if gpu.trouble and gpu.own is not False and gpu.trouble.startswith(GPU_IS_GONE):
+            yield f"gpu{gpu.index}.lost", (f"GPU {gpu.index} {gpu.trouble}", gpu.own is True)
+        slowed = slowed_by(gpu)
+        if slowed:
+            yield f"gpu{gpu.index}.slowed", (f"GPU {gpu.index} is slowed down by {slowed}", False)
+
+
+def slowed_by(gpu: GpuReading) -> str:
+    """The faults that reduce its clocks, as text; empty if none does."""
+    return " and ".join(each for each in gpu.throttle or () if each in SLOWED_BY_FAULT)
+
+
+# When the disk will be full, from how much free space each checkpoint took and how often one comes.
+#
+# Free space is measured over some minutes: a trainer that deletes its old checkpoints takes none, one that also writes
+# optimizer states takes more than the size of the file. Other programs write to the disk, too, so a checkpoint counts
+# at
+# most twice its own size. Source: runs that died in a save at night because the disk was full. Known false alarms:
+# another program that writes as much; so the forecast names its numbers, and only warns.
+
+CLASS = "filling"
+SAVES = 5
+"""Newest checkpoints whose free space is remembered."""
+SAVES_LEARNED = 3
+"""Fewer prove nothing: the first save often writes files that are written only once."""
+SPAN_S = 300.0
+"""Saves within less time (a short run, a burst) prove nothing, except for ``URGENT_S``."""
+URGENT_S = 600.0
+"""A disk that is full within this time is reported at once."""
+HORIZON_S = 6 * 3600.0
+"""If the end of the training is unknown, a disk that is full within this time is reported."""
+RELIEF = 1.5
+"""x the time needed: with so much room the warning ends."""
+LEAST_BYTES = 1e6
+"""Less per checkpoint comes from other files."""
+MOST_OF_SIZE = 2.0
+"""x its own size is written at most for a checkpoint (optimizer states, a temporary copy)."""
+
+
+class DiskUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``seen``: (active seconds, free bytes) after each of the newest checkpoints; ``saves``: how many there were."""
+
+    saves: int = 0
+    seen: tuple[tuple[float, float], ...] = ()
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """``full_s``: seconds until no further checkpoint fits."""
+
+    full_s: float
+    each_bytes: float
+    every_s: float
+
+
+def with_free(use: DiskUse, now: float, free_bytes: float, saves: int) -> DiskUse:
+    """Take the free space after ``saves`` complete checkpoints of this run; fewer than before = some were deleted."""
+    if saves == use.saves:
+        return use
+    if saves < use.saves:
+        return DiskUse(saves=saves)
+    return DiskUse(saves=saves, seen=(*use.seen, (now, free_bytes))[-SAVES:])
+
+
+def forecast(use: DiskUse, now: float, free_bytes: float, size_bytes: float | None = None) -> Forecast | None:
+    """Return when the disk will be full; None if that is unknown or checkpoints take no space.
+
+    ``size_bytes``: size of the largest checkpoint, None = unknown.
+    """
+    if len(use.seen) < SAVES_LEARNED:
+        return None
+    (first_t, first_free), (last_t, last_free) = use.seen[0], use.seen[-1]
+    times = len(use.seen) - 1
+    each, every = (first_free - last_free) / times, (last_t - first_t) / times
+    if size_bytes is not None:
+        each = min(each, MOST_OF_SIZE * size_bytes)
+    if each < LEAST_BYTES or every <= 0.0:
+        return None
+    next_s = max(0.0, every - (now - last_t))
+    return Forecast(full_s=int(free_bytes / each) * every + next_s, each_bytes=each, every_s=every)
+
+
+def is_short(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bool:
+    """Return whether the disk is full before the training is done, or soon if its end is unknown."""
+    if coming is None or (use.seen[-1][0] - use.seen[0][0] < SPAN_S and coming.full_s > URGENT_S):
+        return False
+    return coming.full_s < (HORIZON_S if need_s is None else need_s)
+
+
+def is_enough(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bool:
+    """Return whether there is room again, with a margin; False if nothing is known."""
+    if len(use.seen) < SAVES_LEARNED:
+        return False
+    return coming is None or coming.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
+
+
+def describe_forecast(coming: Forecast) -> str:
+    """One sentence with what it rests on."""
+    hours = coming.full_s / 3600.0
+    when = f"about {hours:.1f} h" if hours >= 1.0 else duration(coming.full_s)
+    return (
+        f"the disk will be full in {when}: each checkpoint takes {size(coming.each_bytes)}, one comes every "
+        f"{duration(coming.every_s)}; free some space or keep fewer"
+    )

@@ -1,0 +1,257 @@
+"""Pace and length of a run: when it will be done, how long it is, what a save costs."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from ...model.length import ToldLength
+from ...model.progress import Progress
+from ..text.run_count import RunCount
+
+# When the training will be done, from this run's own pace, including pauses and across restarts.
+
+WEIGHT = 0.1
+"""Weight of the newest stretch: about the last ten count."""
+SAMPLE_S = 30.0
+"""Length of a stretch over which pace is measured, so that evaluation and saving in between count."""
+FIRST_S = 2.0
+"""Seconds of the first stretch of a run after which its pace is taken, as far as it has come."""
+OTHER_PACE = 0.5
+"""An attempt whose first stretch differs from the pace before by more than this share has a pace of its own."""
+TOO_FAST = 10.0
+"""A printed pace that many times faster than the measured one counts steps that a resume passed over as made."""
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``s_per_step``: including pauses, over full stretches; None before the first. ``fresh``: none in this attempt.
+
+    ``to_t``, ``to_step``: the newest step of the stretch that began at ``from_t``.
+    """
+
+    from_t: float | None = None
+    from_step: int | None = None
+    to_t: float | None = None
+    to_step: int | None = None
+    s_per_step: float | None = None
+    fresh: bool = True
+
+
+def with_step(pace: Pace, step: int, now: float) -> Pace:
+    """Take a step that the trainer printed ``now`` (active seconds)."""
+    if pace.from_t is None or pace.from_step is None or step < pace.from_step:
+        return begin_stretch(pace, step, now)
+    if step == pace.from_step:
+        return pace
+    if now - pace.from_t < SAMPLE_S:
+        return msgspec.structs.replace(pace, to_t=now, to_step=step)
+    newest = (now - pace.from_t) / (step - pace.from_step)
+    before = pace.s_per_step
+    if before is None or (pace.fresh and abs(newest - before) > OTHER_PACE * before):
+        blended = newest
+    else:  # A stretch with a long pause in it counts, but not more than five usual ones.
+        blended = before + WEIGHT * (min(newest, 5.0 * before) - before)
+    return Pace(from_t=now, from_step=step, s_per_step=blended, fresh=False)
+
+
+def begin_stretch(pace: Pace, step: int, now: float) -> Pace:
+    """Measure from here: the steps before came at once, after a time in which nothing was read."""
+    return Pace(from_t=now, from_step=step, s_per_step=pace.s_per_step, fresh=pace.fresh)
+
+
+def begin_attempt(pace: Pace) -> Pace:
+    """Start a new stretch after a restart; the pace stays known."""
+    return Pace(s_per_step=pace.s_per_step)
+
+
+def pace_of(pace: Pace) -> float | None:
+    """Seconds per step; of the first stretch of a run as far as it has come. None if that is too short."""
+    if pace.s_per_step is not None:
+        return pace.s_per_step
+    if pace.from_t is None or pace.to_t is None or pace.from_step is None or pace.to_step is None:
+        return None
+    lasted = pace.to_t - pace.from_t
+    return lasted / (pace.to_step - pace.from_step) if lasted >= FIRST_S else None
+
+
+def eta_s(pace: Pace, progress: Progress) -> float | None:
+    """Return seconds to the last step of the run at its own pace; at first, what the trainer itself prints."""
+    step, total, own = progress.run_step, progress.run_total_steps, pace_of(pace)
+    if step is None or total is None or own is None:
+        return progress.eta_s
+    return max(0, total - step) * own
+
+
+def with_own_pace(progress: Progress, pace: Pace, step_s: float | None) -> Progress:
+    """Return progress with the time left at this run's own pace.
+
+    ``step_s``: measured seconds of one step, taken if the trainer prints none, or one that cannot be: after a resume a
+    bar may print thousands of steps a second for minutes.
+    """
+    printed_s = progress.sec_per_step
+    if step_s is None:
+        step_s = pace_of(pace)
+    too_fast = printed_s is not None and step_s is not None and printed_s * TOO_FAST < step_s
+    measured = too_fast or (printed_s is None and progress.step is not None)
+    return msgspec.structs.replace(
+        progress, eta_s=eta_s(pace, progress), sec_per_step=step_s if measured else printed_s
+    )
+
+
+def with_epoch_pace(progress: Progress, done: float, lasted_s: float, ended: float) -> Progress:
+    """Return progress of a log without steps, with the time left, if ``done`` epochs took ``lasted_s``."""
+    if progress.total_epochs is None or done <= 0:
+        return progress
+    left = max(0.0, progress.total_epochs - ended)
+    return msgspec.structs.replace(progress, eta_s=left * lasted_s / done)
+
+
+# The length of the run by its settings, where its log does not show it.
+#
+# For people who look at the run. Whether an exit with success was the end is judged apart (ending.py of recovery).
+
+replace = msgspec.structs.replace
+
+
+def with_told(
+    progress: Progress, run: RunCount, told: ToldLength | None, *, resumed: bool, epochs_before: int | None = None
+) -> Progress:
+    """Progress with the total of the whole run, and by what it is known (``total_by``). ``run``: what the log shows.
+
+    ``resumed``: the attempt began from a checkpoint, so the total of a bar may be what was left. ``epochs_before``:
+    epochs of the run that this checkpoint holds, None = unknown.
+    """
+    if told is None:
+        return progress
+    if run.step is None:
+        return _of_epochs(progress, told)
+    if run.total is None:
+        return _of_steps(progress, told) if progress.run_total_steps is None else progress
+    return _of_bar(progress, run, told, resumed=resumed, epochs_before=epochs_before)
+
+
+def _of_epochs(progress: Progress, told: ToldLength) -> Progress:
+    """A log that prints epochs and no step."""
+    if progress.epoch is None or progress.total_epochs is not None or not told.epochs or progress.epoch > told.epochs:
+        return progress
+    return replace(progress, total_epochs=told.epochs, total_by=told.epochs_by)
+
+
+def _of_steps(progress: Progress, told: ToldLength) -> Progress:
+    """A log that prints the step without a total."""
+    step = progress.run_step
+    for total, by in ((told.steps, told.steps_by), (told.guess, told.guess_by)):
+        if step is not None and total is not None and step <= total:
+            return _with_total(progress, step, total, by)
+    return progress
+
+
+def _of_bar(
+    progress: Progress, run: RunCount, told: ToldLength, *, resumed: bool, epochs_before: int | None
+) -> Progress:
+    """A bar that counts within an epoch of which the log does not say how many there are.
+
+    A bar of the whole run has the same number of steps for each epoch, so that one which the number of epochs does not
+    divide, or that is shorter than the steps of the run, is of one epoch.
+    """
+    total = run.total or 0
+    if run.number_of_epochs is not None or run.per_epoch is False or (run.per_epoch is None and resumed):
+        return progress
+    by_steps = told.steps is not None and told.steps > total
+    if run.per_epoch is None and not by_steps and not (told.epochs or 0) > 1:
+        return progress
+    if run.per_epoch is None and not by_steps and total % (told.epochs or 1) == 0:
+        return progress
+    within = run if run.per_epoch else replace(run, per_epoch=True, index=0, done=0)
+    if resumed and run.named is None:  # bars without the number of their epoch count anew
+        if epochs_before is None or within.index is None or within.done is None:
+            return replace(progress, run_step=None, run_total_steps=None, of_part=True)
+        index, done = within.index + epochs_before, within.done + epochs_before * total
+        within = replace(within, index=index, done=done, anew=False)
+    step, whole = within.run_step, replace(within, declared=told.epochs).run_total
+    by = told.epochs_by
+    if told.steps is not None and by_steps and (whole is None or told.steps < whole):
+        whole, by = told.steps, told.steps_by
+    if step is None or whole is None or step > whole:
+        return progress
+    return _with_total(progress, step, whole, by)
+
+
+def _with_total(progress: Progress, step: int, total: int, by: str) -> Progress:
+    pace = progress.sec_per_step
+    left = None if pace is None else (total - step) * pace
+    return replace(progress, run_step=step, run_total_steps=total, total_by=by, eta_s=left, of_part=False)
+
+
+# What a checkpoint costs the training: how much longer than usual the step is in which it is written.
+#
+# A trainer that saves in the background makes its next step as usual: the cost is 0. The time at which a checkpoint
+# was
+# written (its modification time) says which step was the long one. Known false alarm: an evaluation right after each
+# save
+# counts as its cost, if both fall between the same two printed steps.
+
+KEPT = 8
+"""Longest gaps remembered."""
+WINDOW_S = 180.0
+"""A checkpoint is noticed at most this long after its step: large folders are examined, events get lost."""
+SLACK_S = 2.0
+"""The log is read a little after it was written."""
+TOGETHER_S = 30.0
+"""Files that come closer together belong to one save (as in save_overdue.py)."""
+LEAST_SHARE = 0.5
+"""x the usual step: a gap that is longer by less is noise."""
+
+
+class Gap(NamedTuple):
+    """Two steps in a row, in run seconds, and how much longer than usual it took from one to the other."""
+
+    begin_t: float
+    end_t: float
+    excess_s: float
+
+
+class SaveCost(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``step_t``: of the newest step. ``open_t``: when a checkpoint was written after which no step came yet.
+
+    ``saved_t``: when the last one that was counted was written, ``cost_s``: its cost.
+    """
+
+    gaps: tuple[Gap, ...] = ()
+    step_t: float | None = None
+    open_t: float | None = None
+    saved_t: float | None = None
+
+
+class Measured(NamedTuple):
+    """One save. ``every_s``: since the save before, None = the first of the attempt."""
+
+    cost_s: float
+    every_s: float | None
+
+
+def with_saved_step(known: SaveCost, t: float, usual_s: float | None) -> tuple[SaveCost, Measured | None]:
+    """A step at ``t``, for which ``usual_s`` is usual (None = not known)."""
+    gaps, begin_t = known.gaps, known.step_t
+    if begin_t is not None and usual_s is not None and t - begin_t - usual_s > LEAST_SHARE * usual_s:
+        fresh = [gap for gap in gaps if gap.end_t >= t - WINDOW_S]
+        gaps = tuple(sorted((*fresh, Gap(begin_t, t, t - begin_t - usual_s)), key=lambda gap: -gap.excess_s)[:KEPT])
+    known = msgspec.structs.replace(known, gaps=gaps, step_t=t)
+    if known.open_t is None or t < known.open_t + SLACK_S or usual_s is None:
+        return known, None
+    return _measured(known, known.open_t)
+
+
+def with_checkpoint(known: SaveCost, written_t: float) -> tuple[SaveCost, Measured | None]:
+    """A checkpoint of this attempt is complete; it was written at ``written_t``."""
+    if known.step_t is None or (known.saved_t is not None and written_t - known.saved_t < TOGETHER_S):
+        return known, None
+    if known.step_t < written_t + SLACK_S:
+        return msgspec.structs.replace(known, open_t=written_t), None
+    return _measured(known, written_t)
+
+
+def _measured(known: SaveCost, written_t: float) -> tuple[SaveCost, Measured]:
+    around = [gap.excess_s for gap in known.gaps if gap.begin_t - SLACK_S <= written_t <= gap.end_t + SLACK_S]
+    every_s = None if known.saved_t is None else written_t - known.saved_t
+    new = msgspec.structs.replace(known, open_t=None, saved_t=written_t)
+    return new, Measured(max(around, default=0.0), every_s)

@@ -1,0 +1,365 @@
+"""What is done for each verified checkpoint, and at the end of a run: evaluations, copies, ``[end]`` commands."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from ...model.checkpoint import Evaluation, better_of, score_words
+from ...model.decision import BackUpCheckpoint, EndEvaluation, EndWatch, EvaluateCheckpoint, RunAtEnd
+from ...model.fact import CheckpointEvaluated
+from ...model.observation import GpuSample, HostSample, Observation, Outcome, Start
+from .. import memory
+from ..hang import pauses
+from ..knowledge import Knowledge
+from ..memory import AGAIN_S, KEPT, MOST, Backups, Begun, EndOfWatch, is_best
+from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..run_states import Finished, Running
+from ..state import EndTime, JudgeState, StepBuilder
+
+# Evaluations of checkpoints (``[evaluate]``): when one begins, when it must end, and what its outcome means.
+#
+# One at a time, the newest verified checkpoint first. Beside a training only while that makes steps and there is room
+# (memory.py); what found no room is evaluated when the training is finished, before the supervisor ends.
+# Whatever an evaluation does, the run goes on as if there were none.
+
+replace = msgspec.structs.replace
+
+STEPS = 3
+"""Steps of an attempt before anything is evaluated beside it: its memory is at its peak after the first ones."""
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """Data of the outcome. ``interrupted``: it was ended for the training, which says nothing about the score."""
+
+    metric: str = ""
+    score: float | None = None
+    values: dict[str, float] = {}
+    why: str = ""
+    took_s: float = 0.0
+    folder: str = ""
+    interrupted: bool = False
+
+
+def observe(state: JudgeState, observation: Observation) -> JudgeState:
+    """Take what an observation says about room."""
+    known = state.evaluations
+    match observation:
+        case GpuSample():
+            found = memory.with_gpus(known.room, observation, evaluating=known.running is not None)
+        case HostSample():
+            found = memory.with_host(known.room, observation)
+        case Start():
+            found = memory.begin_attempt(known.room)
+        case _:
+            return state
+    return replace(state, evaluations=replace(known, room=found))
+
+
+def follow(builder: StepBuilder) -> None:
+    """Begin the next evaluation if there is room, or end the one that the training must not wait for."""
+    finished = isinstance(builder.state.machine, Finished)
+    if builder.state.evaluations.end is not None and not finished:
+        builder.set(evaluations=replace(builder.state.evaluations, end=None))
+    known = builder.state.evaluations
+    if known.end is not None and known.end.until_t is not None and builder.t >= known.end.until_t:
+        builder.set(evaluations=replace(known, end=None))
+        builder.note("no time is left to evaluate the other checkpoints")
+        _end_watch(builder, known.end.reason)
+        return
+    if known.running is not None:
+        why = _why_end(builder, known.running)
+        if why:
+            builder.set(evaluations=replace(known, running=replace(known.running, ending=True)))
+            builder.decide(EndEvaluation, f"end the evaluation: {why}", of=known.running.order)
+        return
+    if finished or _trains(builder.state):
+        _begin_next(builder, training=not finished)
+        _end_watch_if_done(builder)
+
+
+def is_awaited(state: JudgeState, outcome: Outcome) -> bool:
+    """Whether it is the outcome of the evaluation that runs."""
+    return state.evaluations.running is not None and state.evaluations.running.order == outcome.decision
+
+
+def on_outcome(builder: StepBuilder, outcome: Outcome) -> None:
+    """Write the score down, or that it is unknown; tell people once."""
+    known = builder.state.evaluations
+    begun = known.running
+    assert begun is not None
+    measured = _measured(outcome)
+    if measured.interrupted:
+        _, times = known.beginnings.get(begun.path, (begun.mtime, 0))
+        builder.set(evaluations=replace(known, running=None))
+        if times < memory.MOST_BEGINNINGS:
+            return
+        measured = replace(measured, why=f"it was interrupted {times} times")
+    score = measured.score
+    settings = builder.knowledge.settings.evaluate
+    found = Evaluation(
+        path=begun.path,
+        mtime=begun.mtime,
+        step=begun.step,
+        metric=measured.metric,
+        score=score,
+        values=measured.values,
+        better=better_of(measured.metric, settings.better),
+        why="" if score is not None else measured.why or outcome.detail or "no score",
+        took_s=measured.took_s,
+        place=begun.spot.words,
+        folder=measured.folder,
+    )
+    _write(builder, found)
+
+
+def end_watch(builder: StepBuilder, reason: str) -> None:
+    """Run the user's command for the end of a finished training and end the supervisor, after what is to be evaluated.
+
+    The time of ``end_by`` holds for evaluations, too.
+    """
+    known = builder.state.evaluations
+    if builder.knowledge.settings.evaluate.wanted and (known.running is not None or _left(builder)):
+        ends = builder.state.ends
+        until_t = None if ends is None else ends.t - SLACK_S
+        builder.set(evaluations=replace(known, end=EndOfWatch(reason=reason, until_t=until_t)))
+        builder.note("the training is finished; checkpoints without a score are evaluated before the supervisor ends")
+    else:
+        _end_watch(builder, reason)
+
+
+def _end_watch(builder: StepBuilder, reason: str) -> None:
+    run_command(builder, "finish")
+    builder.decide(EndWatch, reason, exit_code=0)
+
+
+def _left(builder: StepBuilder) -> list[KnownCheckpoint]:
+    return memory.waiting(builder.state.evaluations, builder.state.checkpoints.known)
+
+
+def _trains(state: JudgeState) -> bool:
+    """Whether the training makes steps, as far as one can tell."""
+    return isinstance(state.machine, Running) and state.quiet is None and state.clock.beats >= STEPS
+
+
+def _begin_next(builder: StepBuilder, *, training: bool) -> None:
+    state, settings = builder.state, builder.knowledge.settings
+    left = _left(builder)
+    if not left:
+        return
+    place = memory.spot(state.evaluations.room, settings.evaluate, settings.health, training=training)
+    if place is None:
+        if not training:
+            _without_room(builder, left[0])
+        return
+    chosen = left[0]
+    times = memory.beginnings(state.evaluations, chosen)
+    assert chosen.mtime is not None
+    if times >= memory.MOST_BEGINNINGS:
+        why = f"it began {times} times and did not end"
+        _write(builder, Evaluation(path=chosen.path, mtime=chosen.mtime, step=chosen.step, why=why))
+        return
+    order = builder.decide(
+        EvaluateCheckpoint,
+        f"evaluate {base_name(chosen.path)} on {place.words}",
+        path=chosen.path,
+        mtime=chosen.mtime,
+        step=chosen.step,
+        gpu=place.gpu,
+        memory_bytes=place.memory_bytes,
+        timeout_s=settings.evaluate.timeout_s,
+    )
+    begun = Begun(
+        order=order,
+        path=chosen.path,
+        mtime=chosen.mtime,
+        step=chosen.step,
+        spot=place,
+        since=pauses.now(state.time),
+    )
+    known = builder.state.evaluations
+    counted = {**known.beginnings, chosen.path: (chosen.mtime, times + 1)}
+    builder.set(evaluations=replace(known, running=begun, beginnings=counted))
+
+
+def _without_room(builder: StepBuilder, chosen: KnownCheckpoint) -> None:
+    """The training is over and there is still no room: the score stays unknown."""
+    assert chosen.mtime is not None
+    why = "there is no room for it, also after the end of the training"
+    _write(builder, Evaluation(path=chosen.path, mtime=chosen.mtime, step=chosen.step, why=why))
+
+
+def _end_watch_if_done(builder: StepBuilder) -> None:
+    known = builder.state.evaluations
+    if known.end is not None and known.running is None and not _left(builder):
+        builder.set(evaluations=replace(known, end=None))
+        _end_watch(builder, known.end.reason)
+
+
+def _why_end(builder: StepBuilder, begun: Begun) -> str:
+    """Why the evaluation that runs must end; empty if it need not."""
+    state, settings = builder.state, builder.knowledge.settings
+    if begun.ending or isinstance(state.machine, Finished):
+        return ""
+    if begun.spot.own:
+        if not _trains(state):
+            return "the GPU is left to the training"
+        if pauses.now(state.time) - max(state.clock.last, begun.since) > settings.hang.min_s:
+            # A GPU that the evaluation keeps busy would hide a hang.
+            return "no step since; whether the training hangs is not seen beside it"
+    return memory.danger(state.evaluations.room, begun.spot, settings.health)
+
+
+def _measured(outcome: Outcome) -> Measured:
+    data: dict[str, Any] = outcome.data
+    try:
+        return msgspec.convert(data, Measured)
+    except msgspec.ValidationError:
+        return Measured(why=outcome.detail)
+
+
+def _write(builder: StepBuilder, found: Evaluation) -> None:
+    told = builder.state.evaluations.told
+    builder.fact(CheckpointEvaluated(evaluation=found))
+    builder.set(evaluations=memory.with_result(builder.state.evaluations, found))
+    if found.score is None and not told:
+        said = f"the score of {base_name(found.path)} is {score_words(found)}; the training is not affected"
+        builder.warn("checkpoint", "evaluation", said, ending="reported")
+
+
+# When a checkpoint is copied off the machine: the newest verified one, the best, or both; one at a time, never twice.
+#
+# If several wait, only the newest is copied: a copy that is slower than the saves must not fall behind for ever.
+# Nothing
+# is ever deleted, here or there.
+
+
+def follow_backups(builder: StepBuilder) -> None:
+    """Begin the next copy, if one is due."""
+    if builder.state.backups.running is None:
+        for chosen in _due(builder, builder.t)[:1]:
+            _begin(builder, chosen)
+
+
+def last(builder: StepBuilder) -> None:
+    """The run ends: copy what is not copied yet; the supervisor waits for what is being copied."""
+    if not builder.knowledge.settings.backup.wanted:
+        return
+    for chosen in _due(builder, float("inf")):
+        _begin(builder, chosen)
+
+
+def is_backup_awaited(state: JudgeState, outcome: Outcome) -> bool:
+    """Whether it is the outcome of the copy that is being made."""
+    return state.backups.running is not None and state.backups.running == outcome.decision
+
+
+def on_backup_outcome(builder: StepBuilder, outcome: Outcome) -> None:
+    """Note that it is copied, or that it failed: people are told of the first failure in a row."""
+    known = builder.state.backups
+    if outcome.ok:
+        done = {**known.done, known.path: known.mtime}
+        kept = dict(list(done.items())[-KEPT:])
+        builder.set(backups=replace(known, running=None, done=kept, told=False))
+        return
+    times = _times(known, known.path, known.mtime) + 1
+    failed = {**known.failed, known.path: (known.mtime, times, builder.t + AGAIN_S)}
+    builder.set(backups=replace(known, running=None, failed=dict(list(failed.items())[-KEPT:]), told=True))
+    builder.note(f"{base_name(known.path)} was not copied: {outcome.detail or 'no detail'}")
+    if not known.told:
+        body = f"{outcome.detail or 'no detail'}\nit is copied again in {AGAIN_S / 60:.0f} min; the training goes on"
+        builder.notify("warning", f"{base_name(known.path)} was not copied", body)
+
+
+def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
+    """What is to be copied at ``t``: of the verified checkpoints of this run the best and the newest, as it is set.
+
+    The best comes first: it changes less often than the newest one, which would always be copied before it.
+    """
+    state, which = builder.state, builder.knowledge.settings.backup.which
+    good = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None and k.mtime is not None]
+    found = []
+    if which != "newest":
+        found += [k for k in good if is_best(state.evaluations, good, k.path)]
+    if which != "best" and good:
+        newest = max(good, key=lambda k: (k.mtime or 0.0, k.t))
+        found += [] if newest in found else [newest]
+    return [k for k in found if _is_due(state.backups, k, t)]
+
+
+def _is_due(known: Backups, chosen: KnownCheckpoint, t: float) -> bool:
+    """Whether it is not copied, not being copied, and did not fail too often or too shortly before ``t``."""
+    is_running = known.running is not None and (known.path, known.mtime) == (chosen.path, chosen.mtime)
+    if is_running or known.done.get(chosen.path) == chosen.mtime:
+        return False
+    failed = known.failed.get(chosen.path)
+    return failed is None or failed[0] != chosen.mtime or (failed[1] < MOST and t >= failed[2])
+
+
+def _times(known: Backups, path: str, mtime: float) -> int:
+    before = known.failed.get(path)
+    return before[1] if before is not None and before[0] == mtime else 0
+
+
+def _begin(builder: StepBuilder, chosen: KnownCheckpoint) -> None:
+    assert chosen.mtime is not None
+    name = base_name(chosen.path)
+    order = builder.decide(BackUpCheckpoint, f"copy {name} off this machine", path=chosen.path, mtime=chosen.mtime)
+    known = builder.state.backups
+    builder.set(backups=replace(known, running=order, path=chosen.path, mtime=chosen.mtime))
+
+
+# What the user wants at the end of a run (``[end]``): commands that are run once, and a time at which it ends.
+#
+# A command is a decision in the journal before it is run, so a new supervisor never runs it again. The time is fixed
+# at
+# the first launch, and anew by whoever starts a stopped run again; exits.py has the stop.
+
+SLACK_S = 5.0
+"""Beside its graces, a stop takes the time to look at its processes."""
+
+
+def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_by"]) -> None:
+    """Run the user's command for this end, if there is one."""
+    end = builder.knowledge.settings.end
+    commands = {"finish": end.at_finish, "give_up": end.at_give_up, "end_by": end.at_end_by or end.at_give_up}
+    command = commands[event]
+    builder.set(ends=None)
+    last(builder)
+    if command:
+        builder.decide(RunAtEnd, f"run {command[0]} at the end ({event})", event=event, command=command)
+
+
+def set_time(builder: StepBuilder, *, after_s: float = 0.0) -> None:
+    """Fix when the run ends by ``end_by``, if it is not fixed yet or the setting is another one now.
+
+    ``after_s``: the first time that is later than that from now.
+    """
+    knowledge, known = builder.knowledge, builder.state.ends
+    said = knowledge.settings.end.end_by
+    if (known.said if known is not None else "") == said:
+        return
+    wall = knowledge.end_after(knowledge.created_wall + builder.t + after_s)
+    if wall is None:
+        builder.set(ends=None)
+        return
+    ends = EndTime(said=said, t=wall - knowledge.created_wall)
+    builder.set(ends=ends)
+    minutes, lead_s = max(0.0, ends.t - builder.t) / 60.0, stop_takes_s(knowledge, builder.state)
+    left = f"{minutes:.0f} min" if minutes < 120.0 else f"{minutes / 60.0:.1f} h"
+    builder.note(f"it ends by {said} (in {left}): the stop begins {lead_s:.0f} s before, so that it can save")
+
+
+def stop_takes_s(knowledge: Knowledge, state: JudgeState) -> float:
+    """How long a stop may take, the save before it included."""
+    restart = knowledge.settings.restart
+    save_s = restart.save_wait_s if knowledge.can_ask_to_save or state.beating else 0.0
+    return save_s + restart.interrupt_grace_s + restart.terminate_grace_s + SLACK_S
+
+
+def over(builder: StepBuilder) -> None:
+    """The run is stopped because its time is over: notify, run the command, end the supervisor."""
+    said, resume = builder.knowledge.settings.end.end_by, builder.knowledge.typed("resume")
+    body = f"it was to end by {said}; the training is not done: `{resume}` goes on"
+    builder.notify("end_by", "stopped at its time", body)
+    run_command(builder, "end_by")
+    builder.decide(EndWatch, f"stopped at its time ({said}); `{resume}` goes on", exit_code=1)

@@ -1,0 +1,257 @@
+"""What a verdict of a hang is told with: stack frames, signs of the GPUs, sentences."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ...model.attempt import HangKind
+from ...model.observation import GpuSample, Outcome
+from ...model.patterns import LazyPattern
+from ...model.settings import Hang
+from ...model.text import plural, size
+from . import activity
+from .deadlines import HangInput, is_announced, still_prints
+from .liveness import Liveness, silence_now
+
+# The kind of a hang as the stack frames of the hung processes show it, whatever GPU and CPU looked like.
+#
+# Sources: py-spy dumps of hung DataLoaders (the main process waits in ``_try_get_data``: pytorch/pytorch issues 1355
+# and
+# 75147, RolnickLab/ami-data-companion issue 140), of collectives whose peers never come (NCCL watchdog reports), and
+# of a
+# GPU that does not finish its kernels (``cudaStreamSynchronize`` below ``item`` or ``synchronize``). A process that
+# moved
+# between the two looks proves nothing: a healthy training synchronises, too, but not for ten seconds in one place.
+
+
+class Sign(msgspec.Struct, frozen=True, kw_only=True):
+    """The kind of hang that a stack shows. ``what``: a sentence of evidence."""
+
+    kind: HangKind
+    what: str
+
+
+FRAMES: tuple[tuple[LazyPattern, HangKind, str], ...] = (
+    (LazyPattern(r"_try_get_data\b"), "starved", "waits for a data loader worker that brings nothing"),
+    (
+        LazyPattern(r"\bp?nccl[A-Z]\w+|ProcessGroupNCCL|\b(?:all_reduce|all_gather\w*|barrier) \(torch/distributed"),
+        "spin",
+        "waits in a collective for other ranks",
+    ),
+    (
+        LazyPattern(
+            r"\b(?:cuda|cu)(?:Stream|Device|Event|Ctx)Synchronize|\bcu(?:da)?Memcpy\w*"
+            r"|\bsynchronize \(torch/cuda/(?:__init__|streams)\.py|\(libcuda(?:_loader)?\.so"
+        ),
+        "spin",
+        "waits for the GPU to finish its kernels",
+    ),
+)
+"""Strongest first: a process that waits for data does so whatever else is on its stack."""
+
+
+SAVE_FRAME = LazyPattern(r"(?:^|[.\s])_*(?:\w+_)?(?:save|serialize_file)(?:_\w+)? \(")
+"""A function that saves: ``save (torch/serialization.py:967)``, ``save_checkpoint (train.py:49)``."""
+
+
+def save_frame(outcome: Outcome | None) -> str:
+    """Return the frame of a save in the captured stacks; "" if none shows one."""
+    frames = None if outcome is None else outcome.data.get("frames")
+    stacks = frames.values() if isinstance(frames, dict) else ()
+    every = (str(frame) for stack in stacks if isinstance(stack, list | tuple) for frame in stack)
+    return next((frame for frame in every if SAVE_FRAME.search(frame)), "")
+
+
+def signs_of(outcome: Outcome | None) -> tuple[Sign, ...]:
+    """Return the signs in the captured stacks, strongest first; none if nothing was captured."""
+    if outcome is None:
+        return ()
+    found: list[tuple[int, Sign]] = []
+    for pid, frames in _stacks(outcome.data):
+        for rank, (pattern, kind, means) in enumerate(FRAMES):
+            frame = next((frame for frame in frames if pattern.search(frame)), None)
+            if frame is not None:
+                found.append((rank, Sign(kind=kind, what=f"process {pid} {means}: {frame}")))
+                break
+    return tuple(sign for _, sign in sorted(found, key=lambda pair: pair[0])[:3])
+
+
+def _stacks(data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield pid and frames of each process that did not move; native frames before those of Python."""
+    frames, native, moved = (data.get(name) for name in ("frames", "native", "moved"))
+    if not isinstance(frames, dict):
+        return
+    for pid, stack in frames.items():
+        if isinstance(moved, dict) and moved.get(pid) is True:
+            continue
+        below = native.get(pid) if isinstance(native, dict) else None
+        yield str(pid), [str(frame) for part in (below, stack) if isinstance(part, list | tuple) for frame in part]
+
+
+# The evidence of a hang in sentences for the user: each names a sign of life and how long ago it was last seen.
+
+MINUTES_FROM_S = 600.0
+
+
+def evidence_of(run: HangInput) -> list[str]:
+    """Return sentences about the steps, the phase, the GPUs, the processes and the log."""
+    clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
+    lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
+    if clock.beats == 0:
+        lines.append(f"no step yet, {duration(now - clock.start)} after the start")
+    else:
+        usual = f"; usually one progress line every {clock.typical_s:.3g} s" if clock.typical_s is not None else ""
+        at = f"step {run.step}" if run.step is not None else "the last step"
+        lines.append(f"{at} was {duration(now - clock.last)} ago{usual}")
+    if is_announced(log):
+        lines.append(f"phase {log.phase}, announced {duration(now - log.phase_at)} ago")
+    if run.saving:
+        lines.append(f"a save is in progress: {run.saving}")
+    lines.extend(_gpu_evidence(seen))
+    if seen.process_at is not None and seen.cpu is not None:
+        usual = f" (usually {seen.cpu_normal:.2f})" if seen.cpu_normal is not None else ""
+        of = f" of {seen.procs} process{'es' * (seen.procs != 1)}" if seen.procs is not None else ""
+        lines.append(f"CPU{of}: {seen.cpu:.2f} cores{usual}")
+    if seen.read_bytes is not None or seen.write_bytes is not None:
+        few = f"less than {size(run.idle_io_bytes_per_s)}/s"
+        moved = seen.bytes_at
+        none_yet = f"{few} read and written so far"
+        lines.append(none_yet if moved is None else f"last bytes moved {duration(now - moved)} ago ({few} since)")
+    if seen.net_at is not None:
+        lines.append(f"last traffic of its sockets {duration(now - seen.net_at)} ago")
+    if run.stopped_s is not None:
+        lines.append(f"{stopped_in(run, 'has', 'have')} been stopped (state T) for {duration(run.stopped_s)}")
+    if seen.blocked:
+        since = seen.blocked_from if seen.blocked_from is not None else now
+        lines.append(f"a process has been blocked in the kernel (state D) for {duration(now - since)}")
+    if seen.silent_mounts:
+        lines.append(f"does not answer: {', '.join(seen.silent_mounts)}")
+    if seen.zombies > seen.zombies_normal:
+        lines.append(
+            f"{plural(seen.zombies, 'dead worker process was', 'dead worker processes were')} not collected (state Z)"
+        )
+    if seen.procs_normal is not None and seen.procs is not None and seen.procs < seen.procs_normal:
+        lines.append(f"{plural(seen.procs_normal - seen.procs, 'process', 'processes')} fewer than usual")
+    if still_prints(log, now, run.min_s):
+        lines.append(
+            f"the log grew by {plural(log.printed_lines, 'line')} since the last step, but the step does not advance"
+        )
+    return lines
+
+
+def stopped_in(run: HangInput, one: str, several: str) -> str:
+    """What of the run is stopped, and the verb for ``one`` or ``several``: the ranks if any are known to be."""
+    names = [str(rank) for rank in run.stopped_ranks] or ["some of its processes"]
+    return f"{', '.join(names)} {one if len(run.stopped_ranks) == 1 else several}"
+
+
+def _gpu_evidence(seen: Liveness) -> list[str]:
+    lines = []
+    for normal, state in zip(seen.normals, seen.gpu, strict=False):
+        usual = f", usually {normal.busy_w:.0f} W" if normal.busy_w is not None else ""
+        match state:
+            case "spin":
+                power = f"{seen.spin_seen_w:.0f} W" if seen.spin_seen_w is not None else "low power"
+                lines.append(f"GPU {normal.index}: near 100 % at {power}{usual}: it waits in a kernel")
+            case "pinned":
+                lines.append(f"GPU {normal.index}: near 100 %, power unknown")
+            case "dim":
+                lines.append(f"GPU {normal.index}: near 100 % without a gap, at less power than usual{usual}")
+            case "idle":
+                lines.append(f"GPU {normal.index}: idle{usual}")
+            case _:
+                pass
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: seconds up to ten minutes, then minutes."""
+    return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"
+
+
+# A silence that people are told of before anything is decided, and a fault that ends the wait for its end.
+
+
+class Quiet(msgspec.Struct, frozen=True, kw_only=True):
+    """An open incident *quiet*. ``capture``: id of the decision that collects its evidence.
+
+    ``kind``: of the hang that it may become, and ``signs``: why, as the stacks show them; None = they show nothing.
+    ``due_t``: when it becomes a hang if nothing moves, in run seconds.
+    """
+
+    incident: int
+    capture: int
+    kind: HangKind | None = None
+    signs: tuple[str, ...] = ()
+    due_t: float | None = None
+
+
+class GpuFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel line that says that a GPU of this run is lost until a reset. ``at``: in active seconds."""
+
+    text: str
+    at: float
+
+
+# Signs of life from samples of the trainer's GPUs.
+
+
+def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
+    """Take a GPU sample. ``beat_at``: the last step, in active seconds; a run that steps is not silent."""
+    gpus = activity.own_gpus(sample)
+    if not gpus:
+        return seen if seen.gpu_at is None else msgspec.structs.replace(seen, unrest_at=now)
+    others = bool(seen.normals) and [n.index for n in seen.normals] != [g.index for g in gpus]
+    normals = activity.watch(seen.normals, gpus)
+    foreign = not any(activity.may_be_own(g) for g in gpus)
+    if foreign != seen.foreign:
+        seen = msgspec.structs.replace(seen, foreign=foreign)
+    held = activity.throttle(gpus)
+    if held != seen.throttle:
+        seen = msgspec.structs.replace(seen, throttle=held)
+    states = tuple([activity.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
+    # Of GPUs that were others until now it is not known what they did before.
+    at_rest = not foreign and not others and activity.are_at_rest(gpus, states)
+    seen = msgspec.structs.replace(
+        seen,
+        util_pct=activity.mean_util(seen.util_pct, gpus),
+        unrest_at=seen.unrest_at if at_rest else now,
+    )
+    if states.count("unknown") == len(states):
+        return msgspec.structs.replace(seen, normals=normals, gpu=states)
+    if "busy" in states or "active" in states:
+        return msgspec.structs.replace(
+            seen,
+            normals=normals,
+            gpu=states,
+            gpu_at=now,
+            busy_at=now,
+            spin_from=None,
+            silence_s=silence_now(seen, now, beat_at),
+        )
+    if "spin" in states:
+        since = seen.spin_from if seen.spin_from is not None else now
+        at = states.index("spin")
+        return msgspec.structs.replace(
+            seen,
+            normals=normals,
+            gpu=states,
+            gpu_at=now,
+            spin_at=now,
+            spin_from=since,
+            spin_s=max(seen.spin_s, now - since),
+            spin_seen_w=gpus[at].power_w,
+            spin_known=normals[at].busy_w is not None,
+        )
+    if "pinned" in states:
+        since = seen.spin_from if seen.spin_from is not None else now
+        return msgspec.structs.replace(
+            seen, normals=normals, gpu=states, gpu_at=now, pinned_at=now, spin_from=since, spin_seen_w=None
+        )
+    if "dim" in states:
+        watts = gpus[states.index("dim")].power_w
+        return msgspec.structs.replace(
+            seen, normals=normals, gpu=states, gpu_at=now, dim_at=now, spin_from=None, spin_seen_w=watts
+        )
+    return msgspec.structs.replace(seen, normals=normals, gpu=states, gpu_at=now, spin_from=None)

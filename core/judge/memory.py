@@ -1,0 +1,557 @@
+"""What the judge remembers of copies, evaluations, remedies, the ramp, restarts and failures."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from ..model.change import FailedRung
+from ..model.checkpoint import Evaluation, best_of
+from ..model.fact import ActionWithheld
+from ..model.job import JobCause
+from ..model.observation import GpuReading, GpuSample, HostSample
+from ..model.settings import Evaluate, Health, Restart
+from ..model.shipped import AppliedRemedy
+from .resume.checkpoint_index import KnownCheckpoint
+from .run_states import RestartPlan
+
+# What is copied already, and what is being copied (``[backup]``).
+
+AGAIN_S = 600.0
+"""A copy that failed is made again after this: a network or a disk may be back."""
+MOST = 3
+"""Attempts for one checkpoint; the next checkpoint has its own."""
+KEPT = 64
+
+
+class Backups(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``running``: id of the order; ``path``, ``mtime``: of what. ``done``: path → modification time of the copied.
+
+    ``failed``: path → (modification time, attempts, run seconds from which the next one is made). ``told``: people know
+    that copies fail.
+    """
+
+    running: int | None = None
+    path: str = ""
+    mtime: float = 0.0
+    done: dict[str, float] = {}
+    failed: dict[str, tuple[float, int, float]] = {}
+    told: bool = False
+
+
+# Where an evaluation of a checkpoint can run without a risk for the training: a GPU, the CPU, or nowhere now.
+#
+# What is not known gives no room: memory that is not reported, a GPU of which it is not known who uses it, a need for
+# GPU
+# memory that was not told. After the end of the training there is nothing to endanger, and only the RAM limit holds.
+
+EMPTY_BYTES = 1e9
+"""Memory in use below which a GPU is empty: a desktop takes some hundred MB, a process that computes more."""
+EMPTY_PCT = 5.0
+RESERVE_SHARE = 0.05
+"""Share of a GPU's memory that stays free on the training's GPU: allocations fluctuate from step to step."""
+LEAST_RAM_BYTES = 0.5e9
+"""RAM without which no evaluation begins: Python with a framework needs this much."""
+
+
+class GpuRoom(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``own``: the training uses it, None = not known. ``least_free_bytes``: in this attempt, without evaluations."""
+
+    index: int
+    own: bool | None = None
+    free_bytes: float | None = None
+    least_free_bytes: float | None = None
+    total_bytes: float | None = None
+    empty: bool = False
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The newest readings. ``gpus`` None: the GPUs were not read yet."""
+
+    gpus: tuple[GpuRoom, ...] | None = None
+    ram_available_bytes: float | None = None
+
+
+class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where it runs. ``gpu`` None: on the CPU. ``own``: on a GPU that the training uses."""
+
+    gpu: int | None = None
+    own: bool = False
+    memory_bytes: float = 0.0
+
+    @property
+    def words(self) -> str:
+        return "CPU" if self.gpu is None else f"GPU {self.gpu}"
+
+
+def with_gpus(room: Room, sample: GpuSample, *, evaluating: bool) -> Room:
+    """Take a sample. While something is evaluated, the least free memory says nothing about the training."""
+    before = {gpu.index: gpu for gpu in room.gpus or ()}
+    return msgspec.structs.replace(
+        room, gpus=tuple([_gpu(gpu, before.get(gpu.index), evaluating=evaluating) for gpu in sample.gpus])
+    )
+
+
+def _gpu(reading: GpuReading, before: GpuRoom | None, *, evaluating: bool) -> GpuRoom:
+    used, total = reading.mem_used_bytes, reading.mem_total_bytes
+    free = None if used is None or total is None or reading.trouble is not None else total - used
+    least = before.least_free_bytes if before is not None else None
+    if free is not None and not evaluating:
+        least = free if least is None else min(least, free)
+    return GpuRoom(
+        index=reading.index,
+        own=reading.own,
+        free_bytes=free,
+        least_free_bytes=least,
+        total_bytes=total,
+        empty=used is not None and used < EMPTY_BYTES and reading.util_pct is not None and reading.util_pct < EMPTY_PCT,
+    )
+
+
+def with_host(room: Room, sample: HostSample) -> Room:
+    return msgspec.structs.replace(room, ram_available_bytes=sample.ram_available_bytes)
+
+
+def begin_attempt(room: Room) -> Room:
+    """Forget the least free memory: another attempt has another peak."""
+    gpus = None if room.gpus is None else tuple(msgspec.structs.replace(g, least_free_bytes=None) for g in room.gpus)
+    return msgspec.structs.replace(room, gpus=gpus)
+
+
+def spot(room: Room, settings: Evaluate, health: Health, *, training: bool) -> Spot | None:
+    """The best place for an evaluation now; None if there is none."""
+    memory = _memory(room, settings, health, training=training)
+    if memory is None or (training and (settings.where == "after" or room.gpus is None)):
+        return None
+    gpus = room.gpus or ()
+    if settings.where != "cpu":
+        other = [
+            g for g in gpus if (g.own is False or not training) and g.empty and _fits(g, settings.gpu_memory_bytes)
+        ]
+        if other:
+            most = max(other, key=lambda g: g.free_bytes or 0.0)
+            return Spot(gpu=most.index, own=most.own is not False, memory_bytes=memory)
+        own = [g for g in gpus if g.own and training and _fits_beside(g, settings)]
+        if own:
+            return Spot(gpu=max(own, key=lambda g: g.least_free_bytes or 0.0).index, own=True, memory_bytes=memory)
+    return Spot(memory_bytes=memory) if settings.where != "gpu" or not (training or gpus) else None
+
+
+def _memory(room: Room, settings: Evaluate, health: Health, *, training: bool) -> float | None:
+    """RAM that it may take; None if too little is left for the training."""
+    available = room.ram_available_bytes
+    if available is None:
+        return None if training else settings.memory_bytes
+    left = available - health.ram_available_danger_bytes if training else available
+    return min(settings.memory_bytes, left) if left >= min(LEAST_RAM_BYTES, settings.memory_bytes) else None
+
+
+def _fits(gpu: GpuRoom, need_bytes: float) -> bool:
+    return gpu.free_bytes is not None and gpu.free_bytes >= need_bytes
+
+
+def _fits_beside(gpu: GpuRoom, settings: Evaluate) -> bool:
+    need, least = settings.gpu_memory_bytes, gpu.least_free_bytes
+    if not need or least is None or gpu.free_bytes is None or gpu.total_bytes is None:
+        return False
+    return min(least, gpu.free_bytes) - need >= RESERVE_SHARE * gpu.total_bytes
+
+
+def danger(room: Room, held: Spot, health: Health) -> str:
+    """Why an evaluation that runs beside the training must end; empty if it need not."""
+    available = room.ram_available_bytes
+    if available is not None and available < health.ram_available_danger_bytes:
+        return "RAM is short: what is left is for the training"
+    for gpu in room.gpus or ():
+        if held.own and gpu.index == held.gpu and _is_nearly_full(gpu):
+            return f"the memory of GPU {gpu.index} is nearly full: what is left is for the training"
+    return ""
+
+
+def _is_nearly_full(gpu: GpuRoom) -> bool:
+    if gpu.free_bytes is None or gpu.total_bytes is None:
+        return False
+    return gpu.free_bytes < 0.5 * RESERVE_SHARE * gpu.total_bytes
+
+
+# What is known of evaluations of checkpoints: the one that runs, those that are done, and where there is room.
+
+MOST_BEGINNINGS = 3
+"""Beginnings of one evaluation without an end (its supervisor ended, the training needed the room) before it is given
+up."""
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The evaluation that runs. ``order``: its decision; ``since`` in active seconds; ``ending``: it is being ended."""
+
+    order: int
+    path: str
+    mtime: float
+    step: int | None = None
+    spot: Spot = Spot()
+    since: float = 0.0
+    ending: bool = False
+
+
+class EndOfWatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What is due when the last evaluation is done, or at ``until_t`` (run seconds), the time at which the run ends."""
+
+    reason: str
+    until_t: float | None = None
+
+
+class Evaluations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``done``: one for each path, oldest first. ``beginnings``: (modification time, how often) without an end.
+
+    ``told``: people were told that a score is unknown; not again before one is known. ``end``: what is due after the
+    last evaluation of a training that is finished.
+    """
+
+    room: Room = Room()
+    running: Begun | None = None
+    done: tuple[Evaluation, ...] = ()
+    beginnings: dict[str, tuple[float, int]] = {}
+    told: bool = False
+    end: EndOfWatch | None = None
+
+
+def with_result(known: Evaluations, found: Evaluation) -> Evaluations:
+    """Add a result; the one before of this path is forgotten."""
+    return msgspec.structs.replace(
+        known,
+        running=None,
+        done=(*[each for each in known.done if each.path != found.path], found),
+        beginnings={path: begun for path, begun in known.beginnings.items() if path != found.path},
+        told=found.score is None,
+    )
+
+
+def beginnings(known: Evaluations, checkpoint: KnownCheckpoint) -> int:
+    """How often the evaluation of this checkpoint began without an end."""
+    mtime, times = known.beginnings.get(checkpoint.path, (None, 0))
+    return times if mtime == checkpoint.mtime else 0
+
+
+def waiting(known: Evaluations, checkpoints: Iterable[KnownCheckpoint]) -> list[KnownCheckpoint]:
+    """The verified checkpoints of this run without a result, newest first: the newest says most about the training."""
+    done = {(each.path, each.mtime) for each in known.done}
+    found = [
+        each
+        for each in checkpoints
+        if each.own and each.complete and not each.rewriting and each.bad is None and each.unclear is None
+        and each.left is None and each.mtime is not None and (each.path, each.mtime) not in done
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: each.mtime or 0.0, reverse=True)
+
+
+def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: str) -> bool:
+    """Whether no other checkpoint that is there has a better score."""
+    there = {each.path: each.mtime for each in checkpoints}
+    best = best_of([each for each in known.done if there.get(each.path) == each.mtime])
+    return best is not None and best.path == path
+
+
+# What is remembered of applied remedies: what the trainer printed (remedy_proof.py), steps back from them.
+
+
+class Printed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``values``: (setting, text), before the first step; ``tail``: the unfinished line.
+
+    ``total``: the batch of all devices and accumulated steps together.
+    """
+
+    values: tuple[tuple[str, str], ...] = ()
+    tail: str = ""
+    total: int | None = None
+
+
+class StepBack(msgspec.Struct, frozen=True, omit_defaults=True):
+    """See remedy_proof.py. ``saves``: good checkpoints with the present number of remedies (``applied``).
+
+    ``tried``: names of remedies that were taken back once.
+    """
+
+    saves: int = 0
+    applied: int = 0
+    tried: tuple[str, ...] = ()
+
+
+# What the judge remembers of the ramp (ramp.py), and of the settings that made steps (policy.py).
+
+
+class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The time on one rung of the ladder of profiles.
+
+    ``climbed``: the ramp brought the run here. ``climbing``: the rung it is about to go to. ``quiet_s``,
+    ``checkpoints``, ``epochs_from``: since the last failure. ``ran_s``: all the time on the rung. ``mark``: active
+    second up to which both times are counted. ``failed``: rungs that are not
+    used again automatically. ``withheld``: the rung that it would have switched to, and did not (gate.py).
+    """
+
+    rung: str | None = None
+    climbed: bool = False
+    climbing: str | None = None
+    quiet_s: float = 0.0
+    ran_s: float = 0.0
+    mark: float = 0.0
+    checkpoints: int = 0
+    epochs_from: int | None = None
+    withheld: str | None = None
+    failed: tuple[FailedRung, ...] = msgspec.field(name="dead", default=())
+
+
+class Rung(msgspec.Struct, frozen=True, kw_only=True):
+    """A rung that can be left for the one ``below`` it. ``climbed``: the ramp brought the run here."""
+
+    below: str
+    climbed: bool
+
+
+class SettingsThatRan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the newest attempt that made a step trained with. ``profile`` None: the user's own settings."""
+
+    attempt: int
+    profile: str | None = None
+    applied: tuple[AppliedRemedy, ...] = ()
+
+
+# The restart budget: restarts without progress use it up; a new checkpoint restores it.
+#
+# Source: NVIDIA's resiliency extension stops after three cycles without a new checkpoint. A long run on an unreliable
+# machine may restart a hundred times and still be worth it; a crash loop is not. Between two checkpoints a new
+# furthest
+# step is progress, too, so that four failures on the way to the next save do not end a run; but each restart repeats
+# what
+# was not saved, so ``PER_SAVE`` bounds their number.
+#
+# Steps of two attempts cannot always be compared: a bar for each epoch counts anew after a resume, and nothing says
+# from
+# where. A checkpoint of a further epoch is progress whatever the steps say.
+
+PER_SAVE = 2
+"""x ``max_restarts``: restarts without a new checkpoint, however far the steps came."""
+STEP_SHARE = 0.05
+"""Share of the steps between two checkpoints by which a new furthest step must exceed the last one."""
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``used``: restarts since the last progress. ``best``: position of the furthest checkpoint, None = none came.
+
+    ``epochs``: epochs of the run that are done in it, None = it tells none. ``unsaved``: restarts since the newest
+    checkpoint. ``furthest``: the furthest position at which an attempt failed since then, as far as it counted as
+    progress; ``every``: positions from one checkpoint to the next, None = unknown.
+    """
+
+    used: int = 0
+    best: int | None = None
+    epochs: int | None = None
+    unsaved: int = 0
+    furthest: int | None = None
+    every: int | None = None
+
+
+def saved(budget: Budget, position: int | None, epochs: int | None = None) -> Budget:
+    """The budget after a complete checkpoint at ``position``: restored if it is further than any before.
+
+    ``epochs``: of the run that are done in it, None = it tells none. An unknown position counts as progress.
+    """
+    known = budget.epochs if epochs is None else epochs
+    if position is None:
+        return Budget(best=budget.best, every=budget.every, epochs=known)
+    if budget.best is None or position > budget.best:
+        return Budget(best=position, every=position - (budget.best or 0), epochs=known)
+    if epochs is not None and budget.epochs is not None and epochs > budget.epochs:
+        return Budget(best=position, every=budget.every, epochs=epochs)  # the steps count anew
+    return budget
+
+
+def failed(budget: Budget, position: int | None) -> Budget:
+    """The budget after a failure at ``position``: restored if that is a new furthest step, by enough."""
+    if position is None:
+        return budget
+    if budget.furthest is None:
+        return msgspec.structs.replace(budget, furthest=max(position, budget.best or 0))
+    # Before the first checkpoint, the steps made are the least that there can be from one to the next.
+    every = position if budget.every is None else budget.every
+    if position - budget.furthest < max(1.0, STEP_SHARE * every):
+        return budget
+    return msgspec.structs.replace(budget, used=0, furthest=position)
+
+
+def is_spent(budget: Budget, restart: Restart) -> bool:
+    """Whether no restart is left."""
+    return budget.used >= restart.max_restarts or budget.unsaved >= PER_SAVE * restart.max_restarts
+
+
+def charge(budget: Budget, restart: Restart) -> tuple[Budget, float]:
+    """The budget after one more restart, and the wait before that restart in seconds."""
+    charged = msgspec.structs.replace(budget, used=budget.used + 1, unsaved=budget.unsaved + 1)
+    return charged, nth_wait_s(restart.backoff_s, charged.used)
+
+
+def nth_wait_s(waits_s: tuple[float, ...], number: int) -> float:
+    """The wait before restart ``number`` (from 1); the last one repeats, 0 if there are none."""
+    return waits_s[min(number, len(waits_s)) - 1] if waits_s else 0.0
+
+
+# The failures that ended the attempts so far: the same cause at the same step twice is no accident.
+#
+# Source: launchers that restart blindly spend whole nights on one bad sample. An error that comes back at the same
+# step
+# comes from the data, the code or the settings, and a restart runs into it again. Known false alarm: a log with a line
+# every hundred steps makes different places look alike (``knows_its_step`` in attempt_progress.py asks for more).
+
+FAILURE_HISTORY_KEPT = 12
+SHOWN = 5
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What ended an attempt. ``class_``: failure class or kind of hang. ``position``: step of the run, if known.
+
+    ``epochs``: epochs of the run that had been saved by then, if its checkpoints tell any.
+
+    ``kind`` *nan*: the loss or the weights are NaN, and the trainer does not end by itself. ``diverged``: the loss is
+    not NaN but diverged, and what the settings say of that.
+    """
+
+    kind: Literal["crash", "hang", "launch", "nan"]
+    class_: str
+    attempt: int
+    position: int | None = None
+    epochs: int | None = None
+    signal_t: float | None = None
+    """Run time at which a SIGTERM or SIGHUP ended it that nobody is known to have ordered; None = none did."""
+    ended_early: bool = False
+    """It exited with success before the end of the training."""
+    in_save: bool = False
+    """A hang in a save: storage that is slow or away fails at no step of its own."""
+    stepped: bool = True
+    """The attempt made a step."""
+    given: str | None = None
+    """The checkpoint that it was told to resume from."""
+    line: str = ""
+    """The line of the log that shows why, as it stands, and its place in the source."""
+    said: str = ""
+    """The line that shows why, without numbers and paths (circumstances.py)."""
+    raised: Literal["", "own", "parser"] = ""
+    """Raised in the person's own code, or by the parser of the command's options; "" = elsewhere, or not known."""
+    lasted_s: float | None = None
+    diverged: Literal["rollback", "stop"] | None = None
+
+    @property
+    def lives(self) -> bool:
+        """Whether the trainer still runs and has to be ended."""
+        return self.kind in {"hang", "nan"}
+
+
+History = tuple[Cause, ...]
+"""Oldest first, at most KEPT."""
+
+
+def with_cause(history: History, cause: Cause) -> History:
+    """Append ``cause``; the oldest are dropped beyond KEPT."""
+    return (*history, cause)[-FAILURE_HISTORY_KEPT:]
+
+
+def at_the_same_step(history: History, cause: Cause, stride: int = 1) -> History:
+    """The earlier ends by the same cause at the same position, give or take ``stride``.
+
+    None before the first step: there is no position to compare.
+    """
+    return tuple(
+        known
+        for known in history
+        if not cause.in_save
+        and (known.kind, known.class_) == (cause.kind, cause.class_)
+        and _is_at(known, cause.position, cause.epochs, stride)
+    )
+
+
+def came_back(history: History, cause: Cause, stride: int = 1) -> bool:
+    """Whether the same class ended an attempt at this place: the same position, or before any step."""
+    starts = any(not known.stepped and known.class_ == cause.class_ for known in history)
+    return (not cause.stepped and starts) or bool(at_the_same_step(history, cause, stride))
+
+
+def unread(history: History, cause: Cause) -> int:
+    """How many of the newest attempts, this one included, were given this checkpoint and made no step."""
+    number = 0
+    for known in reversed((*history, cause)):
+        if known.stepped or known.given is None or known.given != cause.given:
+            break
+        number += 1
+    return number
+
+
+def hung_at(history: History, position: int | None, epochs: int | None, stride: int = 1) -> bool:
+    """Whether an attempt was ended for a hang of any kind at this position, give or take ``stride``."""
+    return any(known.kind == "hang" and _is_at(known, position, epochs, stride) for known in history)
+
+
+def _is_at(known: Cause, position: int | None, epochs: int | None, stride: int) -> bool:
+    """Whether a cause came at this place. Steps that begin anew in each attempt repeat; saved epochs do not."""
+    if known.in_save or known.position is None or position is None or abs(known.position - position) > stride:
+        return False
+    return known.epochs is None or epochs is None or known.epochs == epochs
+
+
+def signals_since(history: History, t: float) -> int:
+    """How many attempts a signal of unknown origin ended after the run time ``t``."""
+    return sum(known.signal_t is not None and known.signal_t > t for known in history)
+
+
+def count(history: History, class_: str) -> int:
+    """How often this class ended an attempt."""
+    return sum(known.class_ == class_ for known in history)
+
+
+def in_a_row(history: History, class_: str) -> int:
+    """How many of the newest attempts this class ended, without another class in between."""
+    number = 0
+    for known in reversed(history):
+        if known.class_ != class_:
+            break
+        number += 1
+    return number
+
+
+def in_words(history: Iterable[Cause]) -> str:
+    """The newest causes as one line for people."""
+    return "; ".join(
+        f"attempt {c.attempt}: {c.kind} ({c.class_})" + (f" at step {c.position}" if c.position is not None else "")
+        for c in list(history)[-SHOWN:]
+    )
+
+
+# What was withheld from the run and waits for a person (gate.py).
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A failure whose answer was withheld: the arguments of ``answer_failure`` beside the plan."""
+
+    cause: Cause
+    incident: int
+    reason: str
+    retryable: bool = True
+    advice: tuple[str, ...] = ()
+    settings_at_fault: bool = True
+    confidence: float = 1.0
+    job: JobCause | None = None
+
+
+Follows = Literal["restart", "finish", "other"]
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """It can still be done, as long as the run is in ``state``.
+
+    ``follows``: what its order does: the next attempt begins, the process of a done training is ended, or (other) the
+    attempt is ended for good. ``again_t``: run time at which the question is sent again; None = it is not.
+    """
+
+    action: ActionWithheld
+    state: str
+    plan: RestartPlan
+    follows: Follows = "restart"
+    failed: Failed | None = None
+    again_t: float | None = None

@@ -1,0 +1,273 @@
+"""Progress and metrics of a run, folded from its output."""
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+import msgspec
+
+from ..model.progress import Phase, Progress
+from .text import loss_run
+from .text.lines import Finished, LineFold, fold, is_dense, lines_with, plain
+from .text.loss_run import LossRun
+from .text.reading import Reading
+from .text.run_count import next_attempt
+from .text.shapes import ShapeTable
+from .text.worded_lines import read_segment
+
+# Progress of a run, folded from its output: ``read_progress(state, text, shapes) -> state``.
+#
+# Only what the trainer prints is used; the training script needs no change. The state after the same text is the same
+# for any chunking of it (the unfinished segment is read provisionally, on top of the finished ones). Known limit: a
+# bar
+# without label, rate or loss that counts files before training looks like a training bar until a second bar or a line
+# with a loss follows.
+
+
+class ProgressState(msgspec.Struct, frozen=True):
+    """What was read from the log so far; small, and serialisable to JSON for snapshots.
+
+    ``settled``: after the finished segments; ``now``: with the unfinished one, too (a bar has no newline yet).
+    """
+
+    fold: LineFold = LineFold()
+    settled: Reading = Reading()
+    now: Reading = Reading()
+
+    @property
+    def progress(self) -> Progress:
+        """The state after the newest text, the fields of ``trainwatch progress --json``."""
+        return self.now.progress
+
+    @property
+    def heartbeats(self) -> int:
+        """How often the position advanced in training. A bar redrawn at the same step adds none."""
+        return self.now.heartbeats
+
+    @property
+    def certain(self) -> Reading:
+        """The state without an unfinished line that is no bar: half a line may be misread."""
+        now, settled = self.now, self.settled
+        return settled if now.heartbeats != settled.heartbeats and now.counters[-1].name != "bar" else now
+
+    @property
+    def advanced(self) -> bool:
+        """Whether a counter rose. The first line of each counter shows where it begins, and is no progress."""
+        return self.now.heartbeats > len(self.now.counters)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that the newest lines show."""
+        return self.now.progress.phase
+
+    @property
+    def finished_words(self) -> bool:
+        """The log announced the end of training, and no training line followed."""
+        return self.now.finished_words
+
+    @property
+    def loss_is_nan(self) -> bool:
+        """The newest printed loss was NaN or infinite (``progress.loss`` is None then)."""
+        return self.now.loss_is_nan
+
+    @property
+    def losses(self) -> LossRun:
+        """How long the printed loss has been NaN."""
+        return self.now.losses
+
+
+START = ProgressState()
+
+
+def begin_attempt(before: ProgressState, *, resumed: bool = False, began: int | None = None) -> ProgressState:
+    """The state for the log of the next attempt: how its counters count, and whether its losses are averages.
+
+    ``resumed``: it is not known to begin at the beginning; ``began``: the step at which it is told to begin.
+    """
+    run = next_attempt(before.now.run, resumed=resumed, began=began)
+    name = None if before.now.counts and not before.now.chosen else before.now.name
+    reading = Reading(run=run, losses=LossRun(acts_as_average=before.losses.acts_as_average), name=name)
+    return ProgressState(settled=reading, now=reading)
+
+
+def after_gap(before: ProgressState) -> ProgressState:
+    """The state after text that was left out: where the attempt began is not certain any more. A line begins."""
+    return ProgressState(LineFold(lines=before.fold.lines), _after_gap(before.settled), _after_gap(before.now))
+
+
+def _after_gap(reading: Reading) -> Reading:
+    begun, curve = loss_run.opening_after_gap(reading.opening), loss_run.after_gap(reading.curve)
+    return msgspec.structs.replace(reading, opening=begun, curve=curve)
+
+
+_GROWING = "0123456789.,+-eE"
+"""Characters after which a number may continue."""
+
+
+def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: bool = False) -> ProgressState:
+    """The state after ``text`` (any chunk of the log, decoded).
+
+    ``skim``: only the state at the end is needed, not how often the training advanced.
+    """
+    if not text:
+        return state
+    before = state.fold
+    after, done = fold(before, text)
+    settled = state.settled
+    if done.text:
+        if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # ``now`` has read the rest
+            settled = state.now
+            done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
+        if skim and not shapes.own_gates and is_dense(done.text, shapes.gates):
+            settled = read_dense(settled, done, shapes)
+        elif len(done.text) > 1:
+            settled = _read_finished(settled, done, shapes)
+    now = settled
+    if after.rest:
+        rest = plain(after.rest)
+        if settled.columns is not None or shapes.gates.any.search(rest):
+            now = read_segment(settled, rest, after.lines + 1, shapes)
+            if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
+                progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
+                now = msgspec.structs.replace(
+                    now,
+                    progress=progress,
+                    loss_is_nan=settled.loss_is_nan,
+                    losses=settled.losses,
+                    curve=settled.curve,
+                )
+    return ProgressState(after, settled, now)
+
+
+def _read_finished(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
+    """The reading after the segments with a gate; below the head of a table, after all: its rows have none."""
+    below, read_to = reading.columns is not None, -1
+    for number, end, line in () if below else lines_with(done, shapes.gates):
+        reading = read_segment(reading, line, number, shapes)
+        if reading.columns is not None:
+            below, read_to = True, end
+            break
+    for number, end, line in done.segments() if below else ():
+        if end > read_to and (reading.columns is not None or shapes.gates.any.search(line) is not None):
+            reading = read_segment(reading, line, number, shapes)
+    return reading
+
+
+def progress_of(chunks: Iterable[str], shapes: ShapeTable) -> Progress:
+    """The state after the last line of a log given in chunks (``trainwatch progress``)."""
+    state = START
+    for chunk in chunks:
+        state = read_progress(state, chunk, shapes, skim=True)
+    return read_progress(state, "\n", shapes).progress
+
+
+# Redraws of a bar that need not be read, because redraws of the same kind stand before and after them.
+#
+# A bar redraws itself ten times a second: the log of one night holds a million redraws, and only the last one counts.
+# Redraws are of one kind if they differ in digits, spaces and the bar's glyphs only. Of a long row of one kind (or of
+# two
+# in turn, as nested bars are) the first and the last ones are read. If those do not leave the same kind of state,
+# something happened in between, and all are read.
+
+ENDS_READ = 3
+"""Redraws of each kind that are read at either end: the second one shows that a bar moves, and an epoch changes from
+one to the next."""
+LEAST_ROW = 12
+"""Shorter rows are read in full."""
+_SAME = b"0123456789 :#=>." + "".join("━─╸╺╴▕▏▎▍▌▋▊▉█").encode()
+"""Bytes in which two redraws of a bar may differ."""
+
+
+def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
+    """The reading after all segments of ``done``. Heartbeats of skipped ones are not counted."""
+    flat = done.text.replace("\r", "\n")
+    parts = flat.split("\n")
+    kinds = flat.encode(errors="surrogatepass").translate(None, _SAME).split(b"\n")
+    ends = list(accumulate(map(len, parts)))
+    kept = [place for place, part in enumerate(parts) if part]
+    row = _Row(done, parts, ends, shapes)
+    at, most = 0, len(kept)
+    keys = [kinds[place] for place in kept]
+    while at < most:
+        end, turns = _end_of_row(keys, at)
+        if end - at < LEAST_ROW * turns or any(_has_columns(key) for key in keys[at : at + turns]):
+            reading = row.read(reading, kept[at:end])
+        else:
+            edge = ENDS_READ * turns
+            first = row.read(reading, kept[at : at + edge])
+            last = row.read(first, kept[end - edge : end])
+            reading = last if _state(first) == _state(last) else row.read(first, kept[at + edge : end])
+        at = end
+    return reading
+
+
+class _Row:
+    """Reads segments of a text by their index."""
+
+    def __init__(self, done: Finished, parts: list[str], ends: list[int], shapes: ShapeTable) -> None:
+        self._done, self._parts, self._ends, self._shapes = done, parts, ends, shapes
+        self._number, self._counted = done.first_line, 0
+
+    def read(self, reading: Reading, places: list[int]) -> Reading:
+        """The reading after these segments."""
+        gates = self._shapes.gates
+        for place in places:
+            line = plain(self._parts[place])
+            if gates.common in line or reading.columns is not None or gates.any.search(line) is not None:
+                reading = read_segment(reading, line, self._line_of(place), self._shapes)
+        return reading
+
+    def _line_of(self, place: int) -> int:
+        """Number of the line on which a segment stands; indices may also go back."""
+        start = self._ends[place] - len(self._parts[place]) + place
+        if start >= self._counted:
+            self._number += self._done.text.count("\n", self._counted, start)
+        else:
+            self._number -= self._done.text.count("\n", start, self._counted)
+        self._counted = start
+        return self._number
+
+
+def _has_columns(key: bytes) -> bool:
+    """Losses in columns without a name, after the GPU memory (YOLO), are recognised by their values: all are read."""
+    return b"G" in key and b"oss" not in key
+
+
+def _end_of_row(keys: list[bytes], at: int) -> tuple[int, int]:
+    """The end of the row that begins at ``at``, and how many kinds alternate in it."""
+    most = len(keys)
+    end = at + 1
+    while end < most and keys[end] == keys[at]:
+        end += 1
+    if end - at >= LEAST_ROW or end >= most:
+        return end, 1
+    both = at + 2
+    while both < most and keys[both] == keys[both - 2]:
+        both += 1
+    return (both, 2) if both - at >= 2 * LEAST_ROW else (end, 1)
+
+
+def _state(reading: Reading) -> tuple[object, ...]:
+    """The fields that a row of one kind does not change."""
+    progress = reading.progress
+    return (
+        progress.phase,
+        progress.total_steps,
+        progress.total_epochs,
+        progress.loss is None,
+        progress.lr is None,
+        progress.sec_per_step is None,
+        reading.finished_words,
+        reading.end_words,
+        reading.loss_is_nan,
+        reading.main,
+        reading.proven,
+        reading.firm,
+        reading.side,
+        reading.run.per_epoch,
+        reading.run.through,
+        reading.run.base,
+        reading.zero_based,
+        reading.lossy,
+        reading.name,
+        reading.skeletons if reading.progress.phase == "eval" else (),
+    )

@@ -1,1 +1,0 @@
-"""From log text to step, epoch, loss and phase."""

@@ -1,0 +1,565 @@
+"""What an exit or a failed launch means: the training is done, a person ended it, or it is a failure."""
+
+from typing import assert_never
+
+import msgspec
+
+from ...model.attempt import Evidence
+from ...model.decision import CaptureStacks, EndWatch
+from ...model.job import JobCause
+from ...model.observation import Exit, JobSeen, Outcome
+from ...model.patterns import LazyPattern
+from ...model.progress import Why
+from ...model.resume_way import OwnEnd
+from ...model.shipped import Diagnosis, EvidenceLine
+from ...model.suggestion import typed
+from ...model.text import beginning
+from ..attempt_progress import JobFacts
+from ..failure import catalogue as exit_status
+from ..failure.catalogue import SIGNALS, signal_of
+from ..failure.circumstances import Circumstances, last_line, skeleton_of, words_of
+from ..failure.diagnosis import diagnose, diagnosis_as
+from ..failure.tracebacks import is_of_the_system
+from ..findings import pace
+from ..handlers import on_checkpoint
+from ..hang import ranks
+from ..knowledge import Knowledge
+from ..memory import Cause
+from ..progress import progress_of
+from ..run_states import (
+    EndedEarly,
+    Finished,
+    GivenUp,
+    Interrupted,
+    RestartPlan,
+    Running,
+    Saving,
+    Starting,
+    Stopped,
+    Stopping,
+    is_live,
+)
+from ..state import JudgeState, StepBuilder
+from ..text.lines import plain
+from ..text.numbers import placed
+from . import attempts, gate, policy, restarts
+from .apply import answer_failure
+from .attempts import PASSING, TERMINATION, end_early, end_facts, ended, finish, launch_again_later
+from .ending import Contradicted, Proven, Unproven, ended_well, ending_input, failure_of, judge_ending, place
+from .policy import PERSON_SURE
+
+
+def on_exit(builder: StepBuilder, observation: Exit) -> None:
+    """The main process of the trainer exited."""
+    machine = builder.state.machine
+    if isinstance(machine, Stopping):
+        restarts.on_exit_while_stopping(builder, machine, observation)
+    elif is_live(machine):
+        if observation.job in FROM_OUTSIDE:
+            _on_job_end(builder, observation)
+        elif observation.code in builder.knowledge.preset.success_exit_codes:
+            _on_success(builder, observation)
+        else:
+            _on_crash(builder, observation)
+
+
+FROM_OUTSIDE: dict[JobCause | None, str] = {
+    "time_limit": "its job reached the time limit",
+    "preempted": "its job was preempted",
+    "node": "a node of its job failed",
+    "cancelled": "its job was cancelled",
+}
+"""Ends of a job that are not its command's doing."""
+
+
+def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
+    """The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs."""
+    catalogue = builder.knowledge.catalogue
+    class_ = "unknown" if observation.job == "node" else KILLED
+    found = diagnosis_as(builder.state.diagnosis, catalogue, class_)
+    why = FROM_OUTSIDE[observation.job]
+    found = msgspec.structs.replace(found, confidence=SAID_BY_SCHEDULER, explanation=f"The scheduler says that {why}.")
+    _crashed(builder, observation, found, why, title=why)
+
+
+SAID_BY_SCHEDULER = 0.97
+
+
+WITHIN = "within one print interval of the end"
+
+
+def _on_success(builder: StepBuilder, observation: Exit) -> None:
+    """The exit code is one that the preset calls success. It proves nothing: see ending.py."""
+    state = builder.state
+    seen = ending_input(state, builder.knowledge)
+    ending = judge_ending(seen)
+    match ending:
+        case Contradicted(why=why) if seen.told_to_end and ending.by == "unknown" and _is_bare(seen.told_to_end):
+            _crashed(builder, observation, diagnosis_as(state.diagnosis, builder.knowledge.catalogue, KILLED), why)
+        case Proven(why=why):
+            finish(builder, observation, f"the training is done: {why}")
+        case Unproven(place=last, is_last_line=True):
+            of = "epoch" if last.startswith("epoch") else "step"
+            finish(builder, observation, f"exit {observation.code}; {last} is the last printed {of}, {WITHIN}")
+        case Unproven(place=last):
+            at = f" ({last})" if last else ""
+            finish(
+                builder,
+                observation,
+                f"exit {observation.code}; nothing in the log says that this was the end{at}",
+                Why("unproven"),
+            )
+        case Contradicted(why=why, by="nan"):
+            found = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "nan_loss")
+            _crashed(builder, observation, found, why)
+        case Contradicted(why=why, by="settings"):
+            shown = failure_of(state, builder.knowledge)
+            if shown is not None:
+                _crashed(builder, observation, shown, why)
+            else:
+                _end_early(builder, observation, why)
+        case Contradicted(why=why):
+            shown = failure_of(state, builder.knowledge)
+            covered = builder.knowledge.status_hidden
+            if shown is not None:
+                _crashed(builder, observation, shown, place(state).words)
+            elif covered:
+                unknown = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
+                _crashed(builder, observation, unknown, f"{why}; {covered}, so the trainer's own status is unknown")
+            else:
+                _end_early(builder, observation, why)
+        case _:
+            assert_never(ending)
+
+
+def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
+    """It exited with success before the end of the training, and no failure shows: a person has to look.
+
+    ``[restart] ended_early = "restart"`` takes it for a crash, once, unless the trainer says that it ended on purpose.
+    """
+    state = builder.state
+    if _may_restart(builder):
+        unknown = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
+        _crashed(builder, observation, unknown, why, ended_early=True)
+        return
+    reason = f"{_exit_in_words(observation)}, but {why}"
+    incident = builder.open_incident(
+        "crash",
+        "unknown",
+        reason,
+        evidence=(Evidence(what=_exit_in_words(observation)), Evidence(what=why)),
+        explanation="The exit status says success, and the progress, the log or the files say that it was not the end.",
+        ending="no restart: nothing shows why it ended",
+    )
+    order = "capture evidence: end of the log, kernel log, GPUs, launch"
+    builder.decide(CaptureStacks, order, incident=incident, attempt=state.attempt.number)
+    end_early(builder, observation, reason, incident)
+
+
+ON_PURPOSE = LazyPattern(
+    r"(?i)\bearly.?stop|\bpatience\b|\bconverged\b|\b(?:time|step|steps|epochs?|duration|budget|deadline)\b.{0,40}"
+    r"\b(?:limit|reached|exceeded|over|up|expired)\b|\bmax(?:imum)?[ _-](?:steps?|time|epochs?|duration|iter\w*)\b"
+    r"|\bstopping\b|\bstopped\b"
+)
+"""What a trainer says in its last lines if it ended before its total on purpose. Taking too much for it only holds."""
+LAST_WORDS = 5
+"""Lines from the end of the log in which it would say so."""
+
+
+def _may_restart(builder: StepBuilder) -> bool:
+    """Whether an exit with success before the end is answered by a restart: the first one of a run that has trained."""
+    state, knowledge = builder.state, builder.knowledge
+    if knowledge.settings.restart.ended_early != "restart" or not policy.has_trained(state):
+        return False
+    if any(cause.ended_early for cause in state.history) or ending_input(state, knowledge).words is not None:
+        return False
+    lines = (state.diagnosis.tail + state.diagnosis.fold.rest).splitlines()
+    return not any(ON_PURPOSE.search(line) for line in [line for line in lines if line.strip()][-LAST_WORDS:])
+
+
+def _on_crash(builder: StepBuilder, observation: Exit) -> None:
+    """The trainer ended by itself, without success."""
+    state = builder.state
+    diagnosis = _diagnose(builder, observation)
+    ending = judge_ending(ending_input(state, builder.knowledge))
+    success = diagnosis.failure == "success"
+    clean = success or (diagnosis.cause is None and isinstance(ending, Proven) and ending.by == "words")
+    if isinstance(ending, Proven) and (clean or ending.by == "save"):
+        after = "" if diagnosis.cause is None or success else f": {beginning(diagnosis.cause.text.strip(), 200)}"
+        builder.note(f"the training was over; {_exit_in_words(observation)} came after that{after}")
+        finish(builder, observation, f"the training is done: {ending.why}")
+        return
+    if success:
+        if not isinstance(ending, Contradicted) or ending.by == "settings":
+            finish(builder, observation, "the training is done")
+            return
+        diagnosis = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
+    _crashed(builder, observation, diagnosis)
+
+
+def _crashed(
+    builder: StepBuilder,
+    observation: Exit,
+    diagnosis: Diagnosis,
+    where: str = "",
+    *,
+    title: str = "",
+    ended_early: bool = False,
+) -> None:
+    """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
+    attempt, class_ = builder.state.attempt, diagnosis.failure
+    ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
+    for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
+        builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
+    end = _own_end(builder, observation, diagnosis)
+    if end is not None and diagnosis.cause is None:
+        said = _shown_last(builder.state)
+        diagnosis = msgspec.structs.replace(diagnosis, cause=said, place=end.place, explanation=OWN_TEXT)
+    died_t, reason = observation.died_t, _reason(diagnosis, observation)
+    if where:
+        reason = f"{reason} ({where})"
+    explanation = f"{diagnosis.explanation} {_seen_before(builder) if class_ == 'unknown' else ''}".strip()
+    incident = builder.open_incident(
+        "crash",
+        class_,
+        reason,
+        evidence=_evidence(diagnosis, observation),
+        explanation=explanation,
+        confidence=None if class_ == "unknown" else diagnosis.confidence,
+        detect_s=None if died_t is None else max(0.0, builder.t - died_t),
+        title=title or diagnosis.title,
+    )
+    lost = observation.code is None and observation.signal is None
+    ended(builder, "killed" if class_ == KILLED else "lost" if lost else "crashed", observation)
+    builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
+    builder.decide(
+        CaptureStacks,
+        "capture evidence: end of the log, kernel log, GPUs, launch",
+        incident=incident,
+        attempt=attempt.number,
+    )
+    what = f": {title}" if title else f" after crash ({class_})"
+    _leave_node_out(builder, class_, observation)
+    before_t = attempt.nan_t if class_ == "nan_loss" else None
+    signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
+    answer_failure(
+        builder,
+        msgspec.structs.replace(
+            _cause(builder, observation, diagnosis, end, signalled=signalled), ended_early=ended_early
+        ),
+        RestartPlan(
+            reason=f"restart{what}",
+            incident=incident,
+            before_t=before_t,
+        ),
+        incident=incident,
+        reason=reason,
+        retryable=diagnosis.retryable,
+        advice=diagnosis.remedies,
+        confidence=diagnosis.confidence,
+        job=observation.job,
+        ordered=ordered,
+    )
+
+
+OUTSIDE = LazyPattern(
+    r"(?i)exists|is_?(?:file|dir|mount)|mount|cuda|gpu|device|driver|nvidia|connect|socket|network|\bport\b|lock|busy|space"
+    r"|server|\breach|https?:|download|timed? ?out|\b(?:nfs|share)\b"
+)
+"""Words of what may be there again later: ``assert os.path.ismount(DATA)`` in the own code is no mistake in it."""
+
+
+OWN_TEXT = "The trainer's own source ends it with this text."
+
+
+def _cause(
+    builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, end: OwnEnd | None, *, signalled: bool
+) -> Cause:
+    """What ended the attempt, as the history keeps it."""
+    attempt, seen = builder.state.attempt, builder.state.diagnosis
+    line = last_line(seen.tail + seen.fold.rest) if diagnosis.cause is None else diagnosis.cause.text
+    at = 0 if diagnosis.cause is None else diagnosis.cause.line
+    block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
+    own = block is not None and bool(block.own) and block.last.startswith(f"{block.own.rpartition(':')[0]}:")
+    code = block.code if own and block is not None else None if end is None else end.code
+    asks_outside = code is None or OUTSIDE.search(f"{code} {line}") is not None or is_of_the_system(line)
+    parser = diagnosis.failure == "config_error" and observation.code == exit_status.USAGE
+    return Cause(
+        kind="crash",
+        class_=diagnosis.failure,
+        attempt=attempt.number,
+        position=attempt.position,
+        stepped=attempt.beat_t is not None or attempt.saved,
+        given=attempt.resume_from,
+        line=_line(diagnosis),
+        said=words_of(line.strip()),
+        raised="parser" if parser else "" if asks_outside else "own",
+        signal_t=builder.t if signalled else None,
+        lasted_s=max(0.0, (builder.t if observation.died_t is None else observation.died_t) - attempt.start_t),
+    )
+
+
+def _own_end(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> OwnEnd | None:
+    """What in the trainer's own source ended it with its last line as a text; None if nothing is known to."""
+    shown = _shown_last(builder.state).text
+    if observation.code != 1 or (diagnosis.cause is not None and diagnosis.cause.text.strip() not in shown):
+        return None
+    return next((end for end in builder.knowledge.own_ends if end.says(shown)), None)
+
+
+def _shown_last(state: JudgeState) -> EvidenceLine:
+    """The last line of the log that is not blank."""
+    fold = state.diagnosis.fold
+    lines = (state.diagnosis.tail + fold.rest).split("\n")
+    found = ((back, text) for back, each in enumerate(reversed(lines)) if (text := plain(each).strip()))
+    back, text = next(found, (0, ""))
+    return EvidenceLine(fold.lines + 1 - back, text)
+
+
+KILLED = "killed_by_user"
+OWN_TIMEOUT = 124
+"""Exit status of ``timeout COMMAND`` whose time was over."""
+BARE_SIGNAL = LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b")
+"""Lines of handlers and launchers that say which signal came, and not who sent it."""
+KEYBOARD = LazyPattern(r"KeyboardInterrupt|\bSIG(?:INT|QUIT)\b|\^C|(?i:\b(?:keyboard|user)\b)")
+SITE = LazyPattern(
+    r"(?i)preempt|\bspot |\bCANCELLED\b|\btime ?limit|\bTERM_[A-Z]+\b|\bjob killed|wall ?time|timeout: sending"
+)
+"""Words of schedulers, clouds and ``timeout --verbose``: the end was ordered."""
+
+
+def _is_bare_signal(diagnosis: Diagnosis, observation: Exit) -> bool:
+    """Whether all that is known is that a SIGTERM or SIGHUP came."""
+    number, said = signal_of(observation.code, observation.signal), diagnosis.cause
+    if said is not None and (KEYBOARD.search(said.text) or SITE.search(said.text)):
+        return False
+    if number in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]}:
+        return True
+    return said is not None and diagnosis.confidence >= PERSON_SURE and _is_bare(said.text)
+
+
+def _is_bare(line: str) -> bool:
+    """Whether a line tells of a SIGTERM or SIGHUP and not who sent it."""
+    ordered = KEYBOARD.search(line) or SITE.search(line)
+    return ordered is None and BARE_SIGNAL.search(line) is not None
+
+
+def _ordered_by(state: JudgeState, diagnosis: Diagnosis, observation: Exit) -> str:
+    """Who or what ordered the end, as a clause; "" if that is not known, or a person did."""
+    if observation.code == OWN_TIMEOUT:
+        return "`timeout` in its command ended it: its time was over"
+    if observation.job is None and diagnosis.cause is not None and SITE.search(diagnosis.cause.text):
+        return f"it was ordered to end: {beginning(diagnosis.cause.text.strip(), 200)}"
+    notice = next((i for i in state.incidents if i.class_ == TERMINATION), None)
+    return "" if notice is None else f"the end of this machine was announced: {notice.reason}"
+
+
+BAD_NODES_KEPT = 8
+"""Nodes that are left out at the most: a small partition has to be usable. The oldest is used again."""
+
+
+def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> None:
+    """A GPU of a job failed: later jobs do not use its node, if it can be told which one that was."""
+    if observation.job is None or builder.knowledge.catalogue.class_of(class_).waits_for != "gpu":
+        return
+    node, known = builder.state.job.culprit, builder.state.bad_nodes
+    if not node:
+        builder.note(f"a GPU of the job failed ({class_}), and it cannot be told on which of {builder.state.job.nodes}")
+    elif node not in known:
+        builder.set(bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
+        builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
+
+
+ENDS_KEPT = 12
+TELLING = 3
+"""Ends with the same line from which a person is asked for its class: twice may be an accident."""
+
+
+def _seen_before(builder: StepBuilder) -> str:
+    """Remember the last line of a log without a known cause; a sentence if it ended attempts before, else ""."""
+    found = builder.state.diagnosis
+    line = last_line(found.tail + found.fold.rest)
+    if not line or progress_of((f"{line}\n",), builder.knowledge.shapes).step is not None:
+        return ""  # what it prints while it trains is no cause
+    skeleton = skeleton_of(line)
+    ends = (*builder.state.unknown_ends, skeleton)[-ENDS_KEPT:]
+    builder.set(unknown_ends=ends)
+    times = builder.knowledge.unknown_ends.get(skeleton, 0) + ends.count(skeleton)
+    if times < TELLING:
+        return ""
+    builder.note(f"{times} attempts ended with this line, and its cause is not known: {beginning(line, 200)}")
+    return (
+        f"{times} attempts on this machine ended with a line like its last one, and nobody has named its cause yet: "
+        f"`{typed('diagnose', '--run', builder.knowledge.run_id or builder.knowledge.run, '--teach', 'CLASS')}` does."
+    )
+
+
+def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
+    """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
+    if machine.end_plan is not None:
+        builder.move("lost", Interrupted(), f"{machine.end_plan.reason}; the launch failed: {outcome.detail}")
+        builder.decide(EndWatch, machine.end_plan.reason, exit_code=0)
+        return
+    need = outcome.data.get("need_bytes")
+    meant = machine.restart_plan or machine.plan or RestartPlan(reason="")
+    again = RestartPlan(reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t)
+    if isinstance(need, int | float):
+        fresh = meant.fresh or outcome.data.get("fresh") is True
+        go_on = msgspec.structs.replace(again, reason="go on with room on the disk", fresh=fresh, by=meant.by)
+        restarts.wait_for_room(builder, go_on, need)
+        return
+    passing = next((kind for kind in PASSING if outcome.data.get(kind) is True), None)
+    if passing is not None:
+        fresh = meant.fresh or outcome.data.get("fresh") is True
+        go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
+        launch_again_later(builder, go_on, passing, outcome.detail or PASSING[passing][0])
+        return
+    why = outcome.detail or "the trainer could not be started"
+    incident = builder.open_incident("crash", "config_error", why, explanation="the command could not be started")
+    builder.notify("incident", "cannot start", why, incident=incident)
+    answer_failure(
+        builder,
+        Cause(kind="launch", class_="config_error", attempt=builder.state.attempts),
+        msgspec.structs.replace(again, incident=incident),
+        incident=incident,
+        reason=why,
+        retryable=bool(outcome.data.get("retryable", True)),
+        settings_at_fault=outcome.data.get("settings") is True,
+    )
+
+
+def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
+    state = builder.state
+    about = _circumstances(state)
+    found = diagnose(
+        state.diagnosis,
+        builder.knowledge.catalogue,
+        exit_code=observation.code,
+        signal=observation.signal,
+        oom_kills=about.oom_kills,
+        stopped_by_operator=False,
+        finished_hint=ended_well(state),
+        about=about,
+    )
+    who = ranks.stopped(state.ranks)
+    if not who or not builder.knowledge.catalogue.class_of(found.failure).of_other_ranks:
+        return found
+    return msgspec.structs.replace(found, explanation=f"{who[0].upper()}{who[1:]}. {found.explanation}")
+
+
+def _circumstances(state: JudgeState) -> Circumstances:
+    """What was so when the trainer ended, beside its log."""
+    known = msgspec.structs.asdict(end_facts(state))
+    del known["kernel"]  # the evidence has it already
+    return Circumstances(**known, earlier=tuple(cause.class_ for cause in state.history if cause.kind == "crash"))
+
+
+def _exit_in_words(observation: Exit) -> str:
+    if observation.signal is not None:
+        signal = observation.signal
+        return f"signal {exit_status.NAMES.get(signal, signal) if isinstance(signal, int) else signal}"
+    if observation.code is not None:
+        return f"exit code {observation.code}"
+    return "exit status unknown"
+
+
+def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
+    exit_, line = _exit_in_words(observation), _line(diagnosis)
+    if line:
+        return f"{exit_}: {line}"
+    return f"{exit_}; the log does not say why" if diagnosis.failure == "unknown" else exit_
+
+
+def _line(diagnosis: Diagnosis) -> str:
+    """The line that shows why, with its place in the source."""
+    return "" if diagnosis.cause is None else placed(beginning(diagnosis.cause.text.strip(), 300), diagnosis.place)
+
+
+def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
+    found = [Evidence(what=_exit_in_words(observation))]
+    if diagnosis.cause is not None:
+        at = [Evidence(what=f"raised at {diagnosis.place}")] if diagnosis.place else []
+        what = beginning(diagnosis.cause.text.strip(), 400)
+        found = [Evidence(what=what, line=diagnosis.cause.line), *at, *found]
+    then = msgspec.UNSET if diagnosis.cause is None else True
+    found.extend(Evidence(what=beginning(c.text.strip(), 200), line=c.line, then=then) for c in diagnosis.cascade[:3])
+    return tuple(found)
+
+
+# The stop at ``[end] end_by``: saved and ended in time, whatever state the run is in.
+
+BY = "end_by"
+"""Who ordered the stop."""
+
+
+def is_due(state: JudgeState, knowledge: Knowledge) -> bool:
+    """Whether the stop must begin now. A launch is not cut: it is stopped as soon as its trainer runs."""
+    if state.ends is None or state.time.t < state.ends.t - on_checkpoint.stop_takes_s(knowledge, state):
+        return False
+    return not (isinstance(state.machine, Starting) and not state.machine.launched)
+
+
+def end(builder: StepBuilder) -> None:
+    """Save and stop; a run that is held stays stopped, and one that ends already is not started again."""
+    machine, ends = builder.state.machine, builder.state.ends
+    assert ends is not None
+    builder.set(ends=None)
+    reason = f"it ends by {ends.said}"
+    if isinstance(machine, Finished | EndedEarly | GivenUp):
+        return
+    if gate.is_closed(builder):
+        builder.note(f"{reason}; nothing is ended: {gate.act_words(builder)}")
+        builder.notify("withheld", "would have ended it", f"{reason}: `{builder.knowledge.typed('stop')}` does")
+    elif isinstance(machine, Stopping):
+        if machine.then == "restart":
+            late = msgspec.structs.replace(machine, then="end_by", by=BY)
+            builder.move("command", late, f"{reason}: no restart after this")
+    elif is_live(machine):
+        restarts.stop(builder, "end_by", RestartPlan(reason=reason, by=BY), by=BY)
+    else:
+        if not isinstance(machine, Stopped):
+            builder.move("hold", Stopped(), f"{reason}; held until resume or restart", Why("ordered"))
+        on_checkpoint.over(builder)
+
+
+# The job of an attempt nears its time limit: its script asked for a checkpoint; when that came, the next job goes on.
+#
+# What would be trained after that save would be lost with the limit. If no save comes, the job runs to its limit.
+# Nothing
+# is ended if the training will be over before the limit.
+
+REASON = "its job is near the time limit, and the checkpoint that was asked for is complete"
+
+
+def note_job(builder: StepBuilder, seen: JobSeen) -> None:
+    """Keep what an answer about the job says. One that did not come says nothing."""
+    before = builder.state.job if builder.state.job.id == seen.job else JobFacts(id=seen.job)
+    if seen.phase == "queued":
+        before = JobFacts(id=seen.job)  # it runs once more
+    limit_t = before.limit_t if seen.left_s is None else builder.t + seen.left_s
+    asked_t = None if not seen.asked else builder.t if before.asked_t is None else before.asked_t
+    builder.set(
+        job=JobFacts(
+            id=seen.job,
+            nodes=seen.nodes or before.nodes,
+            limit_t=limit_t,
+            asked_t=asked_t,
+            failed_node=seen.failed_node or before.failed_node,
+        )
+    )
+
+
+def check(builder: StepBuilder) -> None:
+    """End the attempt for the next job, if the checkpoint that was asked for is complete."""
+    state = builder.state
+    asked_t, limit_t = state.job.asked_t, state.job.limit_t
+    if asked_t is None or not isinstance(state.machine, Running):
+        return
+    if limit_t is not None and builder.t >= limit_t:
+        return  # Slurm ends it now; what it saves at the signal for that was not asked for
+    left_s = pace.eta_s(state.pace, state.progress)
+    if left_s is not None and limit_t is not None and builder.t + left_s < limit_t:
+        return
+    if attempts.came(state, Saving(asked_t=asked_t, until_t=asked_t)):
+        builder.set(job=msgspec.structs.replace(state.job, asked_t=None))
+        restarts.stop(builder, "restart", RestartPlan(reason=f"{REASON}: the next job goes on"))

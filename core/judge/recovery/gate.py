@@ -1,0 +1,283 @@
+"""What is done without a person: the one gate before all that the judge would end, start or delete by itself.
+
+``[restart] act``: "all" lets everything pass; with "ask" the question is sent, and nothing is done before an answer;
+with "notify" nothing is done. What a person orders always passes: its ``RestartPlan.by`` names the person, and the plan
+goes through all stages of a restart. Whatever is withheld is a fact in the journal; what can still be done waits in
+``JudgeState.withheld``, and commands.py carries it out.
+
+A hung trainer stays hung, and is running again once a step comes. A trainer that crashed stays ended: the run is held.
+"""
+
+import shlex
+
+import msgspec
+
+from ...model.fact import ActionWithheld, QuestionClosed
+from ...model.progress import Why
+from ...model.settings import Act
+from ...model.text import plural
+from .. import run_states
+from ..attempt_progress import lost_steps
+from ..knowledge import Knowledge
+from ..memory import Failed, Follows, Waiting
+from ..resume import checkpoint_index, resume_point
+from ..resume.checkpoint_index import base_name
+from ..run_states import Hung, RestartPlan, Stopped, Then
+from ..state import JudgeState, StepBuilder
+
+replace = msgspec.structs.replace
+
+HOUR_S = 3600.0
+ORDER_S = 60.0
+"""How long a resume that was ordered too early still counts."""
+WOULD: dict[Then, tuple[str, str]] = {
+    "restart": ("restart", "restarted"),
+    "give_up": ("end it and give the run up", "ended it and given the run up"),
+    "finish": ("end its process", "ended its process"),
+    "hold": ("end it", "ended it"),
+    "end": ("end it", "ended it"),
+    "end_by": ("end it", "ended it"),
+}
+"""What follows a stop → what would be done, as a question and after "would have"."""
+FOLLOWS: dict[Then, Follows] = {"restart": "restart", "finish": "finish"}
+
+
+def act_of(state: JudgeState, knowledge: Knowledge) -> Act:
+    """What is done without a person: as one chose for this run, else as the settings say."""
+    return state.act if state.act is not None else knowledge.settings.restart.act
+
+
+def is_closed(builder: StepBuilder, plan: RestartPlan | None = None) -> bool:
+    """Whether what the judge concluded by itself must not be done. ``plan``: what a person ordered passes."""
+    return act_of(builder.state, builder.knowledge) != "all" and (plan is None or not plan.by)
+
+
+def with_order(builder: StepBuilder, plan: RestartPlan) -> RestartPlan:
+    """The plan of a start; ordered if a person asked for a resume just before it was seen that the trainer had ended.
+
+    A new supervisor takes a trainer that ended unseen for a live one, until its exit status is known to be lost.
+    """
+    order = builder.state.resume_ordered
+    if order is None or plan.by or builder.t - order[1] > ORDER_S:
+        return plan
+    return replace(plan, by=order[0])
+
+
+def withhold_stop(builder: StepBuilder, then: Then, plan: RestartPlan) -> None:
+    """The attempt would be ended; it goes on instead."""
+    ask, would = WOULD[then]
+    action = _described(builder, ask, would, plan, ends=then == "restart", starts=then == "restart")
+    _wait(builder, Waiting(action=action, state=_name(builder), plan=plan, follows=FOLLOWS.get(then, "other")))
+
+
+def withhold_start(builder: StepBuilder, plan: RestartPlan) -> None:
+    """The next attempt would be started, and processes that the last one left behind ended; the run is held instead."""
+    action = _described(builder, "restart", "restarted", plan, starts=True)
+    _hold(builder, Waiting(action=action, state="stopped", plan=plan))
+
+
+def withhold_answer(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, then: Then, how: str) -> None:
+    """The answer to a failure would be carried out. ``how``: what it changes, as a clause."""
+    ask, would = WOULD[then]
+    hung = failed.cause.lives
+    action = _described(builder, ask, would, plan, ends=hung and then == "restart", starts=then == "restart", how=how)
+    waiting = Waiting(action=action, state=_name(builder), plan=plan, follows=FOLLOWS.get(then, "other"), failed=failed)
+    if hung:
+        _wait(builder, waiting)
+    else:
+        _hold(builder, replace(waiting, state="stopped"))
+
+
+def tell(builder: StepBuilder, action: ActionWithheld) -> None:
+    """Record what would have been done and does not wait: a deletion, a climb of the ramp."""
+    builder.fact(replace(action, attempt=builder.state.attempt.number))
+
+
+def ask_again(builder: StepBuilder, waiting: Waiting) -> None:
+    """Send a question again that nobody answered. It is never answered by itself."""
+    again_t = builder.t + builder.knowledge.settings.restart.ask_timeout_s
+    builder.set(withheld=replace(waiting, again_t=again_t))
+    since_s = builder.knowledge.settings.restart.ask_timeout_s
+    builder.note(f"no answer for {since_s / 60:.0f} min: nothing is ended or started, and the question is sent again")
+    _notify(builder, waiting.action)
+
+
+def renew(builder: StepBuilder) -> None:
+    """A person chose between asking and notifying: what waits is a question now, or is not asked again."""
+    waiting = builder.state.withheld
+    if waiting is None:
+        return
+    asks = act_of(builder.state, builder.knowledge) == "ask"
+    if waiting.action.asks != asks:
+        live = waiting.action.action == "stop"
+        answers = _answers(waiting.action.incident, live=live, starts=waiting.follows == "restart", asks=asks)
+        _ask(builder, replace(waiting, action=replace(waiting.action, asks=asks, answers=answers)))
+
+
+def refuse(builder: StepBuilder, waiting: Waiting, by: str) -> None:
+    """The answer is no: it stays as it is and is not asked again. A person can still order it."""
+    builder.set(withheld=replace(waiting, again_t=None))
+    builder.fact(QuestionClosed(why=f"no, by {by}: it stays as it is"))
+
+
+def close(builder: StepBuilder, why: str) -> None:
+    """What waited is done, refused or over."""
+    builder.set(withheld=None)
+    builder.fact(QuestionClosed(why=why))
+
+
+def _wait(builder: StepBuilder, waiting: Waiting) -> None:
+    """The trainer goes on as it is. The same is told once."""
+    known, machine = builder.state.withheld, builder.state.machine
+    if known is not None and (known.state, known.action.would) == (waiting.state, waiting.action.would):
+        return
+    if isinstance(machine, Hung):
+        builder.set(machine=replace(machine, judged=True), wake_t=None)
+    _ask(builder, waiting)
+
+
+def _hold(builder: StepBuilder, waiting: Waiting) -> None:
+    builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {waiting.action.sentence}", Why("act"))
+    _ask(builder, waiting)
+
+
+def _ask(builder: StepBuilder, waiting: Waiting) -> None:
+    restart = builder.knowledge.settings.restart
+    again_t = builder.t + restart.ask_timeout_s if waiting.action.asks else None
+    builder.set(withheld=replace(waiting, again_t=again_t))
+    builder.fact(waiting.action)
+    _notify(builder, waiting.action)
+
+
+def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
+    name = shlex.quote(builder.knowledge.run_id or builder.knowledge.run)
+    lines = [action.why, action.price, *(_command(answer, name) for answer in action.answers)]
+    if action.asks:
+        minutes = builder.knowledge.settings.restart.ask_timeout_s / 60
+        lines.append(f"without an answer nothing is ended or started, and this is asked again in {minutes:.0f} min")
+        builder.notify("question", action.question, "\n".join(filter(None, lines)), incident=action.incident)
+        return
+    lines.append(f"nothing was done: {act_words(builder)}")
+    builder.notify(
+        "withheld", f"would have {action.sentence}", "\n".join(filter(None, lines)), incident=action.incident
+    )
+
+
+def _command(answer: str, run: str) -> str:
+    """``yes: `trainwatch resume luca```."""
+    what, _, command = answer.partition(": ")
+    return f"{what}: `{command.format(run=run)}`"
+
+
+def act_words(builder: StepBuilder) -> str:
+    """The setting as it stands in a config."""
+    return f'[restart] act = "{act_of(builder.state, builder.knowledge)}"'
+
+
+def _described(
+    builder: StepBuilder,
+    ask: str,
+    would: str,
+    plan: RestartPlan,
+    *,
+    ends: bool = False,
+    starts: bool = False,
+    how: str = "",
+) -> ActionWithheld:
+    """``ends``: it ends a live trainer and starts the next attempt; ``starts``: an attempt begins."""
+    state = builder.state
+    path, step, position = _resume_point(builder, plan) if starts else (None, None, None)
+    at = f" (step {step})" if step is not None else ""
+    where = "" if not starts else "from the beginning" if path is None else f"from {base_name(path)}{at}"
+    done = state.attempt.position if state.attempt.position is not None else state.failed_position
+    lost = lost_steps(done, position, state.attempt.stride) if starts else None
+    incident = builder.find_incident(plan.incident)
+    live = ends or not starts
+    return ActionWithheld(
+        action="stop" if live else "start",
+        ask=ask,
+        would=would,
+        where=where,
+        how=", ".join(filter(None, ("after ending it" if ends else "", how))),
+        why=incident.reason if incident is not None else plan.reason,
+        price=_price(builder, lost, starts=starts, live=live),
+        attempt=state.attempt.number,
+        incident=plan.incident if incident is not None else None,
+        checkpoint=path,
+        lost_steps=lost,
+        asks=act_of(state, builder.knowledge) == "ask",
+        waits=True,
+        verb=_verb(live=live, starts=starts),
+        answers=_answers(
+            plan.incident if incident is not None else None,
+            live=live,
+            starts=starts,
+            asks=act_of(state, builder.knowledge) == "ask",
+        ),
+    )
+
+
+def _verb(*, live: bool, starts: bool) -> str:
+    return "stop" if not starts else "restart" if live else "resume"
+
+
+def _answers(incident: int | None, *, live: bool, starts: bool, asks: bool) -> tuple[str, ...]:
+    """The commands that answer a question, or do what was withheld, as "yes: command"."""
+    number = "" if incident is None else f" --incident {incident}"
+    yes = f"{_verb(live=live, starts=starts)} {{run}}{number if starts else ''}"
+    found = [f"{'yes' if asks else 'to do it'}: trainwatch {yes}"]
+    if incident is not None and asks:
+        found.append(f"no: trainwatch ack {{run}}{number}")
+    if live and starts:
+        found.append("end it for good: trainwatch stop {run}")
+    return tuple(found)
+
+
+def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, int | None, int | None]:
+    """Path, step and position of the checkpoint that a restart would begin from, as it is known now."""
+    state, support = builder.state, builder.knowledge.resume_support
+    if plan.fresh or builder.knowledge.preset.resume == "none":
+        return None, None, 0
+    first = state.attempt.resume_from
+    known = checkpoint_index.find(state.checkpoints, plan.wanted or plan.path)
+    if known is None:
+        known = resume_point.newest_verified(state.checkpoints, support, before_t=plan.before_t, keep=first)
+    if known is not None:
+        return known.path, known.step, known.position if known.position is not None else known.step
+    if first is not None and support.forms and not checkpoint_index.find(state.checkpoints, first):
+        return first, state.attempt.resume_step, state.attempt.resumed_at
+    return None, None, 0
+
+
+def _price(builder: StepBuilder, lost: int | None, *, starts: bool, live: bool) -> str:
+    """What it costs, and what waiting costs; unknown parts are left out."""
+    state = builder.state
+    step_s = state.clock.step_s if state.clock.step_s is not None else state.progress.sec_per_step
+    parts = []
+    if starts and lost is not None:
+        took = f" (about {_span(lost * state.attempt.stride * step_s)})" if lost and step_s is not None else ""
+        parts.append(f"it repeats {plural(lost, 'step')}{took}" if lost else "it repeats no step")
+    elif starts:
+        parts.append("how many steps it repeats is unknown")
+    if step_s and starts:
+        still = "if it hangs, " if live else ""
+        progress, hour = state.progress, HOUR_S / step_s
+        left = None
+        if progress.run_total_steps is not None and progress.run_step is not None:
+            left = progress.run_total_steps - progress.run_step
+        if left is None or left >= hour:
+            parts.append(f"{still}each hour of waiting costs {plural(round(hour), 'step')}")
+        else:
+            last = "step" if left == 1 else f"{left} steps"
+            parts.append(f"{still}waiting delays the last {last} (about {_span(left * step_s)} of training)")
+    elif starts:
+        parts.append("while it waits, nothing is trained")
+    return "; ".join(parts)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60:.0f} min"
+
+
+def _name(builder: StepBuilder) -> str:
+    return run_states.name_of(builder.state.machine)

@@ -1,0 +1,207 @@
+"""The ramp: up the ladder of profiles while no attempt fails, one rung down when an attempt fails.
+
+It climbs only at a checkpoint, so that nothing is lost by the restart. A rung that failed is remembered and not tried
+again unless an operator asks for it. Known limit: what a rung costs shows late (fragmentation, a leak), so a rung that
+held for some hours may still fail; then the run steps back.
+"""
+
+import msgspec
+
+from ...model.change import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
+from ...model.fact import ActionWithheld, ProfileChanged, RampMoved
+from ...model.text import plural
+from ..hang import pauses
+from ..memory import Ramp, Rung
+from ..resume import checkpoint_index
+from ..state import StepBuilder
+from . import gate
+
+replace = msgspec.structs.replace
+
+TOO_MUCH = frozenset({"spilling"})
+"""Slowdowns that end a climb although nothing failed: GPU memory that spills into the host's is no gain."""
+LAST_SHARE = 0.95
+"""Beyond this share of the training no climb pays for its restart."""
+
+
+def begin_attempt(builder: StepBuilder, resumed_epochs: int | None) -> None:
+    """An attempt began with the profile of the state. ``resumed_epochs``: epochs of the run at its resume point."""
+    ramp, now, profile = builder.state.ramp, pauses.now(builder.state.time), builder.state.profile
+    if profile == ramp.rung:
+        builder.set(ramp=replace(ramp, mark=now, climbing=None))
+        return
+    came = profile is not None and profile == ramp.climbing
+    builder.set(ramp=Ramp(rung=profile, climbed=came, mark=now, epochs_from=resumed_epochs or 0, failed=ramp.failed))
+
+
+def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
+    """A complete checkpoint of this run came: climb, step back, or stay."""
+    place = _place(builder)
+    if place is None:
+        return
+    ladder, at = place
+    ramp = _counted(builder)
+    ramp = replace(ramp, checkpoints=ramp.checkpoints + 1)
+    builder.set(ramp=ramp)
+    if builder.state.profile_pending is not None or builder.state.attempt.beat_t is None:
+        return  # an operator or a remedy chose already; or no step was made on this rung, so nothing speaks for it
+    spilled = next((i for i in builder.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
+    if spilled is not None and ramp.climbed and at > 0:
+        if gate.is_closed(builder):
+            _withhold(builder, ladder[at - 1], spilled.reason)
+            return
+        _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
+        builder.set(switch=True)
+        return
+    goal = goal_of_rung(builder.knowledge.settings.profiles.ramp, at)
+    reached = None if goal is None else _reached(goal, ramp, known.epochs_done)
+    if reached is None or at + 1 >= len(ladder) or builder.state.incidents or _nearly_done(builder):
+        return
+    above = ladder[at + 1]
+    if any(rung.profile == above for rung in ramp.failed):
+        return
+    why = f"{reached} on {ladder[at]} without trouble{_price(builder, known)}"
+    if gate.is_closed(builder):
+        _withhold(builder, above, why)
+        return
+    builder.fact(
+        RampMoved(
+            direction="up", before=ladder[at], after=above, why=why, ran_s=ramp.ran_s, step=builder.state.attempt.step
+        )
+    )
+    builder.set(profile_pending=above, switch=True, ramp=replace(ramp, climbing=above))
+    builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
+
+
+def _price(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> str:
+    """What the restart loses beside time, as a clause; "" if nothing."""
+    by_preset = builder.knowledge.preset.resume == "weights" and known.shape == "file"
+    if known.holds != "weights" and not by_preset:
+        return ""
+    return "; the restart resumes from weights alone, so the optimizer state is lost"
+
+
+def _withhold(builder: StepBuilder, to: str, why: str) -> None:
+    """Record once that the ramp would switch; a person can order it as any switch."""
+    ramp = builder.state.ramp
+    if ramp.withheld == to:
+        return
+    builder.set(ramp=replace(ramp, withheld=to))
+    gate.tell(
+        builder,
+        ActionWithheld(
+            action="switch",
+            ask=f"switch to the profile {to}",
+            would=f"switched to the profile {to}",
+            why=why,
+            answers=(f"yes: trainwatch profile {to} {{run}}",),
+        ),
+    )
+
+
+def rung(builder: StepBuilder) -> Rung | None:
+    """The rung that the run could leave for the one below; None if there is none, or another profile is chosen."""
+    place = _place(builder)
+    if place is None or place[1] == 0 or builder.state.profile_pending is not None:
+        return None
+    ladder, at = place
+    return Rung(below=ladder[at - 1], climbed=builder.state.ramp.climbed)
+
+
+def end_stretch(builder: StepBuilder) -> None:
+    """An attempt failed and the rung is kept: the stretch without trouble begins anew."""
+    if _place(builder) is not None:
+        epochs = builder.state.attempt.resume_epochs
+        builder.set(ramp=replace(_counted(builder), climbing=None, quiet_s=0.0, checkpoints=0, epochs_from=epochs))
+
+
+def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
+    """An attempt failed because of its rung: the next one has the profile ``to``."""
+    builder.set(ramp=_counted(builder))
+    _leave(builder, to, failure, reason, incident)
+
+
+def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: str, incident: int) -> None:
+    """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
+    ramp = builder.state.ramp
+    rest = tuple(rung for rung in ramp.failed if rung.profile != failed.profile)
+    ours = failed.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == failed.profile)
+    builder.set(ramp=replace(ramp, climbing=to if ours else None, failed=(*rest, failed)))
+    if ours:
+        why = f"{failed.profile} does not start here: {reason}"
+        builder.fact(
+            RampMoved(
+                direction="back", before=failed.profile, after=to, why=why, failure=failed.failure, incident=incident
+            )
+        )
+
+
+def chosen(builder: StepBuilder, profile: str, by: str) -> None:
+    """An operator asks for a profile: it may be tried again although it failed once."""
+    ramp = builder.state.ramp
+    failed = next((rung for rung in ramp.failed if rung.profile == profile), None)
+    if failed is not None:
+        why = f"asked for by {by}, although {failed.words}"
+        builder.fact(RampMoved(direction=ALLOWED_AGAIN, before=ramp.rung or profile, after=profile, why=why))
+    rest = tuple(rung for rung in ramp.failed if rung.profile != profile)
+    builder.set(ramp=replace(ramp, climbing=None, failed=rest))
+
+
+def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
+    state = builder.state
+    ramp = state.ramp
+    assert ramp.rung is not None
+    failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=state.attempt.step)
+    why = f"{failed.words}: {reason}"
+    builder.fact(
+        RampMoved(
+            direction="back",
+            before=ramp.rung,
+            after=to,
+            why=why,
+            ran_s=ramp.ran_s,
+            failure=failure,
+            step=state.attempt.step,
+            incident=incident,
+        )
+    )
+    rest = tuple(rung for rung in ramp.failed if rung.profile != ramp.rung)
+    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*rest, failed)))
+    builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
+
+
+def _place(builder: StepBuilder) -> tuple[tuple[str, ...], int] | None:
+    """The ladder and the index of the run's rung; None if there is nothing to climb."""
+    profiles, rung = builder.knowledge.settings.profiles, builder.state.ramp.rung
+    if not profiles.ramp or rung not in profiles.ladder:
+        return None
+    return profiles.ladder, profiles.ladder.index(rung)
+
+
+def _counted(builder: StepBuilder) -> Ramp:
+    """The ramp with the time up to now."""
+    ramp, now = builder.state.ramp, pauses.now(builder.state.time)
+    passed_s = max(0.0, now - ramp.mark)
+    return replace(ramp, quiet_s=ramp.quiet_s + passed_s, ran_s=ramp.ran_s + passed_s, mark=now)
+
+
+def _reached(goal: RampGoal, ramp: Ramp, epochs_done: int | None) -> str | None:
+    """Which part of the goal is reached, in words; None if none is."""
+    if goal.checkpoints is not None and ramp.checkpoints >= goal.checkpoints:
+        return plural(ramp.checkpoints, "checkpoint")
+    if goal.epochs is not None and epochs_done is not None:
+        made = epochs_done - (ramp.epochs_from or 0)
+        if made >= goal.epochs:
+            return plural(made, "epoch")
+    if goal.hours is not None and ramp.quiet_s >= goal.hours * 3600.0:
+        return hours(ramp.quiet_s)
+    return None
+
+
+def _nearly_done(builder: StepBuilder) -> bool:
+    progress = builder.state.progress
+    if progress.epoch is not None and progress.total_epochs:
+        return progress.epoch >= LAST_SHARE * progress.total_epochs
+    if progress.run_step is None or not progress.run_total_steps:
+        return False
+    return progress.run_step >= LAST_SHARE * progress.run_total_steps

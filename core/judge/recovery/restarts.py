@@ -1,0 +1,619 @@
+"""A restart: its stages up to the choice of the resume point, and when it counts as successful."""
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from ...model.attempt import Evidence as AttemptEvidence
+from ...model.change import has_inodes
+from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopAttempt
+from ...model.fact import BudgetChanged
+from ...model.observation import Exit, HostSample, Outcome
+from ...model.progress import Why
+from ...model.suggestion import typed
+from ...model.text import plural, sizes_apart
+from .. import memory
+from ..attempt_progress import AttemptProgress, lost_steps
+from ..findings import health
+from ..handlers import on_checkpoint
+from ..resume import checkpoint_index
+from ..resume import checkpoint_index as known_checkpoint
+from ..resume.agreement import WEIGHTS_NOT_LOADED, stays_open
+from ..resume.checkpoint_index import base_name
+from ..resume.resume_check import (
+    VERIFIED,
+    Evidence,
+    awaits_losses,
+    check_count,
+    judge,
+    loss_began_again,
+    name_of,
+    of_save,
+    resume_in_words,
+    says_that_it_loads,
+)
+from ..run_states import (
+    Cleaning,
+    Interrupted,
+    RestartPlan,
+    Saving,
+    Stopped,
+    Stopping,
+    Then,
+    WaitingForGpu,
+    WaitingForRoom,
+)
+from ..state import JudgeState, StepBuilder
+from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
+from . import attempts, gate, unclear_states
+from .attempts import conclude, ended, give_up
+from .ending import main_reading
+from .remedies import merged
+from .resume_choice import choose
+
+# The stages of a restart up to the choice of the resume point.
+#
+# (checkpoint asked for →) stop → no process left → GPU memory released → output folder listed → resume point chosen
+# and
+# verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on,
+# restarts.py the last one. Every stage is a state of the run that waits for the outcome of one decision.
+
+replace = msgspec.structs.replace
+STOP_S = 3.0
+"""What the signals get of a short time after a checkpoint was asked for: a trainer that has saved ends at once."""
+LAST_S = 1.0
+"""Kept free before the machine ends, for the journal."""
+
+
+def stop(
+    builder: StepBuilder,
+    then: Then,
+    plan: RestartPlan,
+    *,
+    mode: Literal["gentle", "kill"] = "gentle",
+    by: str = "",
+    exited: bool = False,
+) -> None:
+    """End the attempt's processes; ``then`` follows. ``exited``: the main process is gone already.
+
+    ``by``: the operator who asked for it; without one, and without one in the plan, the gate may withhold it.
+    """
+    plan = replace(plan, by=by) if by else plan
+    if gate.is_closed(builder, plan):
+        gate.withhold_stop(builder, then, plan)
+        return
+    if mode == "gentle" and plan.by and attempts.is_wanted(builder):
+        _save_first(builder, then, plan, by)
+        return
+    order = builder.decide(
+        StopAttempt,
+        plan.reason,
+        incident=plan.incident,
+        attempt=builder.state.attempt.number,
+        mode=mode,
+        within_s=_left_s(builder, plan),
+    )
+    stopping = Stopping(order=order, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
+    builder.move("stop", stopping, plan.reason)
+
+
+def _save_first(builder: StepBuilder, then: Then, plan: RestartPlan, by: str) -> None:
+    order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
+    wait_s = builder.knowledge.settings.restart.save_wait_s
+    left_s = _left_s(builder, plan)
+    if left_s is not None:
+        wait_s = min(wait_s, max(0.0, left_s - STOP_S))
+    saving = Saving(asked_t=builder.t, until_t=builder.t + wait_s)
+    reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
+    builder.move("stop", Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
+
+
+def on_checkpoint_while_saving(builder: StepBuilder, machine: Stopping, saving: Saving) -> None:
+    """A checkpoint changed: go on with the stop once it is complete; while it grows, wait."""
+    if attempts.came(builder.state, saving):
+        end_saving(builder, machine, "the checkpoint that was asked for is complete")
+        return
+    until_t = max(saving.until_t, builder.t + builder.knowledge.settings.restart.save_wait_s)
+    if machine.plan.deadline_t is not None:
+        until_t = min(until_t, machine.plan.deadline_t - LAST_S)
+    builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)), "a checkpoint is written")
+
+
+def end_saving(builder: StepBuilder, machine: Stopping, why: str) -> None:
+    """Nothing more is waited for: end the processes."""
+    builder.note(why)
+    plan = machine.plan
+    order = builder.decide(
+        StopAttempt,
+        plan.reason,
+        incident=plan.incident,
+        attempt=builder.state.attempt.number,
+        mode="gentle",
+        within_s=_left_s(builder, plan),
+    )
+    builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
+
+
+def _left_s(builder: StepBuilder, plan: RestartPlan) -> float | None:
+    """Seconds that a stop has before the machine ends; None = as long as the settings say."""
+    return None if plan.deadline_t is None else max(LAST_S, plan.deadline_t - builder.t - LAST_S)
+
+
+def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
+    """The trainer is gone: end the processes that it left behind, then restart as after a stop."""
+    plan = gate.with_order(builder, plan)
+    if gate.is_closed(builder, plan):
+        gate.withhold_start(builder, plan)
+        return
+    builder.set(resume_ordered=None)
+    reason = f"{plan.reason}: end leftover processes first"
+    order = builder.decide(
+        EndLeftovers, reason, incident=plan.incident, attempt=builder.state.attempt.number, mode="gentle"
+    )
+    stopping = Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
+    builder.move("clear_leftovers", stopping, plan.reason)
+
+
+def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -> None:
+    """No process is left, or one would not end: then kill, and if that fails, give up."""
+    if machine.saving is not None:
+        if not outcome.ok:
+            end_saving(builder, machine, f"it was not asked for a checkpoint: {outcome.detail or 'no detail'}")
+        return
+    if outcome.ok:
+        gone = replace(machine, gone_t=builder.t)
+        builder.move("processes_gone", gone, "no process is left")
+        if machine.exited:
+            _after_end(builder, gone)
+        return
+    if not machine.kill:
+        reason = f"the gentle stop did not end it ({outcome.detail or 'no detail'})"
+        order = builder.decide(
+            EndLeftovers if machine.leftovers else StopAttempt,
+            reason,
+            incident=machine.plan.incident,
+            attempt=builder.state.attempt.number,
+            mode="kill",
+        )
+        builder.move("kill", replace(machine, order=order, kill=True), reason)
+        return
+    if not machine.exited:
+        _ended(builder, machine, None)
+    give_up(builder, f"its processes cannot be stopped: {outcome.detail or 'no detail'}", machine.plan.incident)
+
+
+def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation: Exit) -> None:
+    """The main process exited; its children may need a moment longer."""
+    if machine.exited:
+        return
+    _ended(builder, machine, observation)
+    new = replace(machine, exited=True)
+    builder.move("exit", new, "the main process exited")
+    if new.saving is not None:
+        end_saving(builder, new, "it ended by itself after it was asked for a checkpoint")
+        return
+    if new.gone_t is not None:
+        _after_end(builder, new)
+
+
+def on_status_lost(builder: StepBuilder, machine: Stopping) -> None:
+    """No process is left and no exit status came in time."""
+    _ended(builder, machine, None)
+    _after_end(builder, replace(machine, exited=True))
+
+
+def _ended(builder: StepBuilder, machine: Stopping, observation: Exit | None) -> None:
+    ended(builder, "finished" if machine.then == "finish" else "killed" if machine.kill else "stopped", observation)
+
+
+def _after_end(builder: StepBuilder, machine: Stopping) -> None:
+    """The attempt ended and no process of it is left."""
+    plan = machine.plan
+    match machine.then:
+        case "restart":
+            _clear_gpu(builder, plan)
+        case "give_up":
+            give_up(builder, plan.ending, plan.incident, plan.advice)
+        case "finish":
+            conclude(builder, "the training is done; its process did not exit and was stopped")
+        case "hold":
+            builder.move(
+                "hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart", Why("person")
+            )
+        case "end_by":
+            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
+            on_checkpoint.over(builder)
+        case "end" if plan.deadline_t is not None:
+            builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
+            builder.decide(EndWatch, f"the trainer was stopped: {plan.reason}", exit_code=0)
+        case "end":
+            builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor", Why("person"))
+            builder.decide(EndWatch, "the trainer was stopped as requested", exit_code=0)
+        case _:
+            assert_never(machine.then)
+
+
+def _clear_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
+    order = builder.decide(
+        ClearGpu,
+        "wait until the GPU memory of the ended processes is released",
+        incident=plan.incident,
+        attempt=builder.state.attempt.number,
+    )
+    builder.move("clear_gpu", Cleaning(order=order, plan=plan), "waiting for the GPU memory of the ended processes")
+
+
+def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) -> None:
+    """The GPU memory is released, or the time limit passed: then go on or hold, as the settings say."""
+    plan = machine.plan
+    if outcome.ok or builder.knowledge.settings.restart.if_gpu_not_clear == "go_on":
+        if not outcome.ok:
+            builder.note(f"the GPU memory is not released ({outcome.detail or 'time limit passed'}); continuing anyway")
+        if plan.need_bytes is not None:
+            wait_for_room(builder, plan, plan.need_bytes)
+        elif plan.needs_gpu:
+            _wait_for_gpu(builder, plan)
+        else:
+            choose(builder, plan)
+        return
+    reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
+    builder.close_incident(plan.incident, "held: the GPU memory is not released")
+    builder.move("hold", Stopped(), reason, Why("gpu_memory"))
+    builder.notify("warning", "held", reason, incident=plan.incident)
+
+
+def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Start nothing on a lost GPU; it goes on when one of the run answers again."""
+    state = builder.state
+    gone = state.gpus_usable is False or state.gpu_fault is None
+    reason = "no GPU of this run answers; it continues when one does"
+    if not gone:
+        reason = "the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
+    how = (
+        f"see nvidia-smi; a reset or a reboot brings it back (`{builder.knowledge.typed('resume')}` does not wait). To "
+        f"go on with another GPU: `{builder.knowledge.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
+        "run.gpus set to it"
+    )
+    builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason, Why("gpu_lost"))
+    builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
+
+
+def on_gpus(builder: StepBuilder, machine: WaitingForGpu) -> None:
+    """A sample of the GPUs came: go on if one of the run answers again."""
+    usable = builder.state.gpus_usable
+    if usable is False and not machine.gone:
+        builder.set(machine=replace(machine, gone=True))
+    if not usable or not machine.gone:
+        return
+    builder.note("a GPU of this run answers again")
+    choose(builder, machine.plan)
+
+
+def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) -> None:
+    """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
+    state = builder.state
+    free = state.disk_free_bytes
+    need, then = sizes_apart(need_bytes, free)
+    output_dir = builder.knowledge.output_dir
+    where = f" in {output_dir}" if output_dir else ""
+    reason = f"the disk is full; it continues when {need} are free{then and f' ({then} were)'}{where}"
+    folder = output_dir or "DIR"
+    why = Why("disk_full", need_bytes=need_bytes, free_bytes=free)
+    how = f"make room: `{typed('checkpoints prune', folder, '--keep', 'N')}` shows what could go"
+    if not has_inodes(state.disk_free_inodes):
+        reason = "no more files can be created on the disk (no free inodes); it continues when some are deleted"
+        why = Why("no_inodes")
+        how = "`df -i` shows it; caches and folders with many small files take the most"
+    for incident in state.incidents:
+        if incident.class_ == health.CLASS:
+            builder.close_incident(incident.id, "the disk is full")
+    builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason, why)
+    builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
+
+
+def has_room(sample: HostSample, machine: WaitingForRoom) -> bool:
+    """Whether the sample shows the room that is waited for."""
+    if machine.until_t is not None:
+        return False
+    return (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
+
+
+def on_room(builder: StepBuilder, machine: WaitingForRoom) -> None:
+    """There is room on the disk again."""
+    builder.note("the disk has space again")
+    choose(builder, machine.plan)
+
+
+# When a restart counts as successful, and what the failure cost.
+#
+# A step closes the incident of the failure; if the attempt was told to resume, it is said whether the resume took
+# effect: by the printed count (resume_check.py), else by other evidence (resume_check.py). A count that begins anew
+# ends nothing: the resume point is copied aside, and the training goes on. A new checkpoint restores the restart
+# budget.
+
+COUNTS_ANEW = "counts_anew"
+"""Class of the incident (kind *resume*) while nothing shows whether the resume was taken."""
+CHECKS = (
+    "check that the script uses the path it is given, wants a file or a directory, and has no option against it",
+    'a script that restores weights only needs a preset with resume = "weights" (docs/presets.md)',
+    '[restart] if_resume_not_taken = "go_on" lets such an attempt start over',
+)
+"""What to look at if a resume did not take effect."""
+
+
+def on_beat(builder: StepBuilder) -> None:
+    """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
+    reading = main_reading(builder.state).certain
+    attempt, shows = check_count(builder.state.attempt, reading)
+    first = shows == "anew" and not attempt.counts_anew
+    if first:
+        attempt = _counted_on(attempt)
+    found = judge(attempt, reading) if shows in {"anew", "unclear"} else None
+    if first and (found is None or not found.went_on):
+        attempt = _put_aside(builder, attempt)
+    if found is None and shows in {"anew", "unclear"} and awaits_losses(attempt, reading):
+        shows = "open"
+    verdict: str = "unclear" if shows == "anew" else shows
+    if found is not None:
+        verdict = "taken" if found.went_on else "ignored"
+    builder.set(attempt=replace(attempt, resume_verdict=verdict))
+    match verdict:
+        case "open":
+            return
+        case "ignored" if found is not None and _ends(builder):
+            _end(builder, found.why)
+            return
+        case "ignored" if found is not None:
+            _warn(builder, f"resume did not take: {found.why}")
+        case "unclear" if attempt.counts_anew:
+            _warn(builder, _unproven(attempt))
+        case "unclear" if attempt.resumed_at:
+            builder.note(
+                f"whether the resume from {name_of(attempt.resume_from)} took effect cannot be seen in its output"
+            )
+        case "taken" if found is not None:
+            _proved(builder, found)
+        case "taken":
+            unclear_states.note_taken(builder)
+            builder.note(resume_in_words(attempt), "" if attempt.elsewhere else "resume")
+        case _:
+            pass
+    _recover(builder)
+
+
+def _counted_on(attempt: AttemptProgress) -> AttemptProgress:
+    """The attempt with its place counted on from the resume point, although the printed count began anew."""
+    at = attempt.resumed_at or 0
+    return replace(attempt, counts_anew=True, offset=at, position=None if attempt.step is None else at + attempt.step)
+
+
+def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgress:
+    """Copy the resume point out of the way of a trainer that may have begun anew, unless there is a copy."""
+    known = checkpoint_index.find(builder.state.checkpoints, attempt.resume_from)
+    kept = builder.state.found_resume.kept
+    if known is None or known.kept is not None or (kept is not None and kept[0] == known.path):
+        return attempt
+    name = known_checkpoint.base_name(known.path)
+    order = builder.decide(
+        CopyAside,
+        f"copy {name} aside: the trainer counts from the beginning and may write over it",
+        paths=(known.path,),
+    )
+    return replace(attempt, aside=order)
+
+
+def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
+    """The resume point was copied aside while the trainer runs, or could not be."""
+    attempt = builder.state.attempt
+    builder.set(attempt=replace(attempt, aside=None))
+    name, folder = name_of(attempt.resume_from), str(outcome.data.get("folder") or "")
+    if not outcome.ok:
+        builder.note(f"{name} cannot be copied aside: {outcome.detail or 'no reason given'}")
+        return
+    if attempt.resume_from is not None:
+        index = checkpoint_index.changed(builder.state.checkpoints, (attempt.resume_from,), kept=folder)
+        builder.set(checkpoints=index)
+    builder.note(f"{name} was copied to {folder or 'a folder of its own'}")
+
+
+def _proved(builder: StepBuilder, found: Evidence) -> None:
+    attempt = builder.state.attempt
+    if found.by != "words":  # a script may load a file and not use it
+        unclear_states.note_taken(builder)
+    again = f"; its count begins anew, and counts on from step {attempt.resumed_at}" if attempt.counts_anew else ""
+    builder.note(f"{VERIFIED}{found.why}{again}", "resume")
+    for incident in builder.state.incidents:
+        if incident.class_ == COUNTS_ANEW and incident.attempt == attempt.number:
+            builder.close_incident(incident.id, found.why)
+
+
+def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
+    """The state after log text: note it if the text names the checkpoint that the trainer was told to resume from."""
+    attempt = state.attempt
+    if attempt.resume_from is None or attempt.says_so or base_name(attempt.resume_from) not in text:
+        return state
+    named = attempt.named if "log" in attempt.named else (*attempt.named, "log")
+    known = replace(attempt, named=named, says_so=says_that_it_loads(text, attempt.resume_from))
+    return msgspec.structs.replace(state, attempt=known)
+
+
+def _recover(builder: StepBuilder) -> None:
+    state = builder.state
+    attempt = state.attempt
+    lost = lost_steps(state.failed_position, _resumed_at(state), attempt.stride)
+    # If the printed step starts again, the run's own count is the one that continues.
+    own = attempt.weights_only or attempt.elsewhere or attempt.counts_anew
+    resumed_step = attempt.resumed_at if own else attempt.resume_step
+    taken = attempt.resume_verdict == "taken"
+    again = "" if lost is None else f", {plural(lost, 'step')} lost"
+    ending = f"recovered: {_how(attempt, resumed_step)}{again}"
+    for incident in state.incidents:
+        if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
+            continue
+        if stays_open(incident):
+            continue
+        builder.close_incident(
+            incident.id,
+            ending,
+            lost_steps=lost,
+            resumed_from=attempt.resume_from if taken else None,
+            resumed_step=resumed_step if taken else None,
+        )
+        builder.notify("recovery", "recovered", ending, incident=incident.id)
+
+
+def _how(attempt: AttemptProgress, step: int | None) -> str:
+    """Where the attempt trains on, as far as its output shows it."""
+    if attempt.resume_from is None or attempt.resume_verdict == "ignored":
+        return "started over"
+    name, at = name_of(attempt.resume_from), "" if step is None else f" at step {step}"
+    if attempt.resume_verdict == "taken":
+        return f"{'resumed by itself' if attempt.elsewhere else f'resumed from {name}'}{at}"
+    if attempt.told_resume is False:
+        return "started over"
+    return f"it trains again; whether it resumed from {name} cannot be seen"
+
+
+def _ends(builder: StepBuilder) -> bool:
+    """Whether an attempt that is known to train from the beginning is ended: it may write over a better checkpoint."""
+    attempt = builder.state.attempt
+    known = checkpoint_index.find(builder.state.checkpoints, attempt.resume_from)
+    if builder.knowledge.settings.restart.if_resume_not_taken == "go_on" or attempt.told_resume is False:
+        return False
+    return known is not None and known.own and known_checkpoint.is_verified(known)
+
+
+def _end(builder: StepBuilder, why: str) -> None:
+    """The attempt trains from the beginning although it was told to resume: end it before it overwrites checkpoints."""
+    reason = f"resume did not take: {why}"
+    number = builder.open_incident("resume", "started_over", reason)
+    builder.notify("incident", "resume did not take", reason, incident=number)
+    plan = RestartPlan(
+        reason=f"{reason}; end it before it overwrites anything",
+        incident=number,
+        ending=reason,
+        advice=(*unclear_states.advice(builder), *CHECKS),
+    )
+    stop(builder, "give_up", plan)
+
+
+def _unproven(attempt: AttemptProgress) -> str:
+    counts = "neither its config nor its log names the file"
+    if not attempt.weights_only:
+        counts = f"told to resume at step {attempt.resumed_at}, the trainer counts from {attempt.first_step}"
+    return f"whether {name_of(attempt.resume_from)} was restored is not known: {counts}, and nothing else shows it yet"
+
+
+def _warn(builder: StepBuilder, why: str) -> None:
+    attempt = builder.state.attempt
+    if attempt.told_resume is False:
+        name = name_of(attempt.resume_from)
+        why = f"{name} cannot be passed to the command (write {{resume}} where its path belongs): {why}"
+    known = attempt.resume_verdict == "ignored"
+    number = builder.open_incident("resume", "started_over" if known else COUNTS_ANEW, why, severity="warning")
+    title = "started over" if known else "the count began anew"
+    builder.notify("warning", title, f"{why}; it trains on", incident=number)
+
+
+def _resumed_at(state: JudgeState) -> int | None:
+    attempt = state.attempt
+    if attempt.resume_from is None or attempt.resume_verdict == "ignored":
+        return 0
+    return attempt.resumed_at if attempt.resume_verdict == "taken" or attempt.weights_only else None
+
+
+def saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None:
+    """A complete checkpoint of this run came: if it is progress, the restart budget is restored.
+
+    Its step may show that the resume of this attempt was taken.
+    """
+    attempt = builder.state.attempt
+    if attempt.counts_anew and attempt.resume_verdict in {"open", "unclear"} and known.step is not None:
+        found = of_save(attempt, known.step)
+        if found is not None:
+            builder.set(attempt=replace(attempt, resume_verdict="taken"))
+            _proved(builder, found)
+    before = builder.state.budget
+    position = known.position if known.position is not None else known.step
+    if position is not None and not builder.state.attempt.place_is_sure:
+        position -= builder.state.attempt.resumed_at or 0  # else one that begins anew each time would be progress
+    new = memory.saved(before, position, known.epochs_done)
+    if new is before:
+        return
+    builder.set(budget=new, attempt=msgspec.structs.replace(builder.state.attempt, saved=True))
+    if before.used:
+        builder.fact(BudgetChanged(used=new.used, max=builder.knowledge.settings.restart.max_restarts))
+
+
+# The first losses after a resume, beside those of the run before it: whether the weights were restored, too.
+#
+# A resume is proved by the first printed step (``restarts.py``). If the loss shows afterwards that the training
+# began again, the proof is withdrawn and a person is told; nothing is ended and nothing restarted for it.
+
+WHAT_TO_DO = (
+    "Load the weights and the optimizer from the checkpoint before the first step of a resumed run. What was saved "
+    "before the resume holds the training of before; what is saved since then holds the one that began again."
+)
+
+_replace = msgspec.structs.replace
+
+
+def settings_of(state: JudgeState, profile: str | None) -> tuple[str, ...]:
+    """What trainwatch sets for a launch that may change what a printed loss means: its profile and its remedies."""
+    changes = (f"{c.where} {c.key} {c.after}" for c in merged(state.applied) if c.where != "env")
+    return (f"profile {profile}", *sorted(changes))
+
+
+def former(state: JudgeState, settings: tuple[str, ...]) -> LossCurve:
+    """The losses of the run so far, for an attempt that begins now with ``settings``; none if they do not compare."""
+    attempt, reading = state.attempt, main_reading(state).now
+    if settings != attempt.loss_settings and attempt.number:
+        return NO_LOSSES
+    if not reading.curve.seen:
+        return attempt.former
+    if attempt.resume_from is None or attempt.resume_verdict == "ignored" or attempt.began_again:
+        return _replace(reading.curve, points=moved(reading.curve.points, attempt.offset or 0), last=None)
+    if attempt.resume_verdict != "taken" or attempt.resumed_at is None:
+        return NO_LOSSES
+    before = tuple(p for p in attempt.former.points if p.step <= (attempt.resumed_at or 0))
+    points = thinned((*before, *moved(reading.curve.points, attempt.offset or 0)))
+    return _replace(attempt.former, points=points, gap=attempt.former.gap)
+
+
+def is_due(state: JudgeState) -> bool:
+    """Whether the resume of this attempt was proved by its steps, and its first losses can be compared now.
+
+    A start from weights alone begins the optimizer, the schedule and the count of the steps anew, and says so: its loss
+    may rise again with weights that were restored.
+    """
+    attempt = state.attempt
+    if attempt.weights_only or attempt.losses_compared or attempt.resume_verdict != "taken" or not attempt.former.first:
+        return False
+    return len(main_reading(state).certain.curve.first) >= FEW
+
+
+def compare(builder: StepBuilder) -> None:
+    """Compare them, once for each attempt."""
+    attempt, reading = builder.state.attempt, main_reading(builder.state).certain
+    builder.set(attempt=_replace(attempt, losses_compared=True))
+    found = loss_began_again(attempt, reading)
+    if found is None:
+        return
+    builder.set(
+        attempt=_replace(builder.state.attempt, began_again=True),
+        found_resume=_replace(builder.state.found_resume, proven=False),
+    )
+    name = name_of(attempt.resume_from)
+    said = f"the step was restored from {name}, the weights apparently not"
+    if attempt.counts_anew:
+        said = f"{name} was named as loaded, but steps and loss begin again"
+    numbers = (
+        f"loss {found.before:.4g} around step {found.before_at} before the resume",
+        f"{found.after:.4g} after it, {found.first:.4g} at step {found.first_at}",
+        f"{found.start:.4g} at the beginning of the run",
+    )
+    builder.note(f"the resume from {name} is not verified any more: the loss does not go on")
+    reason = f"{said}: {'; '.join(numbers)}"
+    evidence = tuple(AttemptEvidence(what=each) for each in numbers)
+    incident = builder.open_incident("resume", WEIGHTS_NOT_LOADED, reason, evidence=evidence, explanation=WHAT_TO_DO)
+    builder.notify("incident", "the weights were not restored", f"{reason}\n{WHAT_TO_DO}", incident=incident)

@@ -1,0 +1,369 @@
+"""Which checkpoint the next attempt resumes from, and what follows if there is none.
+
+The output folder is listed first: what is known or was found so far need not be all. The newest usable one is chosen
+and verified, and the folder is listed again: a newer one may have become complete meanwhile. One that turns out bad is
+not taken again, and the next older one is chosen; one that cannot be read at that moment is read again later.
+
+A command that cannot be given a path would begin anew and write over the checkpoints of the run, so nobody starts it by
+accident: no restart does by itself, nor does an operator's "resume". Known false alarm: a trainer that finds its newest
+checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
+"""
+
+import msgspec
+
+from ...model.checkpoint import Verdict
+from ...model.decision import ListCheckpoints, VerifyCheckpoint
+from ...model.fact import CheckpointsSetAside, StateChanged
+from ...model.observation import Outcome
+from ...model.progress import Why
+from ..knowledge import Knowledge
+from ..resume import checkpoint_index, output_folders, resume_point
+from ..resume import checkpoint_index as known_checkpoint
+from ..resume.checkpoint_index import (
+    DOUBTED,
+    KnownCheckpoint,
+    base_name,
+    cleared,
+    is_meant,
+    passed_over,
+    values_of,
+    with_values,
+)
+from ..run_states import WORDS, Listing, RestartPlan, Stopped, Verifying
+from ..state import JudgeState, StepBuilder
+from . import unclear_states
+from . import unclear_states as found_way
+from . import unclear_states as kept_copies
+from . import unclear_states as unclear_output
+from .attempts import cannot_be_told, give_up, launch_after_delay
+
+replace = msgspec.structs.replace
+
+LISTING_S = 60.0
+"""How long a launch waits for the list of the output folder before it is held and people are notified."""
+HELD_LISTING_S = 600.0
+"""The same while it is held: the list is asked for again then."""
+NEWER_AT_MOST = 5
+"""How often a launch verifies once more because a newer one came: another writer must not hold it back for ever."""
+UNREAD = "unread"
+"""The verification itself failed: no verdict."""
+UNREAD_WAITS_S = (10.0, 60.0, 300.0)
+"""Waits before a resume point that could not be read is verified again; the last one repeats."""
+
+
+def _ways(knowledge: Knowledge) -> tuple[str, ...]:
+    """Return what a person can do about a command that cannot be given a checkpoint."""
+    other = knowledge.typed("resume", "--", "NEW", "COMMAND")
+    return (
+        f"add an option that takes the path of a checkpoint to the training script, then `{knowledge.typed('resume')}`",
+        f"write {{resume}} into the command where the path of a checkpoint belongs (--resume {{resume}}): `{other}`",
+        f"`{knowledge.typed('resume', '--fresh')}` begins anew all the same",
+        '[restart] if_not_told = "go_on" starts it by itself: for a trainer that finds its newest checkpoint itself',
+    )
+
+
+_VERDICTS: dict[str, Verdict] = {
+    "complete": "complete",
+    "writing": "writing",
+    "torn": "torn",
+    "corrupt": "corrupt",
+    "nonfinite": "nonfinite",
+    "opaque": "opaque",
+}
+
+
+def choose(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Have the output folder listed, then choose a resume point; a launch that resumes from nothing needs neither."""
+    if plan.fresh or builder.knowledge.preset.resume == "none":
+        launch_after_delay(builder, replace(plan, path=None, step=None))
+        return
+    _list(builder, plan, LISTING_S)
+
+
+def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
+    reason = "list the checkpoints before the launch"
+    order = builder.decide(
+        ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=_has_saved(builder.state)
+    )
+    known = len(builder.state.outputs.known)
+    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=known)
+    builder.move("list", listing, held or "listing the checkpoints in the output folder")
+
+
+def _has_saved(state: JudgeState) -> bool:
+    """Whether the run has written a checkpoint."""
+    return state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
+
+
+def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
+    """The folder is listed: choose. Or it cannot be listed: a person may name a checkpoint, a restart waits."""
+    plan = machine.plan
+    if outcome.ok or plan.wanted is not None:
+        if machine.held:
+            again = "the output folder is listed again"
+            builder.note(again)
+            builder.fact(StateChanged(state=WORDS["listing"], reason=again))
+        if outcome.ok and len(builder.state.outputs.known) > machine.folders:
+            _list(builder, plan, LISTING_S)  # the search found a folder that was not listed yet
+            return
+        _choose_from_list(builder, plan)
+        return
+    why = outcome.detail or "no reason given"
+    reason = machine.why
+    if not machine.held:
+        reason = f"the checkpoints cannot be listed, so the newest is not known: {why}"
+        named = builder.knowledge.typed("resume", "--from", "CHECKPOINT")
+        how = f"it goes on when they can be; `{named}` or `--fresh` does not wait"
+        builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
+        builder.note(reason)
+        builder.fact(StateChanged(state=WORDS["listing"], reason=reason, why=Why("not_listed")))
+    _list(builder, plan, HELD_LISTING_S, held=reason)
+
+
+def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
+    unclear_states.recognise(builder)
+    state, knowledge = builder.state, builder.knowledge
+    first = state.attempt.resume_from
+    path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
+    if path is None:
+        known = resume_point.newest_verified(
+            state.checkpoints, knowledge.resume_support, before_t=plan.before_t, keep=first
+        )
+        path = known.path if known is not None else None
+        _report_damaged(builder, known, plan.before_t)
+    if (
+        path is None
+        and first is not None
+        and knowledge.resume_support.forms
+        and not checkpoint_index.find(state.checkpoints, first)
+    ):
+        path = first  # what the attempt itself resumed from, outside the watched directory
+    if path is None:
+        known = output_folders.to_resume_from(state.checkpoints, knowledge.resume_support, plan.before_t)
+        path = None if known is None else known.path
+    if path is None:
+        _start_over(builder, replace(plan, verified=None))
+        return
+    if plan.verified is not None:
+        if (
+            plan.verified == (path, None if known is None else known_checkpoint.time_of(known))
+            or plan.newer >= NEWER_AT_MOST
+        ):
+            found_way.keep_then_launch(builder, plan)
+            return
+        builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
+        plan = replace(plan, verified=None, newer=plan.newer + 1)
+    if (
+        plan.wanted is None
+        and known is not None
+        and known.holds == "weights"
+        and not knowledge.resume_support.weights_are_enough
+    ):
+        builder.note(
+            f"{base_name(path)} contains only weights, and there is no complete training state: the trainer starts "
+            "from these weights, without the state of optimizer and schedule"
+        )
+    order = builder.decide(
+        VerifyCheckpoint,
+        f"verify the resume point {base_name(path)} before the launch",
+        incident=plan.incident,
+        path=path,
+        deep=knowledge.settings.checkpoints.verify == "deep",
+    )
+    step, time = (known.step, known_checkpoint.time_of(known)) if known is not None else (None, None)
+    verifying = Verifying(order=order, plan=replace(plan, path=path, step=step, verified=(path, time)))
+    builder.move("verify", verifying, f"verifying the resume point {base_name(path)}")
+
+
+def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
+    """No resume point: hold over what is there and cannot be resumed from, else begin anew or give up."""
+    unclear = unclear_states.in_the_way(builder.state, builder.knowledge)
+    if unclear and not output_folders.has_understood(builder.state.checkpoints):
+        unclear_states.hold_or_copy(builder, plan, unclear)
+        return
+    why_not = why_not_resumable(builder.state, builder.knowledge)
+    if why_not is not None:
+        give_up(builder, why_not, plan.incident, _ways(builder.knowledge))
+        return
+    seen = unclear_output.found_outputs(builder)
+    if seen and not unclear:
+        unclear_output.hold_or_copy_output(builder, plan, seen)
+        return
+    if not builder.knowledge.settings.restart.without_checkpoint:
+        give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
+        return
+    if unclear:
+        unclear_states.hold_or_copy(builder, plan, unclear)
+        return
+    kept_copies.keep_then_begin(builder, plan)
+
+
+def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome) -> None:
+    """Launch from the verified resume point unless a newer one came; choose another one if it is bad or gone."""
+    plan, path = machine.plan, machine.plan.path
+    assert path is not None
+    verdict = str(outcome.data.get("verdict") or ("complete" if outcome.ok else UNREAD))
+    step = outcome.data.get("step")
+    if _is_finite_enough(builder, plan, path, verdict, outcome):
+        builder.note(f"{outcome.data.get('reason')}: it is meant (so do earlier checkpoints, or it is Inf alone)")
+        verdict = "complete"
+    if verdict == "complete":
+        known = checkpoint_index.find(builder.state.checkpoints, path)
+        is_of_run = isinstance(step, int) and not (known is not None and known.of_epoch)
+        _verified(builder, replace(plan, step=step if is_of_run else plan.step))
+        return
+    if _is_left_to_the_trainer(builder, plan, verdict, outcome):
+        why = str(outcome.data.get("reason") or outcome.detail or verdict)
+        builder.note(f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself")
+        _verified(builder, plan)
+        return
+    plan = replace(plan, verified=None)
+    if plan.wanted is None and verdict == "gone":
+        builder.note(f"{base_name(path)} was removed")
+        builder.set(checkpoints=checkpoint_index.without(builder.state.checkpoints, path))
+        choose(builder, replace(plan, path=None, step=None))
+        return
+    if plan.wanted is None and verdict in {UNREAD, "writing"}:
+        _read_later(builder, plan, str(outcome.detail or verdict))
+        return
+    why = str(outcome.data.get("reason") or outcome.detail or verdict)
+    number, reason = _set_bad(builder, path, verdict, why, "skipped" if plan.wanted is None else "refused")
+    if plan.wanted is not None:
+        builder.close_incident(plan.incident, "held: the requested checkpoint cannot be used")
+        builder.move("hold", Stopped(), reason, Why("refused_checkpoint", number))
+        builder.notify("warning", "not resumed", reason, incident=number)
+        return
+    builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
+    choose(builder, replace(plan, path=None, step=None))
+
+
+def _is_left_to_the_trainer(builder: StepBuilder, plan: RestartPlan, verdict: str, outcome: Outcome) -> bool:
+    """Whether the verdict says only that it is not understood.
+
+    One that lacks a member must be named by a person, unless all saves of its trainer lack it.
+    """
+    if verdict == "opaque" or outcome.data.get("understood") is not False:
+        return verdict == "opaque"
+    assert plan.path is not None
+    return plan.wanted is not None or output_folders.is_left_to_the_trainer(builder.state.checkpoints, plan.path)
+
+
+def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdict: str, outcome: Outcome) -> bool:
+    """Whether it is not finite and none the worse for it. What was read of its values is remembered."""
+    if verdict not in {"complete", "nonfinite"} or "nonfinite" not in outcome.data:
+        return False
+    names, nan = outcome.data["nonfinite"], outcome.data.get("nan", ())
+    index = with_values(builder.state.checkpoints, path, names, nan, outcome.data.get("reason"))
+    builder.set(checkpoints=index)
+    known = checkpoint_index.find(index, path)
+    if verdict == "complete" or known is None:
+        return False
+    return is_meant(index, path) and (plan.before_t is None or values_of(index, known).compared)
+
+
+def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Wait if the plan says so; then list again, because a newer one may have become complete meanwhile."""
+    if plan.delay_s > 0.0:
+        launch_after_delay(builder, plan)
+    else:
+        _list(builder, plan, LISTING_S)
+
+
+def after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
+    """The wait before the launch is over: list again, because a newer one may have become complete meanwhile."""
+    choose(builder, replace(plan, delay_s=0.0))
+
+
+def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
+    """The resume point cannot be read now, which says nothing about it: wait, and choose again."""
+    assert plan.path is not None
+    delay_s = UNREAD_WAITS_S[min(plan.unread, len(UNREAD_WAITS_S) - 1)]
+    reason = f"{base_name(plan.path)} cannot be verified now: {why}"
+    if plan.unread == 0:
+        named = builder.knowledge.typed("resume", "--from", "CHECKPOINT")
+        how = f"it is attempted again; `{named}` takes another one"
+        builder.notify(
+            "warning", "held: the resume point cannot be verified", f"{reason}\n{how}", incident=plan.incident
+        )
+    builder.note(reason)
+    again = replace(plan, path=None, step=None, unread=plan.unread + 1, delay_s=max(delay_s, plan.delay_s))
+    launch_after_delay(builder, again)
+
+
+def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before_t: float | None) -> None:
+    """Report damaged checkpoints that are newer than the chosen one: their writer is gone and cannot mend them."""
+    newer = resume_point.damaged_after(builder.state.checkpoints, chosen, before_t=before_t)
+    damaged = [(k.path, *k.damage, k.bad is not None) for k in newer if k.damage is not None]
+    if not damaged:
+        return
+    found = [
+        (_tell_bad if recorded else _set_bad)(builder, path, verdict, why, "skipped")
+        for path, verdict, why, recorded in damaged
+    ]
+    title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
+    builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
+
+
+def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
+    """Distrust a checkpoint and open an incident. Returns its id and its reason."""
+    distrust(builder, path, why, verdict)
+    return _tell_bad(builder, path, verdict, why, ending)
+
+
+def _tell_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
+    builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (path,), reported=True))
+    reason = f"{base_name(path)} cannot be resumed from: {why}"
+    return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
+
+
+def pass_over(builder: StepBuilder, path: str, said: str) -> None:
+    """The next attempt has the checkpoint before this one. ``said``: the last line of the trainer."""
+    index = passed_over(builder.state.checkpoints, path, said)
+    builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
+    builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
+    builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
+
+
+def clear_doubt(builder: StepBuilder) -> None:
+    """An older checkpoint ends in the same way: go back to the newest."""
+    paths = builder.state.checkpoints.doubt.paths
+    builder.fact(CheckpointsSetAside(paths=paths, why=""))
+    builder.set(checkpoints=checkpoint_index.changed(cleared(builder.state.checkpoints), paths, aside=None))
+
+
+def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt") -> None:
+    """Never resume from a checkpoint until it is written again."""
+    index = builder.state.checkpoints
+    if checkpoint_index.find(index, path) is None:
+        entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
+        builder.set(checkpoints=replace(index, known=(*index.known, entry)))
+        return
+    builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
+    known = checkpoint_index.find(builder.state.checkpoints, path)
+    if known is not None and verdict in _VERDICTS:
+        builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, _VERDICTS[verdict]))
+
+
+def verdict_of(quick: str | None) -> Verdict:
+    """The verdict of a finished checkpoint from its quick check; none given = complete."""
+    return _VERDICTS.get(quick or "complete", "complete")
+
+
+def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
+    """Why a launch cannot resume as it is meant to, as a sentence; None if it can.
+
+    ``wanted``: the checkpoint that was named; None = the newest one.
+    """
+    resume_support, preset = knowledge.resume_support, knowledge.preset
+    if wanted is not None:
+        known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
+        why = resume_support.objection(known.shape, known.holds)
+        if preset.resume == "none":
+            why = f'the preset {preset.name} never resumes (resume = "none")'
+        return None if why is None else f"{base_name(wanted)}: {why}"
+    newest = resume_point.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
+    if newest is None:
+        return None
+    why = resume_support.objection(newest.shape, newest.holds)
+    return f"{base_name(newest.path)}: {why}; a start would begin anew and write over it"

@@ -1,1 +1,0 @@
-"""Which checkpoint the next attempt begins from, and what must not be begun anew over."""

@@ -1,0 +1,248 @@
+"""Whether step, epoch and loss after a resume agree with the checkpoint."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from ...model.attempt import Incident
+from ..attempt_progress import AttemptProgress
+from ..text.loss_run import FEW, LossCurve, Point
+from ..text.run_count import RunCount
+
+# Whether the step that a checkpoint holds agrees with the steps that the log prints.
+#
+# Source: states that were saved with another counter than the printed one (epochs for steps, a counter that a resume
+# did
+# not restore, an old file copied under a new name) make a resume continue from the wrong step. Known false alarms, and
+# what prevents them: bars that count batches while optimizer steps are stored, and logs that print every hundredth
+# step
+# (only the advance between two saves is compared, with a tolerance for both); an epoch that is trained again after a
+# resume while the stored counter goes on (their advance is the same); a step within the epoch (``agreement.py``); a
+# copy of an earlier best state (reported as information only).
+
+SLACK = 3
+"""Printed lines, or strides, after the step that it holds at which a save may be noticed."""
+RATIO_TOLERANCE = 0.1
+"""Two counters whose ratio stays the same within this share count the same thing in different units."""
+
+
+LAG_S = 2.0
+"""How long after a save the lines before it may be read on a busy machine."""
+
+
+def disagreement(
+    attempt: AttemptProgress, stored: int, step_s: float | None = None, *, printed: int | None = None
+) -> str | None:
+    """Return how a save of ``stored`` steps disagrees with the log, as part of a sentence; None if it agrees.
+
+    ``printed``: the step as the log prints it now, which may begin again within an attempt.
+    ``step_s``: seconds of a step, None = unknown; steps that are faster than the log is read prove nothing.
+    """
+    position, before = attempt.position, attempt.saved_at
+    if position is None or before is None or attempt.offset is None or attempt.adopted:
+        return None
+    made, saved = position - before[0], stored - before[1]
+    slack = slack_of(attempt, step_s)
+    if made <= slack:
+        return None
+    if printed is not None and printed - slack <= stored <= printed:
+        return None  # both count anew, as the next job of a sweep does
+    if saved <= 0:
+        return f"it holds step {stored}, no more than one before it ({before[1]}), while the log advanced by {made}"
+    if _same_ratio(before, (position, stored)) or abs(saved * attempt.stride - made) < 2 * slack:  # of each save
+        return None
+    if attempt.offset + stored * attempt.stride > position + slack:
+        return f"it holds step {stored}, but the log is only at {position - attempt.offset}"
+    return None
+
+
+def slack_of(attempt: AttemptProgress, step_s: float | None) -> int:
+    """Return the counts after a save within which it may be noticed."""
+    slack = SLACK * max(attempt.printed_every, attempt.stride)
+    if step_s is not None:  # bars print 0.00 for faster steps
+        slack = max(slack, int(LAG_S / max(step_s, 0.001)))
+    return slack
+
+
+def _same_ratio(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    """Compare two pairs of printed and stored steps."""
+    if min(*first, *second) <= 0:
+        return False
+    before, now = first[0] / first[1], second[0] / second[1]
+    return abs(now - before) <= RATIO_TOLERANCE * before
+
+
+# Whether the step that a checkpoint holds is counted within its epoch, so that it is none of the run.
+#
+# Source: ``for step, batch in enumerate(loader)`` with ``torch.save({"step": step, "epoch": epoch})`` at the end of
+# each
+# epoch: every checkpoint holds the same step. It was compared with the step of the run (*it holds step 24, no more
+# than
+# one before it*), and a resume from it was said to have begun elsewhere. Known false alarm: a counter of the run that
+# is
+# at the place of the log in its epoch by chance, while the run is at least an epoch further.
+
+
+def counts_since(attempt: AttemptProgress, run: RunCount, stored: int, step_s: float | None = None) -> int | None:
+    """Return the counts that the log made since the save, if ``stored`` is a step within the epoch; None if it is not.
+
+    ``run``: the counter of the log, which is known to begin again in each epoch. ``step_s``: as for ``disagreement``.
+    """
+    if run.per_epoch is not True or run.step is None or not (run.index or run.anew):
+        return None
+    length = _length(run)
+    if not length or not 0 <= stored <= length:
+        return None
+    slack = min(slack_of(attempt, step_s), length // 2)
+    since = (run.step - stored) % length
+    here = run.run_step
+    return None if since > slack or (here is not None and here - stored <= slack) else since
+
+
+def _length(run: RunCount) -> int | None:
+    """Counts of an epoch: as the bar says, else as many as those before had."""
+    return run.total or run.whole or ((run.done or 0) // run.index if run.index else None)
+
+
+# Whether the loss goes on after a resume, or begins where a training from the beginning begins.
+#
+# Source: a trainer that restores its step counter and not its weights prints the steps that prove a resume, and trains
+# from random weights. The loss shows it, if it had fallen clearly until then (or risen, where it is to rise).
+#
+# A rehearsal asks ``compare``. A run of a night, where nobody chose the place of the resume, is held to more
+# (``began_again``). Known false alarms, and what prevents them: a loss without a clear trend, or one that jumps back
+# by
+# itself (GANs, reinforcement learning, warm restarts): it reached such values before, in the later half of the way; a
+# loss that explodes after the resume: its values are not those of the beginning; a learning rate that begins high
+# again,
+# or an epoch that begins with the resume: nothing is said.
+
+WEIGHTS_NOT_LOADED = "weights_not_loaded"
+"""Class of the incident of kind *resume*."""
+FEWEST = 6
+"""Fewer losses before the end show no fall."""
+NOISES = 3.0
+"""x the usual change from one printed loss to the next: a smaller fall may be chance."""
+SHARE = 0.02
+"""of the loss at the start: a smaller fall is not told from rounding."""
+MIDDLE = (0.4, 0.6)
+"""Shares of the way back to the loss of the start: below it continues, above it began again, between is unknown."""
+
+
+class Fall(msgspec.Struct, frozen=True):
+    """Losses of an attempt at its start and from its checkpoint on (medians), and whether they differ for certain."""
+
+    start: float
+    late: float
+    clear: bool
+
+    def way_back(self, value: float) -> float:
+        """Share of the way from the late loss back to that of the start; only of a clear fall."""
+        return (value - self.late) / (self.start - self.late)
+
+
+def fall_of(values: Sequence[float], since: Sequence[float] | None) -> Fall | None:
+    """The fall of the loss over ``values``, oldest first; None if there are none.
+
+    ``since``: those of them at the checkpoint; None = its step is not known, and the last ones are taken.
+    """
+    if not values:
+        return None
+    few = min(FEW, max(1, len(values) // 2))
+    start = _median(values[:few])
+    late = _median(since[:few] if since else values[-few:])
+    noise = _median([abs(b - a) for a, b in pairwise(values)] or [0.0])
+    clear = len(values) >= FEWEST and abs(late - start) > max(NOISES * noise, SHARE * abs(start))
+    return Fall(start, late, clear)
+
+
+def continues(fall: Fall, now: float) -> bool | None:
+    """Whether a loss after a resume continues; False: it began again; None: that cannot be told."""
+    if not fall.clear:
+        return None
+    back = fall.way_back(now)
+    return True if back < MIDDLE[0] else False if back > MIDDLE[1] else None
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """Losses (medians) at the beginning of the run, before the resume and after it; ``first``: the first after it."""
+
+    start: float
+    before: float
+    after: float
+    before_at: int
+    first_at: int
+    first: float
+
+
+def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch: bool) -> Compared | None:
+    """What shows that the loss began again after the resume; None: it continues, or it cannot be told.
+
+    ``former``: losses of the run until the attempt before ended, ``new``: of this attempt, both in the count of the
+    run. ``new_epoch``: this attempt began with another epoch than the last one seen.
+    """
+    after = new.first
+    if len(former.first) < FEW or len(after) < FEW or former.gap or new.gap:
+        return None
+    until = tuple(p for p in former.points if p.step > former.first[-1].step)
+    around = sorted(until, key=lambda p: abs(p.step - resumed_at))[:FEW]
+    fall = fall_of([p.loss for p in (*former.first, *until)], [p.loss for p in around])
+    shown = [p for p in until if 2 * p.step > resumed_at]
+    if fall is None or len(shown) < FEW or shown[0].step > resumed_at:
+        return None
+    now = _median(p.loss for p in after)
+    begins_epoch = new_epoch and shown[-1].step <= resumed_at
+    if continues(fall, now) is not False or begins_epoch or _has_higher_rate(shown, after):
+        return None
+    back = [fall.way_back(p.loss) for p in after]
+    begun = [fall.way_back(p.loss) for p in former.first]
+    spread = [fall.way_back(p.loss) for p in shown]
+    if min(back) <= max(spread) + (max(spread) - min(spread)):
+        return None  # the run comes to such losses, or near them, by itself
+    if min(back) > max(begun) or max(back) < min(begun):
+        return None  # not those of the beginning: it may have exploded
+    return Compared(fall.start, fall.late, now, around[0].step, after[0].step, after[0].loss)
+
+
+def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compared | None:
+    """The losses at the beginning, before the resume and after it, if they show that the loss goes on; else None."""
+    fall, after = _fall_until(former, resumed_at), new.first
+    if fall is None or len(after) < FEW or new.gap or former.name != new.name:
+        return None
+    now = _median(p.loss for p in after)
+    if not continues(fall, now):
+        return None
+    return Compared(fall.start, fall.late, now, resumed_at or 0, after[0].step, after[0].loss)
+
+
+def has_fallen(former: LossCurve, resumed_at: int | None) -> bool:
+    """Whether the first and the latest losses lie clearly apart, so that new ones show where a training is."""
+    fall = _fall_until(former, resumed_at)
+    return fall is not None and fall.clear
+
+
+def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
+    if len(former.first) < FEW or former.gap:
+        return None
+    until = tuple(p for p in former.points if p.step > former.first[-1].step)
+    at = former.points[-1].step if resumed_at is None else resumed_at
+    around = sorted(until, key=lambda p: abs(p.step - at))[:FEW]
+    return fall_of([p.loss for p in (*former.first, *until)], [p.loss for p in around]) if around else None
+
+
+def stays_open(incident: Incident) -> bool:
+    """Whether an incident is one that neither a later resume nor the end of the training puts right."""
+    return incident.kind == "resume" and incident.class_ == WEIGHTS_NOT_LOADED
+
+
+def _has_higher_rate(shown: Sequence[Point], after: Sequence[Point]) -> bool:
+    """Whether the learning rate may have raised the loss."""
+    rates, now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
+    return bool(rates and now and max(now) > max(rates))
+
+
+def _median(values: Iterable[float]) -> float:
+    from statistics import median  # half a megabyte that only a resume needs
+
+    return median(values)

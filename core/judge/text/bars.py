@@ -1,0 +1,284 @@
+"""Progress bars: the phase that a bar belongs to, and its step, loss, epoch and pace.
+
+A bar of another phase (download, tokenise, eval, save, sampling) never moves the step. The phase is decided by, in this
+order: the unit, the label, the rate, a loss in the bar, the bar that was known to be the training bar before, and words
+printed just before it. Known false alarm: see ``log_progress``.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from ...model.patterns import LazyPattern
+from ...model.progress import Phase
+from .carriers import message_of
+from .counters import find_epoch, find_seconds_per_step
+from .line_fields import Loss, find_loss, find_lr
+from .numbers import parse_clock, parse_count, parse_number, parse_rate
+from .reading import Bar, Reading, TrainingFields, advance, enter
+from .run_count import Rule, is_evaluated, without_counts
+from .shapes import CompiledShape, ShapeTable
+
+ANNOUNCED_LINES = 4
+"""A bar without a label belongs to words such as "caching latents" that stand at most this many lines above it."""
+FASTEST_STEP_S = 1e-4
+"""No optimizer step is faster: an unlabelled bar at 48 000 000 it/s counts bytes."""
+_LOSS_IN_POSTFIX = LazyPattern(
+    r"loss(?:_step)?['\"]?[=:]\s*['\"]?(?P<loss>(?>[-+]?\d+\.?\d*(?:e[-+]?\d+)?)|nan)(?![\w./])"
+)
+_FOREIGN_LOSS = LazyPattern(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
+_PAIR = LazyPattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.{0,300}loss)")
+_AVERAGE_PREFIXES = ("avr_", "avg_")
+_OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
+
+
+LABEL_CHARS = 80
+_GLYPHS = "━─╸╺╴▕▏▎▍▌▋▊▉█▓▒░■●⣿#=>[(| "
+"""What a bar is drawn with, and what stands before it."""
+_PATH = LazyPattern(r"\S*/\S*[^\d\s/]\S*")
+"""A path; "3/4" is none."""
+
+
+class Label(NamedTuple):
+    """A label as read. ``key``: the label without digits; ``epochs``: the bar counts epochs."""
+
+    key: str
+    phase: Phase | None
+    epoch: float | None
+    total_epochs: int | None
+    epochs: bool
+    broken: bool = False
+    overall: int | None = None
+
+
+def read_bar(
+    reading: Reading, shape: CompiledShape, found: re.Match[str], line: str, number: int, *, shapes: ShapeTable
+) -> Reading:
+    """The reading after the bar ``found`` in ``line``."""
+    groups = found.groupdict()
+    count, total = parse_count(groups["step"]), parse_count(groups.get("total_steps") or "?")
+    if count is None:
+        return reading
+    before, rest = line[: found.start()] + (groups.get("label") or ""), line[found.end() :].lower()
+    before = message_of(before)
+    label = _read_label(_label(before), shapes)
+    seconds, unit = parse_rate(groups.get("rate") or "")
+    if not rest.isascii():
+        rest = shapes.in_english(rest)
+    loss = _loss(before, rest) if "oss" in rest or "oss" in before else None
+    if loss is not None and shape.loss_is_average:
+        loss = loss._replace(average=True)
+    phase = shapes.phase_of_unit(groups.get("unit") or unit) or label.phase
+    if shape.loss_means_training:
+        seconds = find_seconds_per_step(rest if loss is not None else line.lower())
+        evaluates = loss is None or is_evaluated(reading.run, count, total)
+        phase = "eval" if evaluates else "train"
+    elif phase is None and seconds is not None and seconds < FASTEST_STEP_S:
+        phase = "load"
+    if phase is not None and phase != "train" and (loss is None or phase == "eval"):
+        return enter(reading, phase)
+    if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):
+        seconds = _pace_by_clocks(groups, count, total, known=reading.progress.sec_per_step)
+    news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs, broken=label.broken)
+    left = groups.get("left")
+    if left is not None:
+        news.eta, news.eta_known, news.bar_eta = parse_clock(left), True, True
+    if label.epochs or unit in ("epoch", "epochs", "ep"):
+        news.epoch, news.epochs, news.seconds = count, total, None
+        return advance(reading, news, "epochs")
+    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.epoch_before_bar:
+        _read_columns(news, groups, before)
+    trusted = phase == "train" or loss is not None or news.epoch is not None
+    if not trusted and _FOREIGN_LOSS.search(rest) is not None:
+        return enter(reading, "eval")
+    if loss is not None and phase is None and label.epoch is None and _evaluation_announced(reading, label.key, number):
+        return enter(reading, "eval")
+    if not trusted:
+        other = _side_phase(reading, label.key, total, rest, number)
+        if other is not None:
+            return msgspec.structs.replace(enter(reading, other), side=Bar(label.key, total, other))
+    if loss is None and _is_second(reading, label, count, total):
+        return enter(reading, "eval")
+    if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
+        _read_description(news, before.lower())
+    news.rule = _rule(shape.rule, label, news, rest)
+    if rest:
+        _read_postfix(news, rest)
+    if news.overall is None:
+        news.overall = label.overall
+    news.step, news.total = count, total
+    news.drawn = seconds is None and (count == 0 or "?" in (groups.get("rate") or ""))
+    firm = total is not None and (groups["step"] or "")[-1:].isdigit()
+    return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
+
+
+def _is_second(reading: Reading, label: Label, count: int, total: int | None) -> bool:
+    """Whether the bar counts anew in an epoch whose training bar, of the same label, is at its end (fastai)."""
+    main, now = reading.main, reading.progress
+    if main is None or main.label != label.key or label.epoch is None or total in (None, main.total):
+        return False
+    at_end = now.step is not None and now.total_steps is not None and now.step >= SECOND_SHARE * now.total_steps
+    return at_end and label.epoch == now.epoch and total < (main.total or 0) and count <= total
+
+
+SECOND_SHARE = 0.9
+"""Share of the training bar after which a shorter one in the same epoch is another count."""
+CLOCK_S = 10.0
+"""A bar's clocks show whole seconds: a pace from fewer of them is off by more than a tenth."""
+
+
+def _pace_by_clocks(
+    groups: dict[str, str | None], count: int, total: int | None, *, known: float | None
+) -> float | None:
+    """Seconds of one count from the bar's own clocks: the guides' "1250/1250 [10:30<00:00, loss=0.1234]" has no rate.
+
+    The time left comes first: the time that went by counts from the bar's start, which may be after a resume.
+    """
+    left, elapsed = parse_clock(groups.get("left") or "?"), parse_clock(groups.get("elapsed") or "?")
+    if left is not None and left >= CLOCK_S and total is not None and total > count:
+        return left / (total - count)
+    if known is not None or elapsed is None or elapsed < CLOCK_S or count == 0:
+        return None
+    return elapsed / count
+
+
+def _rule(row: Rule, label: Label, news: TrainingFields, rest: str) -> Rule:
+    """What the bar's row, its label and its postfix tell about its count."""
+    rule = msgspec.structs.replace(row, names_last=True) if news.rule.names_last else row
+    if row.per_epoch is None and news.epoch is not None:
+        rule = msgspec.structs.replace(rule, per_epoch=True)
+    elif row.per_epoch is None and _COUNTS_STEPS.search(label.key) is not None:
+        rule = msgspec.structs.replace(rule, per_epoch=False)
+    if "v_num" in rest and row.base is None:  # Lightning's version number; its epochs count from 0
+        rule = msgspec.structs.replace(rule, base=0)
+    return rule
+
+
+_COUNTS_STEPS = LazyPattern(r"(?:^|[^a-z])(?:global |train(?:ing)? )?steps?$")
+"""A label that says that the bar counts steps, not batches."""
+
+
+def _evaluation_announced(reading: Reading, key: str, number: int) -> bool:
+    """True if words just above announced an evaluation and this is not the known training bar."""
+    known = reading.main is not None and reading.main.label == key
+    return not known and reading.progress.phase == "eval" and 0 < reading.announced >= number - ANNOUNCED_LINES
+
+
+def _read_description(news: TrainingFields, before: str) -> None:
+    """Epoch and learning rate in a long label: "[train] epoch: 2/10 | lr: 1e-4 | …", "[1/100] loss_d: …"."""
+    if (pair := _PAIR.match(before)) is not None:
+        news.epoch, news.epochs = parse_number(pair["epoch"]), parse_count(pair["epochs"])
+        return
+    epoch = find_epoch(before)
+    if epoch is not None:
+        news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+    if news.lr is None and ("lr" in before or "rate" in before):
+        news.lr = find_lr(before)
+
+
+def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) -> Reading:
+    proven = trusted or (reading.proven and reading.main == bar)
+    if (reading.main, reading.side, reading.proven, reading.firm) == (bar, None, proven, firm):
+        return reading
+    run = reading.run
+    if reading.main is not None and not reading.proven and reading.main != bar and not run.through:
+        run = without_counts(run)  # the bar before it was of something else
+    return msgspec.structs.replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
+
+
+def _loss(before: str, rest: str) -> Loss | None:
+    quick = _LOSS_IN_POSTFIX.search(rest)
+    if quick is not None and rest.endswith(_OWN_PREFIXES, 0, quick.start()):
+        return Loss(parse_number(quick["loss"]), 0, average=rest.endswith(_AVERAGE_PREFIXES, 0, quick.start()))
+    return find_loss(f"{before.lower()} {rest}")
+
+
+def _read_postfix(news: TrainingFields, rest: str) -> None:
+    """Learning rate, epoch and global step after the bar: tqdm's postfix, or a log line on the same line."""
+    if "step=" in rest and (found := _STEP_IN_POSTFIX.search(rest)) is not None:
+        news.overall = parse_count(found["step"])
+    if "lr" in rest or "rate" in rest:
+        news.lr = find_lr(rest)
+    if news.epoch is None and "epoch" in rest:
+        epoch = find_epoch(rest)
+        if epoch is not None:
+            news.glued, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+
+
+_STEP_IN_POSTFIX = LazyPattern(r"(?<![a-z_])(?:global_)?step=(?P<step>\d+)(?![\d.])")
+
+
+def _label(before: str) -> str:
+    """The bar's label, lower-cased: the text before it without percentage, glyphs and paths, its last characters."""
+    text = before.rstrip(" ")
+    if text.endswith("|"):
+        start = text.rfind("|", 0, -1)  # without a second "|", the label stands before the first
+        text = text[: start if start >= 0 else -1].rstrip(" ")
+    text = text.rstrip(_GLYPHS)
+    if text.endswith("%"):
+        text = text[:-1].rstrip("0123456789.")
+    if len(text) > LABEL_CHARS:  # names of files say nothing about the task, and hide the words that do
+        text = _PATH.sub("", text)
+    return text[-LABEL_CHARS:].rstrip(" :").lower().strip()
+
+
+@lru_cache(maxsize=256)
+def _read_label(label: str, shapes: ShapeTable) -> Label:
+    """Cached: labels repeat with every redraw, and reading one takes longer than the rest of the bar."""
+    if not label:
+        return Label("", None, None, None, epochs=False)
+    label = shapes.in_english(label)
+    epoch = find_epoch(label) if "ep" in label else None
+    key = "".join(char for char in label if not char.isdigit())[-40:]
+    if epoch is None:
+        parts = label.split("|")  # torchtune: "1|250|loss: 0.88" = epoch, step, loss
+        tune = parse_number(parts[0]) if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal() else None
+        key = "torchtune" if tune is not None else key
+        overall = None if tune is None else parse_count(parts[1])
+        ends = label.endswith(("epoch", "epochs"))
+        return Label(key, shapes.phase_of_label(label), tune, None, epochs=ends, overall=overall)
+    return Label(key, shapes.phase_of_label(label), epoch.value, epoch.total, epochs=False, broken=epoch.broken)
+
+
+def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number: int) -> Phase | None:
+    """The phase of a bar without a sign of training, None if it counts as the training bar."""
+    if reading.side is not None and (reading.side.label, reading.side.total) == (key, total):
+        return reading.side.phase
+    if "open-end generation" in rest and not reading.proven:
+        return "eval"
+    now = reading.progress.phase
+    main = reading.main
+    if main is not None and (not reading.proven or (main.label, main.total) == (key, total)):
+        return None
+    if main is not None:
+        return now if now in ("eval", "sample", "save", "preprocess", "load", "compile") else "eval"
+    if now in ("eval", "sample", "preprocess", "save") and 0 < reading.announced >= number - ANNOUNCED_LINES:
+        return now
+    if now == "load" and total is None and reading.announced == number - 1:  # "Loading images ...", then "100it ["
+        return now
+    return None
+
+
+def _are_columns(words: list[str]) -> bool:
+    """True if the words are the columns after an epoch: GPU memory, or at least three losses."""
+    return len(words) == 3 and (words[0][-1:] in "GMK" or all("." in word and parse_number(word) for word in words))
+
+
+def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: str) -> None:
+    """Columns before a bar: ``41/100 1.12G 1.817 1.034 …`` (YOLO) or ``Epoch 0/9`` (Lightning's rich bar)."""
+    if groups.get("epoch"):
+        news.epoch, news.epochs = parse_number(groups["epoch"] or ""), parse_count(groups.get("total_epochs") or "?")
+        return
+    words = before.replace(":", " ").split()
+    for at, word in enumerate(words):
+        epoch, slash, epochs = word.partition("/")
+        if slash and epoch.isdecimal() and epochs.isdecimal() and _are_columns(words[at + 1 : at + 4]):
+            news.epoch, news.epochs = parse_number(epoch), parse_count(epochs)
+            news.rule = Rule(names_last=True)  # YOLOv5 and v7 count from 0, later ones from 1
+            numbers = [value for value in (parse_number(text) for text in words[at + 2 : at + 6]) if value is not None]
+            # YOLOv7's fourth column is the sum of the first three, the total loss. Other versions print parts only.
+            if len(numbers) == 4 and numbers[3] > 0 and abs(sum(numbers[:3]) - numbers[3]) <= 0.002 * numbers[3] + 2e-5:
+                news.loss = Loss(numbers[3], 0)
+            return

@@ -1,0 +1,415 @@
+"""Tables in columns: a line of names, then lines of numbers ("Step  Training Loss", "step,loss,lr", spaCy …)."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...model.patterns import LazyPattern
+from ...model.progress import Phase
+from .carriers import peel
+from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step
+from .line_fields import find_loss, find_lr
+from .numbers import parse_count, parse_number
+
+LINES_BETWEEN = 60
+"""Most lines between two rows of a table: the output of one epoch lies in between."""
+LEAST_CELLS, MOST_CELLS = 2, 40
+_DIVIDERS = (LazyPattern(r"\s*[,;|│┃\t]\s*|\s{2,}"), LazyPattern(r"\s{2,}"), LazyPattern(r"\s+"))
+"""Separators of the cells of a line; the first one that gives cells that fit is used."""
+_NAMED_STEP = LazyPattern(
+    r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ]){0,4}(?:step|iter|iteration|update|batch)s?|#"
+)
+_NAMED_EPOCH = LazyPattern(r"epochs?|e|ep")
+_NUMERIC = LazyPattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
+_VALUE = LazyPattern(r"(?<![a-z])\d|=|:\s|:$")
+_CELL = LazyPattern(
+    r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|m?s|sec|min|[hkmg]|[kmgt]i?b)?"
+    r"|nan|-?inf|none|no log|-*|[\d:]+|\[[^\]]{0,60}\]"
+)
+_FRAMES = ("|", "│", "┃")
+"""What the rows of a table begin with if some of its cells are words: Ray Tune's table of trials."""
+_MEASURES = ("loss", "reward", "return")
+_PROSE = frozenset("a after and at by each every for from in is of on per than the to up with".split())  # noqa: SIM905
+
+
+class Columns(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Places of the fields in the rows of a table. ``until``: the last line on which a row may stand.
+
+    ``names``: of the columns, to which a second line of the head may add.
+    """
+
+    names: tuple[str, ...]
+    until: int
+    step: int | None = None
+    epoch: int | None = None
+    losses: tuple[int, ...] = ()
+    lr: int | None = None
+
+
+class Row(msgspec.Struct, frozen=True):
+    """The fields of one row. ``loss`` as text: it may be NaN."""
+
+    step: int | None
+    epoch: float | None
+    loss: str
+    lr: float | None
+
+
+def columns_of(low: str, number: int, above: Columns | None = None) -> Columns | None:
+    """The columns that a lower-cased line names, None if it is no head of a table with a counter.
+
+    ``above``: of the line before, if that was a head: two lines may hold the names.
+    """
+    if _VALUE.search(low) is not None:
+        return None
+    for divider in _DIVIDERS:
+        names = _cells(low, divider)
+        if above is not None and len(names) == len(above.names):
+            names = [f"{first} {second}".strip() for first, second in zip(above.names, names, strict=True)]
+        if LEAST_CELLS <= len(names) <= MOST_CELLS and all(names):
+            found = _columns(names, number)
+            if found is not None and (divider is not _DIVIDERS[-1] or _PROSE.isdisjoint(names)):
+                return found
+    return None
+
+
+def _columns(names: list[str], number: int) -> Columns | None:
+    step = _place(names, lambda name: _NAMED_STEP.fullmatch(name) is not None)
+    epoch = _place(names, lambda name: _NAMED_EPOCH.fullmatch(name) is not None)
+    losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
+    lr = _place(names, lambda name: find_lr(f"{name}: 1.0") is not None)
+    if step is None and epoch is None:
+        return None
+    both = step is not None and epoch is not None and len(names) > LEAST_CELLS
+    if not both and lr is None and not any(word in name for name in names for word in _MEASURES):
+        return None
+    return Columns(tuple(names), number + LINES_BETWEEN, step, epoch, losses, lr)
+
+
+def _place(names: list[str], fits: Callable[[str], bool]) -> int | None:
+    return next((at for at, name in enumerate(names) if fits(name)), None)
+
+
+def row_in(columns: Columns, low: str) -> Row | None:
+    """The fields of a lower-cased line if it is a row of the table."""
+    cells = _row_cells(columns, low)
+    if cells is None:
+        return None
+    step = parse_count(_cell(cells, columns.step) or "?")
+    epoch = parse_number(_cell(cells, columns.epoch))
+    if step is None and epoch is None:
+        return None
+    loss = next((cells[at] for at in columns.losses if cells[at]), "")
+    return Row(step, epoch, loss, parse_number(_cell(cells, columns.lr)))
+
+
+def values_in(columns: Columns, low: str) -> dict[str, float | None]:
+    """The numbers of a row by the names of their columns; none if the line is no row. NaN is None."""
+    cells = _row_cells(columns, low)
+    if cells is None or row_in(columns, low) is None:
+        return {}
+    named = zip(columns.names, cells, strict=True)
+    return {name: parse_number(cell) for name, cell in named if _NUMERIC.fullmatch(cell)}
+
+
+def _cell(cells: list[str], at: int | None) -> str:
+    return "" if at is None else cells[at]
+
+
+def _row_cells(columns: Columns, low: str) -> list[str] | None:
+    for divider in _DIVIDERS:
+        cells = _cells(low, divider)
+        if len(cells) != len(columns.names):
+            continue
+        if all(_CELL.fullmatch(cell) for cell in cells) or (low.lstrip()[:1] in _FRAMES and _CELL.fullmatch(cells[-1])):
+            return cells
+    return None
+
+
+def _cells(low: str, divider: LazyPattern) -> list[str]:
+    text = low.strip()
+    return divider.split(text.strip("|│┃").strip() if text[:1] in "|│┃" else text)
+
+
+# Counters in lines of a form that nobody described: the same words, a number that rises and one that stays.
+#
+# A line's *skeleton* is its text with the numbers taken out. A pair such as "120 / 5000" whose first number rises from
+# line to line of one skeleton, while the second stays, is a position and its end. One line is enough if it holds the
+# training loss and no other word names the pair; two if words of training stand in it; three, and a number with a
+# point
+# that changes, in any other case. Words of another task, or the heading of another phase above, exclude it.
+#
+# A counter of a known form is trusted more: after one was read, nothing is taken from a skeleton.
+
+KEPT = 4
+"""Skeletons that are kept: trainers print up to three kinds of lines in turn, or several ranks do."""
+KEY_CHARS = 120
+LINES_WITH_WORDS = 2
+LINES_WITHOUT_WORDS = 3
+LONGEST_LINE = 400
+_TIMES = LazyPattern(r"\d{2,4}[-/.]\d\d?[-/.]\d\d?[ t]?|\d?\d:\d\d(?::\d\d)?(?:[.,]\d+)?z?|(?<![\w.])\d{9,}(?:\.\d+)?")
+_NUMBERS = LazyPattern(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
+_BROKEN = LazyPattern(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+_WORD = LazyPattern(r"[^\W\d_]{2,}")
+_LEVEL = LazyPattern(r"(?<![a-z])(?:info|debug|notice|root|main|__main__|rank|stdout|stderr)(?![a-z])")
+_TRAINING = LazyPattern(
+    r"(?<![a-z])(?:loss|train(?:ing)?|lr|grad|gnorm|grad_norm|objective|reward|return|steps?|iters?|iterations?|its?|epochs?|ep|updates?"
+    r"|batch(?:es)?|acc|accuracy|learning|progress|finetuning|pretraining)(?![a-z])"
+)
+_OTHER_TASK = LazyPattern(
+    r"(?<![a-z])(?:worker|node|shard|chunk|image|sample|prompt|token|document|doc|file|frame|video|audio|clip|row|line|record|package|object"
+    r"|question|request|example|record|test|val|eval\w*|valid\w*|memory|mem|ram|vram|gib|mib|mb|gb|attempt|retry|trial|fold|seed|layer|block"
+    r"|module|tensor|param|parameter|weight|checkpoint|ckpt|cached?|caching|latent|bucket|vocab|merge|port|rank|device|gpu|job|task"
+    r"|index|indices|split|dataset|data|ready|connected|waiting|sleeping|failed|skipped|ppl|perplexity)s?(?![a-z])"
+)
+_UNITS = LazyPattern(r"(?:it|s|sec|ms|step|iter)/(?:s|sec|it|step|iter)\b|(?<=\d)\s?(?:ms|s|sec|min|h|k|m|gb?|gib|%)\b")
+_NAME_BEFORE = LazyPattern(r"(?P<name>[^\W\d_]+)\s?[:=]?\s{0,3}[\[(]?\s*$")
+_LEADING_COUNT = LazyPattern(r"^\W*(?P<step>\d{1,9})(?![\w./%]|:\d|\s?/)(?P<apart>:?\s{2,}|:?\t|\s?[|,;])?")
+_TRAIN_COUNT = LazyPattern(r"(?:^|[\]:>|]\s)\s*train(?:ing)?\s(?P<step>\d{1,9})(?P<apart>:\s|\s[|:]\s)")
+_FIELD_COUNT = LazyPattern(r"(?:[|,;\t]|\s-)\s*(?P<step>\d{1,9})\s*(?=$|[|,;\t]|-\s)")
+"""A whole number that fills a field of its own."""
+_SAMPLES = LazyPattern(r"data|samples?|examples?|sentences?|items?|at|total|position|pos|idx|[nit]")
+"""Names of a pair that counts what the training goes through."""
+
+
+class Skeleton(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The newest line of one skeleton. ``lines``: lines in a row whose count rose, with this one.
+
+    ``value``: its first number with a point. ``phase``: what its heading said that it counts. ``past``: how often its
+    count, beside a word of evaluation, went on after others with such words.
+    """
+
+    key: str
+    step: int
+    total: int | None
+    lines: int = 1
+    value: str = ""
+    phase: Phase | None = None
+    epoch: float | None = None
+    first_epoch: float | None = None
+    past: int = 0
+
+
+class Found(msgspec.Struct, frozen=True):
+    """``step``: the counter of the line, None if it is not one, or not yet; ``phase``: it belongs to another phase.
+
+    ``known``: the skeletons with this line.
+    """
+
+    step: Step | None
+    known: tuple[Skeleton, ...]
+    phase: Phase | None = None
+
+
+def counter_of(low: str, known: tuple[Skeleton, ...], *, loss: bool, heading: Phase | None) -> Found:
+    """The counter in a lower-cased line without a named one. ``loss``: the training loss stands in it.
+
+    ``heading``: the phase other than training that a line just above announced.
+    """
+    if len(low) > LONGEST_LINE:
+        return Found(None, known)
+    pair, text = find_pair(low), _TIMES.sub(" ", low)
+    place = pair or (_leading(text) or _field(text) if loss else None)
+    needed = _lines_beside_a_loss(low, pair, text) if loss else _lines_needed(text)
+    if place is None or needed is None:
+        return Found(find_leading(low) if loss else None, known)
+    return _counted(low, text, known, place, needed, loss=loss, heading=heading)
+
+
+def named_counter(
+    low: str, step: Step, known: tuple[Skeleton, ...], heading: Phase | None, *, alone: bool = False
+) -> Found:
+    """The counter of a line that names it, but is not known to be about training: it rises from line to line.
+
+    ``alone``: nothing else is measured in the line ("420 steps").
+
+    "Walker. Step: 800. Mean reward: 2.5", and then the same with step 900.
+    """
+    text = _TIMES.sub(" ", low)
+    rest = _UNITS.sub(" ", text)
+    broken = alone or _BROKEN.search(text) is not None
+    if len(low) > LONGEST_LINE or not broken or _OTHER_TASK.search(rest) is not None:
+        return Found(None, known)
+    measured = alone or _MEASURED.search(text) is not None
+    needed = LINES_WITH_WORDS if measured else LINES_WITHOUT_WORDS
+    return _counted(low, text, known, step, needed, loss=False, heading=heading)
+
+
+def is_measured(low: str) -> bool:
+    """True if the line measures a training, and is about no other task."""
+    if _KEPT.search(low) is not None:
+        return False
+    return _MEASURED.search(low) is not None and not is_of_another_task(low)
+
+
+_KEPT = LazyPattern(r"(?<![a-z])(?:best|saved|loaded|restored)(?![a-z])")
+_MEASURED = LazyPattern(
+    r"(?<![a-z])(?:loss|lr|grad|gnorm|objective|reward|return|fitness|score|entropy|kl|accuracy|acc"
+    r"|learning rate|td error)(?![a-z])"
+)
+"""What is measured of a training."""
+
+
+def _counted(
+    low: str,
+    text: str,
+    known: tuple[Skeleton, ...],
+    place: Step,
+    needed: int,
+    *,
+    loss: bool,
+    heading: Phase | None,
+) -> Found:
+    """The counter at ``place`` if so many lines of its skeleton in a row have shown that it rises."""
+    value = _BROKEN.search(text)
+    mine = Skeleton(_key(text), place.value, place.total, value="" if value is None else value[0], phase=heading)
+    before = next((each for each in known if each.key == mine.key), None)
+    if before is not None:
+        mine = msgspec.structs.replace(mine, lines=_lines(before, mine), phase=before.phase)
+    known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
+    if mine.phase is not None:
+        return Found(None, known, mine.phase)
+    moved = needed < LINES_WITHOUT_WORDS or (before is not None and mine.value != before.value)
+    return Found(place if mine.lines >= needed and moved else find_leading(low) if loss else None, known)
+
+
+def _lines(before: Skeleton, now: Skeleton) -> int:
+    """Lines in a row whose count rose, the same line printed again not counted."""
+    earlier, later = (before.epoch or 0.0, before.step), (now.epoch or 0.0, now.step)
+    return 1 if before.total != now.total or later < earlier else before.lines + (later > earlier)
+
+
+def with_worded(
+    low: str, word: str, step: Step, epoch: float | None, known: tuple[Skeleton, ...]
+) -> tuple[Skeleton, ...]:
+    """The skeletons with that of a line, up to its counter, whose word may be a name or say that it evaluates: last."""
+    mine = Skeleton(f"{word}\t{key_of(low[: step.at])}", step.value, step.total, epoch=epoch, first_epoch=epoch)
+    worded = [each for each in known if "\t" in each.key]
+    before = next((each for each in worded if each.key == mine.key), None)
+    if before is not None:
+        lines = _lines(before, mine)
+        past = before.past + (lines > before.lines and worded[-1] is not before) if lines > 1 else 0
+        mine = msgspec.structs.replace(mine, lines=lines, past=past, first_epoch=before.first_epoch)
+    return (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
+
+
+def is_alone(known: tuple[Skeleton, ...]) -> bool:
+    """No other line with such a word counts."""
+    return sum("\t" in each.key for each in known) < 2
+
+
+def has_count(low: str) -> bool:
+    """The line has a form that may show a count."""
+    if find_pair(low) is not None or find_leading(low) is not None:
+        return True
+    text = _TIMES.sub(" ", low)
+    return _leading(text) is not None or _field(text) is not None
+
+
+def _leading(text: str) -> Step | None:
+    found = _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)
+    return None if found is None else Step(int(found["step"]), None, found.start("step"))
+
+
+def _field(text: str) -> Step | None:
+    """The only whole number of the line that fills a field."""
+    found = list(_FIELD_COUNT.finditer(text))
+    return Step(int(found[0]["step"]), None, found[0].start("step")) if len(found) == 1 else None
+
+
+def _lines_beside_a_loss(low: str, pair: Step | None, text: str = "") -> int:
+    """One line is enough if the pair has no name, or a word of training: "correct 12/64" is no position.
+
+    So it is for a count that stands apart in front of the fields: "412 | loss 0.5".
+    """
+    if pair is None:
+        found = _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)
+        return 1 if found is not None and found["apart"] and "(" not in found[0] else LINES_WITH_WORDS
+    name = _NAME_BEFORE.search(low[: pair.at])
+    if name is None or _is_of_training(name["name"]) or _SAMPLES.fullmatch(name["name"]) is not None:
+        return 1
+    return LINES_WITHOUT_WORDS
+
+
+def unnamed_pair(low: str) -> Step | None:
+    """A pair that nothing names, or a word of training does."""
+    pair = find_pair(low)
+    return pair if pair is not None and _lines_beside_a_loss(low, pair) == 1 else None
+
+
+def _is_of_training(word: str) -> bool:
+    found = _TRAINING.match(word)
+    return found is not None and found.end() == len(word)
+
+
+def _lines_needed(text: str) -> int | None:
+    """How many lines show that the pair of a line without a loss is the step; None if none can."""
+    rest = _UNITS.sub(" ", text)
+    if _OTHER_TASK.search(rest) is not None:
+        return None
+    if _TRAINING.search(text) is not None:
+        return LINES_WITH_WORDS
+    if _WORD.search(_LEVEL.sub(" ", rest)) is not None or _BROKEN.search(text) is None:
+        return None
+    return LINES_WITHOUT_WORDS
+
+
+def key_of(low: str) -> str:
+    """The skeleton of a lower-cased line: the same for lines that differ in their numbers and times only."""
+    return _key(_TIMES.sub(" ", low))
+
+
+def without_times(line: str) -> str:
+    """The line with spaces in place of dates and clock times; what else it holds stays where it is."""
+    return _TIMES.sub(lambda found: " " * len(found[0]), line)
+
+
+def is_of_another_task(low: str) -> bool:
+    """True if words of a lower-cased line name another task than training."""
+    return _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is not None
+
+
+def _key(text: str) -> str:
+    return " ".join(_NUMBERS.sub("#", text).split())[:KEY_CHARS]
+
+
+# Whether a line without a loss is about its counter: "epoch 9/40", "… INFO: [step 4]", "step: 4, reward: 2.5".
+
+
+def leads(line: str, low: str, step: Step | None, epoch: Epoch | None) -> bool:
+    """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
+    at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
+    if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):
+        return False
+    timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
+    listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
+    if _PREPARES.search(low) is not None:
+        return False
+    if step is not None and epoch is not None and None not in (step.total, epoch.total):
+        return True
+    if listed and any(counter is not None and counter.total is not None for counter in (step, epoch)):
+        return True
+    if listed and epoch is not None and epoch.broken:
+        return True
+    if listed and step is not None and is_measured(low):
+        return True
+    if len(low) - at > LONGEST_COUNTER_LINE and not timed and not listed and _SHARE.search(low, at) is None:
+        return False
+    head = len(low) - len(peel(line).text) if len(low) == len(line) else 0
+    return _HEAD_OF_COUNTER.search(low[:at]) is not None or _HEAD_OF_COUNTER.search(low[head:at]) is not None
+
+
+_PREPARES = LazyPattern(r"\b(?:cach(?:ed|ing)|latents?|tokeni[sz]\w+|download\w*|preprocess\w*)\b")
+_SHARE = LazyPattern(r"\bprogress\b|(?<![\w.])\d{1,3}(?:\.\d+)?%")
+"""How far something is."""
+LONGEST_COUNTER_LINE = 60
+"""A longer line that begins with a counter is a sentence about something else. In characters."""
+LEAST_FIELDS = 3
+"""A longer line is about its counter if it is made of so many named numbers."""
+_FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")
+_SETTINGS = LazyPattern(r"namespace\(|config|arguments?\b|args\b|settings?\b|hyper")
+_HEAD_OF_COUNTER = LazyPattern(
+    r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
+    r"(?:(?:at|done|end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning) )?"
+    r"(?:(?:train |training )?\w+/)?$"
+)

@@ -1,0 +1,342 @@
+"""Counters by name or by their form, anywhere in a lower-cased line: step, epoch, their totals."""
+
+import re
+from typing import NamedTuple
+
+from ...model.patterns import LazyPattern
+from .numbers import NUMBER, parse_count, parse_number, seconds_of
+
+_COUNT = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d+(?:\.\d+)?[km]\b|\d+)"
+"""A count in lower case: "12,000", "12.5k", "12000"."""
+_STEP = LazyPattern(
+    r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro|learner"
+    r"|grad(?:ient)?|[ng])[ _\-]?){0,4}"
+    r"(?P<key>(?:time)?steps?(?:_in_[a-z]+)?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
+    r"|episodes?|rounds?)\b(?:\.\.\.)?"
+    rf"['\"]?\s*+[:=#|]{{0,2}}\s*+['\"\[(<]*\s*+(?P<step>{_COUNT})(?:st|nd|rd|th)?"
+    r"(?![\w%]|\.\d)(?:\s*+(?:/|of|out of|from)\s*+"
+    rf"(?P<total>{_COUNT})(?![\w.]|/\d))?"
+)
+_STEP_RANK = {
+    "step": 0,
+    "step_i": 0,
+    "steps": 1,
+    "iteration": 2,
+    "iter": 2,
+    "iters": 3,
+    "iterations": 3,
+    "it": 2,
+    "update": 4,
+    "updates": 4,
+}
+_STEP_AFTER = LazyPattern(
+    r"(?P<head>^\W{0,16}|\b(?:trained|completed|finished|done|after)\s|[|,;\])(:][\s\[(]{0,8}|\s-\s|\s{2}|\s(?=\d{1,9}\s?/\s?\d)|\b\d+-)"
+    rf"(?P<step>{_COUNT})(?:\s*(?:/|of|out of)\s*(?P<total>{_COUNT}))?"
+    r"\s?-?(?:(?:optimi[sz]er|train(?:ing)?|gradient|global|model|update)\s)?"
+    r"(?:steps?|iters?|iterations?|its?|updates?|(?:mini)?batch(?:es)?)\b"
+    r"(?:\s(?:out )?of\s(?P<later>\d+))?(?!\s?/|[_\-]|\s?[:=]?\s*\[?\d+(?![\d.]*\.\d))"
+)
+"""A count with its name behind it, at the beginning of a field: "91300 iter", "683-1364batch", "12/90 steps"."""
+_DONE = frozenset({"trained", "completed", "finished", "done", "after"})
+_DONE_AFTER = LazyPattern(
+    r"\W{0,8}(?:were |are |have been )?(?:trained|completed|finished|done|so far|elapsed|passed|taken)\b"
+)
+"""Words beside "420 steps" that make it a position; without one it may be how many there will be."""
+_MAX_STEPS = LazyPattern(
+    r"(?<![a-z])(?:max|num|total|n|target)_(?:train_)?(?P<unit>step|iter|iteration|update)s?['\"]?\s?[:=]\s?['\"]?(?P<total>\d+)"
+    r"(?![\w.])|(?<![a-z_])(?:total|of|max)['\"]?[=:]\s?(?P<bare>\d+)(?![\w./])"
+)
+"""The total in a field of its own."""
+PAIR = LazyPattern(
+    r"(?<![\w./:\-+])(?<![/:] )[bis]?(?P<step>\d{1,3}(?:,\d{3}){1,5}|\d+)"
+    r"(?:\s?/\s{0,8}|\s(?:of|out of|von|sur|de|из|->|→)\s{1,8})"
+    r"(?P<total>\d{1,3}(?:,\d{3}){1,5}|\d+)(?![\w./\-+]|:(?!\s|$)|,\d|\s\d\d?:\d\d|\s?[:=]\s?(?!\d+(?:\.\d+)?%)\d|\s?/\s?\d)"
+)
+"""Two whole numbers as a position and its end: "12/90", "12 / 90", "12 of 90". No date, clock time or path."""
+_EPOCH_BESIDE = LazyPattern(
+    r"[\[(]\s*(?P<epoch>\d{1,5})\s*[\])]\s*[\[(]\s*$|(?:^|[\s\[(])e(?:p)?(?P<short>\d{1,4})(?:/(?P<epochs>\d{1,5}))?[\s\]),|:]+[\[(]?$"
+)
+"""An epoch before the pair of its steps: "[3][412/1200]", "E3 B412/1200"."""
+_NOT_STEPS = LazyPattern(
+    r"(?:epochs?|ep|eph|loss|acc|accuracy|score|correct|rank|worker|node|gpu|device|process|fold|seed|run|trial|attempt|try|retry|part|stage|phase|shard|file"
+    r"|layer|task|level|fps|workers|nodes|gpus|ranks|mem|memory|vram|ram|image|images|img|worlds?|dp|tp|pp)['\"]?\s?[:=#]?\s?[\[(]?\s*$"
+)
+"""Words before a pair of numbers that are no steps."""
+_EPOCH_AFTER = LazyPattern(
+    r"(?<![\w./:\-])(?P<epoch>\d+(?:\.\d+(?= epochs))?)"
+    r"(?: epochs(?<=\d epochs)(?=[\])])|\s?/\s?(?P<epochs>\d+)[\s*\])|:\-]{0,3}epochs?"
+    r"|\s?epoch(?:s?\s?/\s?(?P<later>\d+) epochs?|(?=:|,|\s*$)))(?![\w])"
+)
+"""An epoch with its name behind it: "2/200epoch", "7 epoch / 20 epochs", "1epoch:train"."""
+_STEP_NAME = LazyPattern(r"(?:steps?|iters?|iterations?|its?|updates?|batch(?:es)?)['\"]?\s*[:=]?\s*[\[(]?\s*$")
+_EPOCH = LazyPattern(
+    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?){0,4}(?:epochs?|ep|eph)(?![a-z])(?:\.\.\.|\.)?"
+    r"(?:_(?:num|idx|id))?['\"]?\s*+[:=#\-|_]{0,2}\s*+['\"\[(<]*\s*+"
+    r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
+    r"(?![\w]|\.[a-z])(?:\s*+(?:/|of|out of|from)\s*+(?P<epochs>\d+))?"
+)
+_NOT_EPOCH = LazyPattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
+
+
+_SHORT_STEP = LazyPattern(
+    r"(?<![\w./\-])(?:s|st|i|it|b)[=:#]?(?P<step>\d{1,7})(?:/(?P<total>\d{1,9}))?(?=[\s,;|)\]]|$)(?!\s+\d\d?:\d\d)"
+)
+_SHORT_EPOCH = LazyPattern(r"(?<![\w./\-])ep?[=:#]?(?P<epoch>\d{1,5})(?:/(?P<epochs>\d{1,5}))?(?=[\s,;|)\]]|$)")
+
+
+class Epoch(NamedTuple):
+    """A printed epoch. ``at``: the position of its name in the line; ``broken``: it has a point ("0.52", "1.0")."""
+
+    value: float
+    total: int | None
+    at: int
+    broken: bool = False
+
+
+class Step(NamedTuple):
+    """A printed step counter. ``at``: the position of its name; ``amount``: it may say how many steps there are."""
+
+    value: int
+    total: int | None
+    at: int
+    amount: bool = False
+
+
+def _count(text: str | None) -> int | None:
+    return None if text is None else parse_count(text.upper())
+
+
+def find_step(low: str) -> Step | None:
+    """The counter that most likely is the optimizer step: ``step`` rather than ``batch``."""
+    best: tuple[int, re.Match[str]] | None = None
+    for found in _STEP.finditer(low):
+        key = found["key"].partition("_in_")[0]
+        rank = 2 * _STEP_RANK.get(key, 5) - (5 if found["total"] and key in _STEP_RANK else 0)
+        if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
+            continue  # "save_steps 500", "warmup steps: 100": settings
+        if found["key"].startswith("round") and found["total"] is None:
+            continue  # of a federation; its clients count epochs
+        if _RATE_BEFORE.search(low, max(0, found.start() - 5), found.start()) is not None:
+            continue  # "fps step: 81211"
+        if best is None or rank < best[0]:
+            best = (rank, found)
+    if best is None:
+        return _step_before_its_name(low)
+    step, total = _count(best[1]["step"]), _count(best[1]["total"])
+    total = total if total is not None else _total_elsewhere(low, best[1]["step"])
+    return None if step is None else Step(step, total, best[1].start())
+
+
+def _total_elsewhere(low: str, step: str) -> int | None:
+    """The total, if the same count stands in the line once more: "progress: 2100/22000 … updates: 2100"."""
+    found = _SLASHED.search(low) if f"{step}/" in low else None
+    if found is not None and found["step"] == step:
+        return parse_count(found["total"])
+    named = _MAX_STEPS.search(low)
+    total = None if named is None else parse_count(named["total"] or named["bare"])
+    return total if total is not None and total >= (parse_count(step) or 0) else None
+
+
+_SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
+
+
+_RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
+
+
+def find_total_so_far(low: str) -> Step | None:
+    """A count named as a total ("total_timesteps=81120"): a setting, unless it rises."""
+    found = _TOTAL_SO_FAR.search(low)
+    return None if found is None else Step(int(found["step"]), None, found.start())
+
+
+_TOTAL_SO_FAR = LazyPattern(
+    r"(?<![a-z])total[_ ](?:num[_ ])?(?:env[_ ]|train[_ ])?(?:(?:time)?steps|updates|iters|iterations)"
+    r"['\"]?\s*[:=|]\s*(?P<step>\d{1,12})(?![\w.])"
+)
+
+
+def _step_before_its_name(low: str) -> Step | None:
+    for found in _STEP_AFTER.finditer(low):
+        step, total = _count(found["step"]), _count(found["total"] or found["later"])
+        if step is not None and (total is None or step <= total):
+            amount = total is None and found[0][-1:] == "s" and found["head"].strip() not in _DONE
+            amount = amount and _DONE_AFTER.match(low, found.end()) is None
+            return Step(step, total, found.end("head") if found["head"][-1:] != "-" else found.start(), amount)
+    return None
+
+
+def find_pair(low: str) -> Step | None:
+    """The position that the line shows as "12/90", without a name: the first pair that counts no epochs or ranks."""
+    for found in PAIR.finditer(low):
+        if _SHARE_BEFORE.search(low, max(0, found.start() - 80), found.start()) is not None:
+            continue  # "acc 81% (52/64)"
+        step, total = parse_count(found["step"]), parse_count(found["total"])
+        if step is None or total is None or not 0 <= step <= total or total < LEAST_TOTAL:
+            continue
+        if _NOT_STEPS.search(low, 0, found.start()) is None and low[found.end() :].lstrip(" ")[:5] != "epoch":
+            return Step(step, total, found.start())
+    return None
+
+
+def names_other_count(low: str, at: int) -> bool:
+    """True if the word before a number of a lower-cased line says that it counts no steps: "fold 3", "rank: 2"."""
+    found = _NOT_STEPS.search(low, 0, at)
+    return found is not None and not low[found.start() - 1 : found.start()].isalpha()
+
+
+LEAST_TOTAL = 2
+_SHARE_BEFORE = LazyPattern(
+    r"(?:acc\w*|top-?\d|correct|precision|recall|f1|score|rate|mem\w*|gpu|cpu|v?ram|disk|usage|used|util\w*|free)"
+    r"[^\d%|,;]{0,24}[\d.]+ ?%\s?[\[(]?$"
+)
+"""The percentage of which the pair is the fraction, and what it is the share of."""
+
+
+def epoch_beside(low: str, pair: Step) -> Epoch | None:
+    """The epoch in brackets right before the pair."""
+    found = _EPOCH_BESIDE.search(low[: pair.at]) if pair.total is not None else None
+    if found is None:
+        return None
+    return Epoch(float(found["epoch"] or found["short"]), parse_count(found["epochs"] or "?"), found.start())
+
+
+def find_leading(low: str) -> Step | None:
+    """The count in brackets in front of the fields: "[12000] learning_rate=0.001, loss=2.2"."""
+    found = _LEADING.search(low)
+    return None if found is None else Step(int(found["step"]), None, found.start())
+
+
+_LEADING = LazyPattern(r"(?:^|[\]\-:|>]\s*)\[\s*(?P<step>\d{3,12})\s*\]\s*(?=[a-z][\w/]*\s?[=:]\s?[\d.\-])")
+
+
+def find_epoch(low: str) -> Epoch | None:
+    """Epoch as printed, and the number of epochs if it follows."""
+    for found in _EPOCH.finditer(low):
+        plural = found[0].lstrip().startswith("epochs")
+        if (plural and found["epochs"] is None and ("." not in found["epoch"] or "|" in found[0])) or _NOT_EPOCH.search(
+            low, max(0, found.start() - 8), found.start()
+        ):
+            continue
+        epoch = parse_number(found["epoch"])
+        broken = "." in found["epoch"]
+        return None if epoch is None else Epoch(epoch, parse_count(found["epochs"] or "?"), found.start(), broken)
+    after = _EPOCH_AFTER.search(low)
+    if after is None or _STEP_NAME.search(low, 0, after.start()) is not None:
+        return None
+    return Epoch(float(after["epoch"]), parse_count(after["epochs"] or after["later"] or "?"), after.start())
+
+
+def find_short(low: str) -> tuple[Step | None, Epoch | None]:
+    """Step and epoch by one letter each, in a line known to be about training: "e3 i412", "s=412"."""
+    step, epoch = _SHORT_STEP.search(low), _SHORT_EPOCH.search(low)
+    count = None if step is None or (step[0][0] == "b" and epoch is None) else step
+    return (
+        None if count is None else Step(int(count["step"]), parse_count(count["total"] or "?"), count.start()),
+        None if epoch is None else Epoch(float(epoch["epoch"]), parse_count(epoch["epochs"] or "?"), epoch.start()),
+    )
+
+
+def find_global_step(low: str) -> int | None:
+    """The step that the line itself calls global; None if it names none."""
+    found = _GLOBAL.search(low) if "global" in low or "num_updates" in low else None
+    return None if found is None else parse_count(found["step"])
+
+
+_GLOBAL = LazyPattern(r"(?<![a-z_])(?:global[_ ]?steps?|num_updates)['\"]?\s*[=:]\s*(?P<step>\d+)(?![\d./])")
+
+
+# Time and pace by name, anywhere in a lower-cased line: seconds for a step, steps per second, time to go.
+
+_PER_UNIT = LazyPattern(
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?|min)\s?/\s?(?:it|iters?"
+    r"|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
+)
+_RUN = LazyPattern(
+    r"(?P<value>\d+\.\d+)\s?(?P<unit>ms|s|secs?|seconds?) (?:per |a )?(?:run|step|iter(?:ation)?|batch|update)\b"
+)
+"""The name comes after the duration: "231.2 ms step"."""
+_RATE = LazyPattern(
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s"
+    r"|secs?|seconds?)\b(?!\s*[=:](?!:)|\s+\d+(?:\.\d+)?(?![\d:<]))"
+)
+_RATE_KEY = LazyPattern(
+    r"(?<![a-z_/])(?<!eval )(?<!val )(?<!test )(?:(?!val|eval|test)[a-z]+[_/]){0,5}"
+    r"(?:\(?(?:it|its|iters?|iterations?|steps?|batch(?:es)?|updates?)[_ ]?(?:/|per)[_ ]?s(?:ec(?:ond)?s?)?\)?"
+    r"|ups|train(?:ing)?[_ ]speed)['\"]?(?:\s*[:=]\s*|\s+)['\"]?"
+    rf"(?P<value>(?>{NUMBER}))(?![\d:]|\s?(?:s/|sec|ms|samples|tok|img|images|ex))"
+)
+"""Steps per second: "iter/s", "steps_per_second", "ups" (fairseq), "training_speed"."""
+_ROUNDED = LazyPattern(r"ups['\"]?\s*[=:]?\s*['\"]?\d(?![\d.])")
+"""Old versions of fairseq print "ups 3" for anything from 2.5 to 3.5."""
+_TIMED = LazyPattern(
+    r"(?:\b(?:iter(?:ation)?|itr|it|step|batch|b|update|train_step)[ _\-]?(?:time|timing|cost|dur(?:ation)?)"
+    r"|\bbatch_cost|\bavg_batch_cost|\bbch|per[- _](?:iteration|step)(?:[ _]time)?|\bs/b\b"
+    r"|\bsec(?:onds)?[ _]?(?:/|per)[ _]?(?:step|it|iter|iteration|batch|update|tick)"
+    r"|\b(?P<per_ms2>ms)_per_(?:step|iter|iteration|batch|update)|\btime_(?:this_|per_)?(?:step|iter|iteration)(?:_s)?"
+    r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
+    r"|\bms/(?P<per_ms>batch|step|iter|it|update)\b|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
+    r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s(?:ec(?:onds?)?)?)))?"
+    r"['\"]?\s*[:=]?\s*['\"]?(?P<value>(?>\d[\d,]*\.?\d*(?:e[-+]?\d+)?))\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z]|:\d)"
+)
+_OF_THE_STEP = LazyPattern(r"\b(?:train|total)_time['\"]?[=:] ?['\"]?(?P<value>\d[\d.]*(?:e[-+]?\d+)?)")
+"""ESPnet, FunASR: the time of the whole step is printed beside its parts ("iter_time" is what the loader took)."""
+_BARE_TIME = LazyPattern(
+    r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
+    r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"
+)
+_SECONDS_KEY = LazyPattern(r"\bseconds: (?P<value>\d+\.?\d*)")
+_TOOK = LazyPattern(
+    r"\b(?:step|iter(?:ation)?|batch|update)(?:\s#?\d[\d/,]*(?:\s?of\s\d+)?[\s,:\-]{1,3}|\s(?=took))"
+    r"(?:(?:finished|done|completed|ran)\s)?(?:took|in|time)\s(?P<value>\d+\.?\d*)\s?(?P<unit>ms|s|secs?|seconds?)\b"
+)
+"""What one step took, in a sentence."""
+_FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
+_TRAILING = LazyPattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
+_ETA = LazyPattern(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
+
+
+def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
+    """Seconds for one step, None if the line names no duration of a single step.
+
+    ``of_step`` False: the line is about an epoch, so a bare time at its end is that of the epoch.
+    """
+    found = _PER_UNIT.search(low)
+    if found is not None:
+        return seconds_of(found["value"], found["unit"])
+    found = _RATE.search(low) or _RATE_KEY.search(low)
+    if found is not None and not _ROUNDED.match(low, found.start()):
+        rate = parse_number(found["value"])
+        return None if not rate else 1.0 / rate
+    if ("iter_time=" in low or "forward_time" in low) and (found := _OF_THE_STEP.search(low)) is not None:
+        return seconds_of(found["value"], "s")
+    found = _TIMED.search(low)
+    if found is not None:
+        in_ms = found["per_ms"] or found["per_ms2"]
+        unit = found["unit"] or found["in"] or found["in2"] or found["in3"] or ("ms" if in_ms else "s")
+        return seconds_of(found["value"], unit)
+    found = _BARE_TIME.search(low)
+    if found is not None:
+        unit = (found["unit"] or "").strip("()")
+        paired = found["mean"] is not None  # value and average of the steps, as MetricLogger prints them
+        if unit == "ms" or paired or (found["unit"] or "").startswith("(") or "data" in low or "eta" in low:
+            return seconds_of(found["value"], unit or "s")
+    found = _SECONDS_KEY.search(low) if "step" in low else None
+    if found is not None:
+        return seconds_of(found["value"], "s")
+    found = _TOOK.search(low) if "took" in low or " in " in low or "time " in low else None
+    if found is not None:
+        return seconds_of(found["value"], found["unit"])
+    found = _RUN.search(low)
+    if found is not None:
+        return seconds_of(found["value"], found["unit"])
+    found = _FIELD_MS.search(low)
+    if found is not None:
+        return seconds_of(found["value"], "ms")
+    found = _TRAILING.search(low) if of_step else None
+    return None if found is None else seconds_of(found["value"], found["ms"] or "s")
+
+
+def find_eta(low: str) -> str | None:
+    """Remaining time as the trainer prints it."""
+    found = _ETA.search(low)
+    return None if found is None else found["left"]

@@ -1,1 +1,0 @@
-"""What one line shows: counters, losses, times and other values, by their name or by the form of the line."""

@@ -1,0 +1,321 @@
+"""The printed losses of an attempt in their order: how long the newest have been NaN, and whether they are an average.
+
+A NaN *step* is a step whose own loss is NaN. A printed number may stand for more: a line every hundred steps, a bar
+that keeps the last value, or an average over the epoch, which one skipped batch stains until the epoch ends. So the
+steps between two printed values are learned (``hold``), and an average is recognised by its name (line_fields.py), by
+its row in log_shapes.toml, or by what it does: its changes shrink within an epoch and are large again at the next one,
+and a NaN in it ends with the epoch. Before the first epoch is over it is only likely to be one: its changes go both
+ways and shrink like 1/n. Then NaN has to last longer before it counts.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+VALUES = 10
+"""Printed values in a row that must be NaN, whatever steps each stands for: one bad batch stains one printed value."""
+EDGE_VALUES = 10
+"""Changes at either end of an epoch that are compared."""
+SETTLES = 5.0
+"""x the changes at the end of an epoch: larger ones at the beginning of the next show an average over the epoch."""
+
+
+MIDDLE = (10, 20)
+"""Changes of an epoch, by number, that the newest ones are compared with."""
+LIKELY_VALUES = 80
+"""Values from which on it can be told whether changes shrink like 1/n: five times as small as in the middle."""
+LIKELY_RATIO = (0.6, 2.5)
+"""x 1/n, within which the changes of a running mean shrink."""
+LIKELY_TURNS = 0.2
+"""Share of changes that go up, and down, at least: a loss that only falls shrinks its changes, too."""
+LIKELY_PATIENCE = 4
+"""x the steps that must be NaN if the loss is likely to be an average."""
+
+
+class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``nan_steps``, ``nan_values``: steps and printed values in a row that were NaN, up to the newest; 0 = it is not.
+
+    ``nan_from``: the step that was printed with the first of them. ``average``: the newest is a running average.
+    ``hold``: fewest steps from one printed value to a different one; None = not known. ``value``, ``at``: the newest
+    finite value and the step from which it stood; ``last``: the newest step with a loss.
+
+    ``changes``: different values in this epoch; ``early``: sum of the first EDGE_VALUES changes of this epoch;
+    ``late``: mean change at the end of it; ``late_before``: of the epoch before, None = too few values.
+    ``middle``: sum of the MIDDLE changes of this epoch; ``ups``: changes upwards since those.
+    """
+
+    nan_steps: int = 0
+    nan_values: int = 0
+    nan_from: int | None = None
+    average: bool = False
+    acts_as_average: bool = False
+    hold: int | None = None
+    value: float | None = None
+    at: int | None = None
+    last: int | None = None
+    changes: int = 0
+    early: float = 0.0
+    late: float = 0.0
+    late_before: float | None = None
+    middle: float = 0.0
+    ups: int = 0
+
+    @property
+    def is_average(self) -> bool:
+        """Whether the newest loss is a running average, by its name, its row or what it does."""
+        return self.average or self.acts_as_average
+
+    @property
+    def is_likely_average(self) -> bool:
+        """Whether the loss moved like a mean over the epoch so far, until it was NaN."""
+        later = self.changes - MIDDLE[1]
+        if self.changes < LIKELY_VALUES or self.late <= 0.0:
+            return False
+        if not LIKELY_TURNS * later <= self.ups <= (1.0 - LIKELY_TURNS) * later:
+            return False
+        shrunk = self.middle / (MIDDLE[1] - MIDDLE[0]) / self.late
+        return LIKELY_RATIO[0] <= shrunk * (MIDDLE[0] + MIDDLE[1]) / 2 / self.changes <= LIKELY_RATIO[1]
+
+    def is_nan_for(self, steps: int) -> bool:
+        """Whether the loss of the last ``steps`` steps was NaN, and not just one printed value or an average."""
+        if self.is_likely_average:
+            steps *= LIKELY_PATIENCE
+        if self.is_average or self.nan_values < min(VALUES, steps):
+            return False
+        hold = 1 if self.hold is None else self.hold
+        return self.nan_steps >= (steps if hold == 1 else max(steps, VALUES * hold))
+
+
+START_RUN = LossRun()
+
+
+def with_printed(
+    run: LossRun, value: float | None, at: int | None, *, average: bool, moved: bool, new_epoch: bool
+) -> LossRun:
+    """Add a printed loss. ``value`` None: NaN or infinite. ``at``: its step, None = not printed.
+
+    ``moved``: the line is not another drawing of the step before. ``new_epoch``: first loss since the epoch changed or
+    the counter began again.
+    """
+    if new_epoch:
+        run = _next_epoch(run, finite=value is not None)
+    if value is None:
+        return _with_nan(run, at, average=average, moved=moved)
+    if run.nan_values:
+        run = msgspec.structs.replace(run, nan_steps=0, nan_values=0, nan_from=None)
+    if value == run.value:
+        return msgspec.structs.replace(run, average=average, last=at)
+    return _with_change(msgspec.structs.replace(run, average=average, last=at), value, at)
+
+
+def _with_nan(run: LossRun, at: int | None, *, average: bool, moved: bool) -> LossRun:
+    if not run.nan_values:
+        return msgspec.structs.replace(run, nan_steps=1, nan_values=1, nan_from=at, average=average, last=at)
+    if not moved:
+        return run
+    made = 1 if at is None or run.last is None or at <= run.last else at - run.last
+    return msgspec.structs.replace(
+        run, nan_steps=run.nan_steps + made, nan_values=run.nan_values + 1, average=average, last=at
+    )
+
+
+def _with_change(run: LossRun, value: float, at: int | None) -> LossRun:
+    hold = run.hold
+    if run.at is not None and at is not None and at > run.at:
+        hold = at - run.at if hold is None else min(hold, at - run.at)
+    change = 0.0 if run.value is None else abs(value - run.value)
+    changes = run.changes + 1
+    early = run.early + change if changes <= EDGE_VALUES else run.early
+    late = change if changes == 1 else run.late + (change - run.late) / min(changes, EDGE_VALUES)
+    middle = run.middle + change if MIDDLE[0] < changes <= MIDDLE[1] else run.middle
+    rises = changes > MIDDLE[1] and run.value is not None and value > run.value
+    acts = run.acts_as_average
+    if changes == EDGE_VALUES and run.late_before is not None:
+        acts = acts or early / EDGE_VALUES > SETTLES * run.late_before > 0.0
+    return msgspec.structs.replace(
+        run,
+        hold=hold,
+        value=value,
+        at=at,
+        changes=changes,
+        early=early,
+        late=late,
+        acts_as_average=acts,
+        middle=middle,
+        ups=run.ups + rises,
+    )
+
+
+def _next_epoch(run: LossRun, *, finite: bool) -> LossRun:
+    """The counts of an epoch begin again. A NaN that ends with the epoch was one of an average."""
+    return msgspec.structs.replace(
+        run,
+        acts_as_average=run.acts_as_average or (finite and run.nan_values > 1),
+        changes=0,
+        early=0.0,
+        late=0.0,
+        middle=0.0,
+        ups=0,
+        late_before=run.late if run.changes >= 2 * EDGE_VALUES else None,
+        at=None,
+    )
+
+
+# The printed losses of an attempt from its first step on, few enough to be kept: they show how the loss has moved.
+#
+# Of a log that prints no loss, the values of the first measure of quality that its lines of steps name (rmse,
+# accuracy).
+#
+# The first ones are kept all, as they show where a training begins. Of the others every n-th is kept, and n doubles
+# whenever they are too many, so that they cover the whole attempt. They are taken line by line: the same for any
+# chunking
+# of the log.
+
+FEW = 5
+"""Losses that are put together at the start, after the checkpoint and after the resume."""
+MOST_POINTS = 32
+"""Losses kept besides the first ones; half of them stay when they are more."""
+
+
+class Point(NamedTuple):
+    """A printed loss, its step and the learning rate that was printed last (None = none was)."""
+
+    step: int
+    loss: float
+    lr: float | None
+
+
+class LossCurve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``first``: the first losses. ``points``: every ``every``-th loss; ``seen``: losses so far; ``last``: its step.
+
+    ``gap``: text before the first loss was not read. ``name``: of the measure; "" = the loss.
+    """
+
+    name: str = ""
+    first: tuple[Point, ...] = ()
+    points: tuple[Point, ...] = ()
+    every: int = 1
+    seen: int = 0
+    last: int | None = None
+    gap: bool = False
+
+
+NO_LOSSES = LossCurve()
+
+
+def with_loss(curve: LossCurve, step: int | None, value: float | None, lr: float | None) -> LossCurve:
+    """Add a printed loss. One that is not a number or has no step of its own is left out."""
+    if step is None or value is None or (curve.last is not None and step <= curve.last):
+        return curve
+    point = Point(step, value, lr)
+    first, points, every = curve.first, curve.points, curve.every
+    if len(first) < FEW:
+        first = (*first, point)
+    if curve.seen % every == 0:
+        points = (*points, point)
+        if len(points) > MOST_POINTS:
+            points, every = points[::2], 2 * every
+    return msgspec.structs.replace(curve, first=first, points=points, every=every, seen=curve.seen + 1, last=step)
+
+
+def after_gap(curve: LossCurve) -> LossCurve:
+    """The curve after text that was left out."""
+    return curve if curve.seen or curve.gap else msgspec.structs.replace(curve, gap=True)
+
+
+def moved(points: tuple[Point, ...], offset: int) -> tuple[Point, ...]:
+    """The points in the count of the run, which is ``offset`` ahead of that of the attempt."""
+    return tuple(point._replace(step=point.step + offset) for point in points) if offset else points
+
+
+def thinned(points: tuple[Point, ...]) -> tuple[Point, ...]:
+    """So few of them that they can be kept."""
+    while len(points) > MOST_POINTS:
+        points = points[::2]
+    return points
+
+
+# The first lines with a counter in the log of one attempt: they show where the attempt began.
+#
+# They are kept line by line, so they are the same for any chunking of the log, also if a supervisor reads it late.
+
+LINES = 24
+"""Lines kept from the beginning."""
+TURNS = 8
+"""Lines kept after those, each of which differs in kind from the one before: a loss appears, a total appears."""
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One such line. ``step``: of the run, None = it cannot be told; ``printed``: its counter, None = an epoch only.
+
+    ``before``: the counter of the line before. ``total``: of the counter. ``from_zero``: epochs count from 0.
+    ``loss``: it shows a loss. ``pace_s``: seconds of a step, as printed. ``drawn``: a bar that shows where it begins,
+    before its first step.
+    """
+
+    step: int | None = None
+    printed: int | None = None
+    before: int | None = None
+    total: int | None = None
+    epoch: float | None = None
+    per_epoch: bool = False
+    from_zero: bool = False
+    loss: bool = False
+    pace_s: float | None = None
+    drawn: bool = False
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``gap``: text before the first of them was not read, so that the attempt may have begun earlier."""
+
+    marks: tuple[Mark, ...] = ()
+    gap: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """No further line is kept."""
+        return len(self.marks) >= LINES + TURNS
+
+    @property
+    def counted(self) -> tuple[Mark, ...]:
+        """The lines that show a step of training."""
+        return tuple(mark for mark in self.marks if mark.printed and not mark.drawn)
+
+    @property
+    def first_step(self) -> int | None:
+        """The first step of the run that was printed; None if none was, or it cannot be told."""
+        return next((mark.step for mark in self.counted if mark.step is not None), None)
+
+    @property
+    def first_epoch(self) -> float | None:
+        """The first epoch that was printed with a step, or at all in a log without steps; None if none was."""
+        return next((mark.epoch for mark in self.counted or self.marks if mark.epoch is not None), None)
+
+    @property
+    def shows_losses(self) -> bool:
+        """Whether most lines with a step have a loss, too."""
+        counted = self.counted
+        return 2 * sum(mark.loss for mark in counted) > len(counted)
+
+
+def with_mark(opening: Opening, mark: Mark) -> Opening:
+    """Add a line to one that is not complete, unless it tells nothing new."""
+    marks = opening.marks
+    if marks:
+        last = marks[-1]
+        same = (mark.total, mark.per_epoch, mark.loss, mark.drawn) == (
+            last.total,
+            last.per_epoch,
+            last.loss,
+            last.drawn,
+        )
+        if same and (
+            len(marks) >= LINES or (mark.step, mark.printed, mark.epoch) == (last.step, last.printed, last.epoch)
+        ):
+            return opening
+    return msgspec.structs.replace(opening, marks=(*marks, mark))
+
+
+def opening_after_gap(opening: Opening) -> Opening:
+    """The opening after text that was left out."""
+    return opening if opening.marks or opening.gap else msgspec.structs.replace(opening, gap=True)

@@ -1,0 +1,384 @@
+"""What was read from a log so far, and how one more training line changes it."""
+
+import msgspec
+
+from ...model.progress import Phase, Progress
+from ...model.shipped import EndWords
+from .columns import Columns, Skeleton
+from .line_fields import Loss
+from .loss_run import START_RUN, LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed
+from .run_count import AGAIN_SHARE, NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch, without_counts
+
+BY_FORM = "form"
+"""The source of counts that are known by the form of their lines only."""
+COUNTERS_KEPT = 4
+"""Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """What identifies a bar: its label without digits and its total. ``phase``: what it counts belongs to."""
+
+    label: str
+    total: int | None
+    phase: Phase = "train"
+
+
+class Counter(msgspec.Struct, frozen=True):
+    """The newest position of one source of step numbers."""
+
+    name: str
+    epoch: float | None
+    step: int | None
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """The state after the lines so far.
+
+    ``announced``: the line on which words (not a bar) named the phase. ``heartbeats``: how often the position advanced
+    in training. ``main``: the training bar; ``proven``: it has shown a loss or a training label; ``firm``: its count is
+    exact and has a total, so lines without a total do not override its step. ``side``: a bar of another phase.
+    ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a counter.
+    ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
+    ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
+    ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``beside``: losses are printed in
+    the lines of the counters; ``alone``: in lines of their own. ``rank``: the rank that the newest line names.
+    ``name``: a word of evaluation that is the name of a logger or a run, as the only count of the log shows; "" = none
+    is known, None = the training counts without one. It stands in ``rank`` if the newest line carries it.
+    ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no known
+    form names. ``columns``: the table whose rows may follow. ``round_ends``: the last steps of the newest rounds, if
+    the counter began again with the same total.
+    """
+
+    progress: Progress = Progress()
+    heartbeats: int = 0
+    announced: int = 0
+    finished_words: bool = False
+    end_words: EndWords | None = None
+    end_text: str = ""
+    loss_is_nan: bool = False
+    main: Bar | None = None
+    proven: bool = False
+    firm: bool = False
+    side: Bar | None = None
+    run: RunCount = START_COUNT
+    zero_based: bool = False
+    counters: tuple[Counter, ...] = ()
+    lossy: bool = False
+    losses: LossRun = START_RUN
+    curve: LossCurve = LossCurve()
+    interval: int = 1
+    first_epoch: float | None = None
+    beside: bool = False
+    alone: bool = False
+    rank: str = ""
+    name: str | None = ""
+    opening: Opening = Opening()
+    skeletons: tuple[Skeleton, ...] = ()
+    columns: Columns | None = None
+    round_ends: tuple[int, ...] = ()
+
+    @property
+    def per_epoch(self) -> bool:
+        """The counter is known to begin again in each epoch."""
+        return self.run.per_epoch is True
+
+    @property
+    def counts(self) -> bool:
+        """A counter that a line names or a bar draws is followed."""
+        return self.run.source.partition(" of ")[0] not in ("", BY_FORM)
+
+    @property
+    def chosen(self) -> str:
+        """``name``, as long as no count without it is followed."""
+        return self.name if self.name and (not self.counts or self.run.source.endswith(f" {self.name}")) else ""
+
+
+class TrainingFields(msgspec.Struct):
+    """Fields of one training line; None = not named.
+
+    ``broken``: the epoch is printed with a point. ``glued``: an epoch behind the bar, in its postfix or in a message on
+    the same line, which tells nothing about what the bar counts. ``overall``: the step that the line calls global.
+    ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar before its first step.
+    ``rule``: what is known about the counter beforehand. ``measure``: name and value of a measure of quality.
+    """
+
+    step: int | None = None
+    total: int | None = None
+    epoch: float | None = None
+    epochs: int | None = None
+    broken: bool = False
+    glued: float | None = None
+    overall: int | None = None
+    loss: Loss | None = None
+    lr: float | None = None
+    seconds: float | None = None
+    eta: float | None = None
+    eta_known: bool = False
+    bar_eta: bool = False
+    drawn: bool = False
+    rule: Rule = NO_RULE
+    measure: tuple[str, float] | None = None
+
+
+def enter(reading: Reading, phase: Phase) -> Reading:
+    """The reading in another phase; nothing else changes."""
+    if reading.progress.phase == phase:
+        return reading
+    progress = msgspec.structs.replace(reading.progress, phase=phase)
+    return msgspec.structs.replace(reading, progress=progress, side=None)
+
+
+def announce(reading: Reading, phase: Phase, number: int) -> Reading:
+    """As ``enter``, by words: a bar without a label that follows within a few lines belongs to this phase."""
+    return msgspec.structs.replace(enter(reading, phase), announced=number)
+
+
+END_TEXT_KEPT = 120
+"""Characters kept of a line that announces the end."""
+_RANKS: dict[EndWords | None, int] = {None: 0, "hint": 1, "words": 2, "framework": 3, "early_stop": 3}
+
+
+def finish(reading: Reading, words: EndWords, line: str) -> Reading:
+    """The reading after words that announce the end of training; a later training line takes it back."""
+    entered = enter(reading, "finish")
+    if _RANKS[words] <= _RANKS[entered.end_words]:
+        return entered
+    text = line.strip()[:END_TEXT_KEPT]
+    return msgspec.structs.replace(entered, finished_words=True, end_words=words, end_text=text)
+
+
+def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
+    """The reading with the fields of a training line, and a heartbeat if its counter moved."""
+    old, chosen = reading.progress, reading.chosen
+    anew = news.step is not None and news.epoch is reading.run.named is None and news.step < (reading.run.step or 0)
+    if chosen and reading.run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
+        return enter(msgspec.structs.replace(reading, name=None, run=without_counts(reading.run)), "eval")
+    step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
+    printed = news.epoch if news.epoch is not None else news.glued
+    if printed is not None:
+        epoch = int(printed) if printed == int(printed) else printed
+        epochs = news.epochs if news.epochs is not None else epochs
+    run = reading.run
+    through = news.step is not None and _grows_through(reading, news, news.step, counter)
+    if news.step is not None and (
+        through or counter == "bar" or news.total is not None or not reading.firm or reading.main is None
+    ):
+        run = _counted(reading, news, news.step, counter, through=through)
+    if news.step is not None and run.through and run.others:
+        pass  # of another counter than that of the run
+    elif run is not reading.run and news.step is not None:
+        if news.glued is not None:
+            run = with_epoch(run, news.glued, news.epochs, broken=news.broken, bar=False)
+        if news.total is not None or counter == "bar" or (total is not None and news.step > total):
+            total = news.total
+        step = news.step
+    elif news.epoch is not None:
+        run = with_epoch(run, news.epoch, news.epochs, broken=news.broken, bar=counter == "epochs")
+    if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
+        reading = msgspec.structs.replace(reading, name=None, opening=Opening(gap=True))
+    beats, counters = _count(reading, news, counter)
+    nan = news.loss is not None and news.loss.value is None
+    loss = old.loss if news.loss is None else news.loss.value
+    seconds = news.seconds if news.seconds is not None else old.sec_per_step
+    redrawn = reading.finished_words and news.step is not None and beats == reading.heartbeats
+    lr = news.lr if news.lr is not None else old.lr
+    progress = Progress(
+        phase="finish" if redrawn else "train",
+        step=step,
+        total_steps=total,
+        epoch=epoch,
+        total_epochs=epochs if epochs is not None or epoch is None else run.declared,
+        loss=loss,
+        lr=lr,
+        sec_per_step=seconds,
+        eta_s=None if run.through and counter == "bar" else _time_left(run, news, step, total, seconds),
+        run_step=run.run_step,
+        run_total_steps=run.run_total,
+        of_part=run.step is not None and run.run_step is None,
+    )
+    return msgspec.structs.replace(
+        reading,
+        progress=progress,
+        heartbeats=beats,
+        counters=counters,
+        finished_words=redrawn,
+        end_words=reading.end_words if redrawn else None,
+        end_text=reading.end_text if redrawn else "",
+        loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
+        losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
+        curve=_curve(reading.curve, news, run.run_step, lr),
+        run=run,
+        zero_based=reading.zero_based or epoch == 0,
+        beside=reading.beside or (news.loss is not None and (news.step is not None or printed is not None)),
+        alone=reading.alone or (news.loss is not None and news.step is None and printed is None),
+        first_epoch=epoch if reading.first_epoch is None else reading.first_epoch,
+        interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
+        lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
+        opening=_opening(reading, news, run, epoch),
+        round_ends=_round_ends(reading, step, total),
+    )
+
+
+def _curve(curve: LossCurve, news: TrainingFields, step: int | None, lr: float | None) -> LossCurve:
+    """A loss takes the place of another measure."""
+    if news.loss is not None:
+        return with_loss(LossCurve(gap=curve.gap) if curve.name else curve, step, news.loss.value, lr)
+    if news.measure is None or (curve.seen and not curve.name):
+        return curve
+    name, value = news.measure
+    return with_loss(curve if curve.name else msgspec.structs.replace(curve, name=name), step, value, lr)
+
+
+ROUND_ENDS_KEPT = 2
+ROUND_SHARE = 0.5
+"""Share of its total at which a counter that begins again has ended a round. The bars of several ranks on one terminal
+fall by a few steps, which is as much as their step only at the beginning."""
+
+
+def _round_ends(reading: Reading, step: int | None, total: int | None) -> tuple[int, ...]:
+    """Where the newest rounds ended, after a line that left the counter at ``step`` of ``total``."""
+    before = reading.progress.step
+    if total != reading.progress.total_steps or total is None:
+        return ()
+    if step is None or before is None or step > AGAIN_SHARE * before or before < ROUND_SHARE * total:
+        return reading.round_ends
+    return (*reading.round_ends, before)[-ROUND_ENDS_KEPT:]
+
+
+def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float | None) -> Opening:
+    """The first lines with a counter, with this one if it belongs to them."""
+    opening = reading.opening
+    followed = news.step is not None and run is not reading.run and not run.others
+    epoch_only = news.step is None and news.epoch is not None and run.step is None
+    if opening.complete or not (followed or epoch_only):
+        return opening
+    mark = Mark(
+        step=run.run_step,
+        printed=run.step,
+        before=reading.run.step,
+        total=news.total,
+        epoch=epoch,
+        per_epoch=run.per_epoch is True,
+        from_zero=reading.zero_based or epoch == 0,
+        loss=news.loss is not None,
+        pace_s=news.seconds,
+        drawn=news.drawn,
+    )
+    return with_mark(opening, mark)
+
+
+def _source(reading: Reading, counter: str) -> str:
+    return f"{counter} of rank {reading.rank}" if reading.rank else counter
+
+
+def _grows_through(reading: Reading, news: TrainingFields, step: int, counter: str) -> bool:
+    """Whether this line is of the counter that grows through the run while the bar begins again and again.
+
+    The bar counts in parts of the run that nothing numbers, and the other counter is already past the bar's total.
+    """
+    run = reading.run
+    if run.through:
+        return run.through == _source(reading, counter)
+    if counter == "bar" or not (news.total is news.epoch is reading.progress.epoch is None) or not run.is_of_a_part:
+        return False
+    before = next((each.step for each in reading.counters if each.name == counter), None)
+    return before is not None and run.total is not None and step > max(before, run.total)
+
+
+def _with_through(run: RunCount, source: str) -> RunCount:
+    """The count that follows ``source``, whose counter grows through the run."""
+    return msgspec.structs.replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
+
+
+def _counted(reading: Reading, news: TrainingFields, step: int, counter: str, *, through: bool) -> RunCount:
+    """The count over all epochs after a line with a counter."""
+    source = _source(reading, counter)
+    return with_count(
+        _with_through(reading.run, source) if through and not reading.run.through else reading.run,
+        Count(
+            source=source,
+            step=step,
+            total=news.total,
+            epoch=news.epoch,
+            epochs=news.epochs,
+            broken=news.broken,
+            overall=news.overall,
+            rule=news.rule,
+        ),
+    )
+
+
+ETA_MARGIN = 1.5
+"""x the time to the end of the epoch: a longer printed time to go is that of the whole run."""
+
+
+def _time_left(
+    run: RunCount, news: TrainingFields, step: int | None, total: int | None, seconds: float | None
+) -> float | None:
+    """Seconds to the end of the whole run; None if they cannot be told."""
+    left = None if step is None or total is None else max(0, total - step)
+    pace = seconds
+    if pace is None and left and news.eta_known and news.bar_eta and news.eta is not None:
+        pace = news.eta / left
+    through = run.per_epoch is False or (run.per_epoch is None and run.run_total is not None)
+    if through or run.step is None or total is None:
+        if news.eta_known:
+            return news.eta
+        return None if left is None or pace is None else left * pace
+    here_s = None if left is None or pace is None else left * pace
+    printed = news.eta if news.eta_known and not news.bar_eta else None
+    if printed is not None and here_s is not None and printed > ETA_MARGIN * here_s:
+        return printed
+    now, end = run.run_step, run.run_total
+    return None if now is None or end is None or pace is None else (end - now) * pace
+
+
+def with_run(reading: Reading, run: RunCount) -> Reading:
+    """The reading with another count over the epochs."""
+    if run == reading.run:
+        return reading
+    old = reading.progress
+    epochs = old.total_epochs if old.total_epochs is not None or old.epoch is None else run.declared
+    progress = msgspec.structs.replace(
+        old,
+        total_epochs=epochs,
+        run_step=run.run_step,
+        run_total_steps=run.run_total,
+        of_part=run.step is not None and run.run_step is None,
+    )
+    return msgspec.structs.replace(reading, run=run, progress=progress)
+
+
+def with_later_epoch(reading: Reading, epoch: float) -> Reading:
+    """The reading after a line about something else that names a later epoch than the last training line."""
+    old = reading.progress
+    if not reading.run.broken or old.epoch is None or epoch <= old.epoch:
+        return reading
+    later = int(epoch) if epoch == int(epoch) else epoch
+    return msgspec.structs.replace(reading, progress=msgspec.structs.replace(old, epoch=later))
+
+
+def _losses(reading: Reading, news: TrainingFields, loss: Loss, step: int | None, *, moved: int) -> LossRun:
+    """The losses after a line with a loss. A line without a counter of its own is a loss of its own."""
+    old, run = reading.progress, reading.losses
+    turned = news.epoch is not None and old.epoch is not None and int(news.epoch) != int(old.epoch)
+    again = step is not None and run.last is not None and step < run.last
+    return with_printed(
+        run,
+        loss.value,
+        step,
+        average=loss.average,
+        moved=moved > reading.heartbeats or (news.step is None and news.epoch is None),
+        new_epoch=turned or again,
+    )
+
+
+def _count(reading: Reading, news: TrainingFields, counter: str) -> tuple[int, tuple[Counter, ...]]:
+    """Heartbeats and counters after a line of the source ``counter``; its first line counts too."""
+    if news.drawn or (news.step is None and news.epoch is None):
+        return reading.heartbeats, reading.counters
+    mine = Counter(counter, news.epoch, news.step)
+    if mine in reading.counters:
+        return reading.heartbeats, reading.counters
+    others = [each for each in reading.counters if each.name != counter]
+    return reading.heartbeats + 1, (*others, mine)[-COUNTERS_KEPT:]

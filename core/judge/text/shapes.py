@@ -1,0 +1,319 @@
+"""The shapes of log lines that are described, and how a step is read from a line of such a shape."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ...model.patterns import LazyPattern
+from ...model.progress import Phase
+from ...model.shipped import SHAPE_GROUPS, EndWords, LineShape, LogShapes, ShapeKind, expand
+from . import line_fields, loss_run
+from .columns import LINES_BETWEEN, is_alone, row_in, with_worded
+from .counters import Epoch, Step, find_epoch, find_eta, find_global_step, find_seconds_per_step
+from .line_fields import Loss, find_loss, find_lr, is_evaluation, lone_word, measure_of, without_name
+from .lines import Gates, gate_of, gates_of
+from .numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
+from .reading import Reading, TrainingFields, advance, enter, finish, with_run
+from .run_count import NO_RULE, Rule, with_declared, with_epoch
+
+# ``configs/log_shapes.toml`` compiled: rows in the order in which they are matched, and words of phases.
+#
+# Patterns compile when a line first needs them: the file has hundreds, one log meets a dozen.
+
+
+class CompiledShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One row. ``gates`` empty: the row is tried on every line. ``own``: the project's, not a shipped one."""
+
+    name: str
+    kind: ShapeKind
+    gates: tuple[str, ...]
+    pattern: LazyPattern
+    epoch_before_bar: bool = False
+    loss_means_training: bool = False
+    loss_is_average: bool = False
+    evaluates: bool = False
+    rule: Rule = NO_RULE
+    own: bool = False
+
+
+class ShapeTable:
+    """What the readers of a log need of ``LogShapes``. ``own``: patterns of a project, tried before the shipped rows.
+
+    Raises ``ValueError`` (one line, with the pattern and what to do) if one of ``own`` does not compile or names
+    nothing. Each of them is searched over the whole text, so a slow pattern slows the reading of a fast log.
+    """
+
+    def __init__(self, shapes: LogShapes, own: Iterable[str] = ()) -> None:
+        short = shapes.abbreviations
+        mine = tuple(_own_row(pattern, expand(pattern, short)) for pattern in own)
+        shipped = tuple(_row(row, expand(row.pattern, short)) for row in shapes.shapes)
+        self.rows = (*mine, *shipped)
+        self.own_gates = tuple(gate_of(row.pattern.text) for row in mine)
+        """Patterns that stand for ``own`` in gates."""
+        self.gates = _gates(shapes, self.own_gates)
+        self._labels = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.bar_labels)
+        self._words = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.line_words)
+        self._ends = tuple(
+            (row.end, _any_of(row.patterns, short)) for row in shapes.line_words if row.phase == "finish"
+        )
+        self._units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
+        self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations)
+
+    def phase_of_unit(self, unit: str) -> Phase | None:
+        """The phase of a bar that counts ``unit``, None if the unit does not show it."""
+        return self._units.get(unit)
+
+    def phase_of_label(self, label: str) -> Phase | None:
+        """The phase that a bar's label (lower-cased) names, None if it names none. The first such word decides.
+
+        A label that begins with a task ("Analyzing graphs") other than training is preparation.
+        """
+        head = _HEAD.match(label)
+        if head is not None:  # "train: scanning labels" prepares the training data
+            rest = self.phase_of_label(label[head.end() :])
+            if rest is not None:
+                return rest
+        named = self._named_phase(label)
+        if named is not None:
+            return named
+        return "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
+
+    def task_of(self, low: str) -> Phase | None:
+        """The phase of the task that a lower-cased line begins with: "quantizing layer 3", "step 1/4: saving x"."""
+        found = _DOING.match(low) or _THEN_DOING.match(low)
+        return None if found is None else self._named_phase(found["task"])
+
+    def _named_phase(self, label: str) -> Phase | None:
+        best: tuple[int, Phase] | None = None
+        for phase, pattern in self._labels:
+            found = pattern.search(label)
+            if found is not None and (best is None or found.start() < best[0]):
+                best = (found.start(), phase)
+        return None if best is None else best[1]
+
+    def phase_of_line(self, line: str) -> Phase | None:
+        """The phase that a lower-cased line without step or loss announces, None if it announces none."""
+        for phase, pattern in self._words:
+            if pattern.search(line):
+                return phase
+        return None
+
+    def end_of_line(self, line: str) -> EndWords | None:
+        """What a lower-cased line proves about the end of the training; None if it announces none."""
+        for words, pattern in self._ends:
+            if pattern.search(line):
+                return words
+        return None
+
+    def in_english(self, line: str) -> str:
+        """The lower-cased line with its field names in English; a line in Latin letters is returned unchanged."""
+        if line.isascii():
+            if not any(word in line for word in _LATIN_WORDS):
+                return line
+        elif _FOREIGN_LETTERS.search(line) is None:
+            return line
+        for pattern, english in self._translations:
+            line = pattern.sub(english, line)
+        return _SPACES.sub(" ", line).strip()
+
+
+def _row(row: LineShape, pattern: str) -> CompiledShape:
+    return CompiledShape(
+        name=row.name,
+        kind=row.kind,
+        gates=row.gates,
+        pattern=LazyPattern(pattern),
+        epoch_before_bar=row.epoch_before_bar,
+        loss_means_training=row.loss_means_training,
+        loss_is_average=row.loss_is_average,
+        evaluates=row.evaluates,
+        rule=Rule(
+            per_epoch=None if row.counts is None else row.counts == "epoch",
+            firm=row.counts is not None,
+            base=row.epochs_from,
+            names_last=row.names_last_epoch,
+            index=row.steps_from == 0,
+        ),
+    )
+
+
+def _own_row(written: str, pattern: str) -> CompiledShape:
+    try:
+        named = set(re.compile(pattern).groupindex)
+    except re.error as error:
+        raise ValueError(f"progress shape {written!r}: {error}; fix the regular expression") from error
+    unknown = named - set(SHAPE_GROUPS)
+    if unknown or not named:
+        groups = ", ".join(sorted(unknown)) or "none"
+        raise ValueError(f"progress shape {written!r}: named groups {groups}; use some of {', '.join(SHAPE_GROUPS)}")
+    return CompiledShape(name="own", kind="step", gates=(), pattern=LazyPattern(pattern), own=True)
+
+
+def _gates(shapes: LogShapes, own: tuple[str, ...]) -> Gates:
+    words = [gate for shape in shapes.shapes for gate in shape.gates]
+    words += [gate for row in shapes.line_words for gate in row.gates]
+    return gates_of((*words, *line_fields.GATES, *shapes.translation_gates), own, pairs=True)
+
+
+def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPattern:
+    return LazyPattern("|".join(expand(pattern, abbreviations) for pattern in patterns))
+
+
+_HEAD = LazyPattern(r"^\W*(?:train(?:ing)?|val(?:id|idation)?|test|eval) ?(?:[:|]|- ) ?\W*(?=[a-z])")
+"""The part of the data that a task is about."""
+_DOING = LazyPattern(r"^\W*(?P<task>[a-z]{2,}ing) (?!(?:loss|avg|average|mean)\b)")
+_THEN_DOING = LazyPattern(r"^\W*[a-z]{2,10}\W{0,3}\d{1,9}(?:\s?/\s?\d+)?\W{1,4}(?P<task>[a-z]{2,}ing) ")
+"""The same behind a counter: "step 1/4: preparing data"."""
+_TASK = LazyPattern(r"^\W*(?:\w+: )?[a-z]{2,}ing\b(?! ?(?:epoch|step|iter|round|stage|cycle|\d))")
+_LEARNING = LazyPattern(
+    r"\b(?:learning|pre-?training|fine-?tuning|tuning|progressing|running|working|stepping|string)\b"
+)
+"""Words in -ing at the start of a label that do not name another task than training."""
+_SPACES = LazyPattern(r" {2,}")
+_FOREIGN_LETTERS = LazyPattern(
+    r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u045f\u00c0-\u017f\u0370-\u03ff\u0590-\u06ff\u0900-\u097f\u1ea0-\u1eff]"
+)
+_LATIN_WORDS = line_fields.words(
+    "schritt verlust lernrate epoche epoca perte passo perda perdita validierung validazione entren",
+    "trein addestr cargando guardando salvando baixando descargando epoka epoki epocha iterazion",
+    "iteraci itération iterasi carregando chargement sauvegarde evaluando avaliando strata verlies",
+    "kerugian langkah",
+)
+"""A line in a language that has translations."""
+
+
+# Lines of a known shape that is printed for training steps only, rows of a table, and the end on the line of a bar.
+
+
+def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str) -> Reading:
+    """The reading after a line of a known shape. Words in the line distinguish an evaluation of the same shape."""
+    low = line.lower()
+    named, loss_text = groups.get, groups.get("loss")
+    loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
+    if loss is not None and shape.loss_is_average:
+        loss = loss._replace(average=True)
+    news = TrainingFields(loss=loss)
+    news.step = parse_count(named("step") or "?")
+    news.total = parse_count(named("total_steps") or "?")
+    if named("epoch"):
+        news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("total_epochs") or "?")
+        news.broken = "." in (named("epoch") or "")
+    elif "epoch" in low:
+        found = find_epoch(low)
+        if found is not None:
+            news.epoch, news.epochs, news.broken = found.value, found.total, found.broken
+    news.lr = parse_number(named("lr") or "") if named("lr") else find_lr(low)
+    if not (shape.own or shape.evaluates) and loss_text is None and is_evaluation(low, loss):
+        step = None if news.step is None else Step(news.step, news.total, max(0, low.find(named("step") or "")))
+        epoch = None if news.epoch is None else Epoch(news.epoch, news.epochs, 0, news.broken)
+        reading, trains = judged(reading, low, step, epoch, lr=bool(named("lr")))
+        if not trains:
+            return enter(reading, "eval")
+    news.overall = find_global_step(low)
+    news.rule = shape.rule
+    if loss is None and (reading.curve.name or not reading.curve.seen):
+        news.measure = measure_of(line, reading.curve.name)
+    news.seconds = _seconds(groups)
+    if news.seconds is None:
+        news.seconds = find_seconds_per_step(low)
+    left = named("left") or find_eta(low)
+    if left:
+        news.eta, news.eta_known = parse_clock(left), True
+    if news.total is not None and news.epoch is not None and news.rule.per_epoch is None:
+        news.rule = msgspec.structs.replace(news.rule, per_epoch=True)
+    return advance(reading, news, shape.name)
+
+
+ONLY_LINES, ONLY_EPOCHS = 10, 3
+"""Lines of the only count of a log after which it is the training's, whatever it is called: most evaluations before the
+first step print fewer. Epochs rise only as the training goes on."""
+PAST = 2
+"""Other counts with such words after which one went on so often: those are the evaluations, which begin anew."""
+
+
+def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *, lr: bool) -> tuple[Reading, bool]:
+    """The reading, and whether this line with a word of evaluation is of the training: its count decides.
+
+    Beside another count it is not, unless it shows a learning rate and goes on with that one. As the only count of the
+    log, or the one that goes on past others with such words, it is, with a learning rate or after so many lines: then
+    the word is a name, and is cut off from all lines.
+    Until then it is not known, and is taken for an evaluation, which changes no deadline before the first step.
+    """
+    now, word, count, kind = reading.progress, lone_word(low), step, ""
+    if word and without_name(low, word) == low:
+        word = ""
+    if step is None and epoch is not None and word and not epoch.broken and _STEP_LINES_HEAD.match(low) is not None:
+        count, kind = Step(int(epoch.value), epoch.total, epoch.at), " epoch"
+    if reading.counts or not word or count is None:
+        goes_on = step is not None and step.value >= (now.step or 0) and step.total == now.total_steps
+        return reading, lr and step is not None and (now.step is None or goes_on)
+    at = None if epoch is None or epoch.broken else epoch.value
+    known = with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
+    reading = msgspec.structs.replace(reading, skeletons=known)
+    shown = known[-1]
+    goes_on = shown.past >= PAST or (is_alone(known) and shown.lines >= (ONLY_EPOCHS if step is None else ONLY_LINES))
+    if not lr and (reading.name is None or not goes_on):
+        return reading, False
+    run = reading.run
+    if shown.first_epoch is not None:
+        run = with_epoch(run, shown.first_epoch, None, broken=False, bar=False)
+        run = msgspec.structs.replace(run, apart=reading.run.apart)
+    rank, before = f"{reading.rank} {word}".lstrip(), loss_run.opening_after_gap(reading.opening)
+    return msgspec.structs.replace(reading, name=word, rank=rank, run=run, opening=before), True
+
+
+_STEP_LINES_HEAD = LazyPattern(r"\A\W*+[a-z]+\d?(?:\]|\s?[:|]|\s-)")
+"""A word apart in front of the message, as a logger writes its name."""
+
+
+def _seconds(groups: dict[str, str | None]) -> float | None:
+    whole, milli = groups.get("sec_per_step"), groups.get("ms_per_step")
+    if milli:  # "1s 98ms"
+        return (seconds_of(whole or "0", "s") or 0.0) + (seconds_of(milli, "ms") or 0.0)
+    if whole:
+        return parse_number(whole)
+    if groups.get("steps_per_sec"):
+        rate = parse_number(groups["steps_per_sec"] or "")
+        return 1.0 / rate if rate else None
+    return parse_rate(groups["rate"] or "")[0] if groups.get("rate") else None
+
+
+def read_row(reading: Reading, line: str, number: int) -> Reading | None:
+    """The reading after a row of the table that is known; None if the line is not one, and the table goes on."""
+    columns = reading.columns
+    if columns is None or number > columns.until:
+        return None
+    row = row_in(columns, line.lower())
+    if row is None:
+        return None
+    news = TrainingFields(step=row.step, epoch=row.epoch, lr=row.lr)
+    if row.loss and (row.loss in ("nan", "inf", "-inf") or parse_number(row.loss) is not None):
+        news.loss = Loss(parse_number(row.loss), 0)
+    news.broken = row.epoch is not None and row.epoch != int(row.epoch)
+    reading = msgspec.structs.replace(reading, columns=msgspec.structs.replace(columns, until=number + LINES_BETWEEN))
+    return advance(reading, news, "columns")
+
+
+def read_end(reading: Reading, rest: str, shapes: ShapeTable) -> Reading:
+    """The reading after a bar on whose line a framework then says that the training is over."""
+    low = rest.lower()
+    end = shapes.end_of_line(low)
+    return finish(with_declared_epochs(reading, low), end, rest) if end in ("framework", "early_stop") else reading
+
+
+def with_declared_epochs(reading: Reading, low: str) -> Reading:
+    """The reading with the number of epochs that a line of settings, or the end of the training, names."""
+    found = _DECLARED.search(low)
+    if found is None:
+        return reading
+    return with_run(reading, with_declared(reading.run, int(found["epochs"] or found["max"])))
+
+
+_DECLARED = LazyPattern(
+    r"(?:^|[^\w ]\s*|\s\s)(?:(?:num(?:ber of)?|total|scheduled|training for)[_ ](?:train[_ ])?epochs[ =:]{1,3}"
+    r"|starting training for )(?P<epochs>\d{1,6})(?![\w.]\d)"
+    r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
+)
+"""Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
+epochs"; Lightning: "`max_epochs=4` reached"."""

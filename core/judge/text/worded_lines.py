@@ -1,0 +1,331 @@
+"""Lines of no known shape: fields by their name, counters by their form, else words that announce a phase."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from ...model.patterns import LazyPattern
+from .bars import read_bar
+from .carriers import message_of, own_text, peel
+from .columns import Found, columns_of, counter_of, has_count, is_measured, leads, named_counter, unnamed_pair
+from .counters import (
+    Epoch,
+    Step,
+    epoch_beside,
+    find_epoch,
+    find_eta,
+    find_global_step,
+    find_seconds_per_step,
+    find_short,
+    find_step,
+    find_total_so_far,
+)
+from .line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr, measure_of, without_name
+from .lines import plain
+from .numbers import parse_clock, unwrapped
+from .reading import BY_FORM, Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
+from .run_count import Rule
+from .shapes import ShapeTable, judged, read_end, read_row, read_step, with_declared_epochs
+
+
+class Fields(NamedTuple):
+    """What a line names. ``low``: the line in lower case and in English."""
+
+    line: str
+    low: str
+    loss: Loss | None
+    step: Step | None
+    epoch: Epoch | None
+    lr: float | None
+
+    @property
+    def bare(self) -> bool:
+        """It names neither a step nor an epoch."""
+        return self.step is None and self.epoch is None
+
+
+def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line of no known shape: fields by name or form, else words that announce a phase."""
+    low = shapes.in_english(line.lower())
+    if low.startswith(_SUMMARIES):
+        return _read_summary(reading, low, line, shapes)
+    if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
+        low = f"{figure['name']}: {figure['value']}"
+    if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
+        return reading  # all settings on one line
+    loss = find_loss(low) if "loss" in low or " l_" in low else None
+    epoch = find_epoch(low) if "ep" in low else None
+    lr = find_lr(low) if "lr" in low or "learning" in low else None
+    step = find_step(low)
+    if loss is None and (objective := find_objective(low)) is not None and (step or epoch or lr or has_count(low)):
+        loss = objective
+    if step is None and epoch is None and loss is not None:
+        step, epoch = find_short(low)
+    fields = Fields(line, low, loss, step, epoch, lr)
+    if (fields.step is not None or epoch is not None) and _RESTORED.search(low) is not None:
+        return announce(reading, "load", number)  # where a checkpoint is, not where the training is
+    if loss is None:
+        return _read_without_loss(reading, fields, number, shapes)
+    if any(word in low for word in _BESIDE_A_LOSS):
+        end = shapes.end_of_line(low)
+        if end in ("early_stop", "framework"):
+            return finish(_with_epoch_of(reading, fields), end, line)
+    if (task := shapes.task_of(low)) not in (None, "train"):
+        return enter(reading, task)
+    if fields.bare:
+        if _is_under_evaluation(reading, number):
+            return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
+        if _is_of_no_step(reading, loss) and not (_may_be_counter(reading) and has_count(low)):
+            return reading
+    if is_evaluation(low, loss):
+        reading, trains = judged(reading, low, step, epoch, lr=lr is not None)
+        if not trains:
+            return enter(reading if epoch is None else with_later_epoch(reading, epoch.value), "eval")
+    return _read_training(reading, fields, number, shapes)
+
+
+def _is_of_no_step(reading: Reading, loss: Loss) -> bool:
+    """A loss without a counter that is no step's: a mean, where losses stand beside the counters, or a part of one."""
+    mean = loss.value is not None and reading.beside and not reading.alone
+    return mean or (not loss.own and reading.lossy)
+
+
+def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
+    line, low, _, step, epoch, lr = fields
+    head = columns_of(low, number, reading.columns) if fields.bare else None
+    if head is not None:
+        return msgspec.structs.replace(reading, columns=head)
+    words = shapes.phase_of_line(low)
+    if words == "finish" and (end := shapes.end_of_line(low)) is not None:
+        return finish(_with_epoch_of(with_declared_epochs(reading, low), fields), end, line)
+    if is_evaluation(low, None) and (not fields.bare or words is None):
+        if epoch is not None:
+            reading = with_later_epoch(reading, epoch.value)
+        reading, trains = judged(reading, low, step, epoch, lr=False)
+        if trains:
+            return read_words(reading, without_name(line, reading.chosen), number, shapes)
+        return reading if fields.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
+    if step is None and "epochs" in low:
+        reading = with_declared_epochs(reading, low)
+    if words is not None and words != "train" and lr is None:
+        return announce(reading, words, number)
+    if lr is not None and (task := shapes.task_of(low)) not in (None, "train"):
+        return announce(reading, task, number)
+    if lr is not None and fields.bare and not has_count(low):  # most are settings
+        told = reading.progress.phase in ("train", "eval") and reading.heartbeats > 0 and is_only_lr(low)
+        return advance(reading, TrainingFields(lr=lr), "line") if told else reading
+    if (
+        fields.bare
+        and reading.progress.phase == "train"
+        and (_PACE.search(low) or _PACE.search(peel(line).text.lower()))
+    ):
+        return advance(reading, TrainingFields(seconds=find_seconds_per_step(low)), "line")
+    after = _read_training(reading, fields, number, shapes)
+    return announce(after, words, number) if words is not None and after.run is reading.run else after
+
+
+def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line that holds a training loss, leads with a counter, or has the form of one."""
+    _, low, loss, step, epoch, lr = fields
+    source = "line" if step is None else "step"
+    if step is None and _may_be_counter(reading):
+        found = _structural(reading, low, number, shapes, loss=loss is not None or lr is not None)
+        reading = _with_skeletons(reading, found)
+        if found.phase is not None:
+            return enter(reading, found.phase)
+        if found.step is not None and (epoch is None or epoch.at < found.step.at):
+            step, source = found.step, BY_FORM
+            epoch = epoch or epoch_beside(low, step)
+    amount = _is_amount(low, step) and leads(fields.line, low, step, epoch)
+    if (
+        loss is None
+        and source != BY_FORM
+        and (fields.bare or (lr is None and (amount or not leads(fields.line, low, step, epoch))))
+    ):
+        step = step or find_total_so_far(low)
+        if step is None or not (amount or _may_be_counter(reading)):
+            return reading
+        source = "step"
+        found = _named(reading, low, step, number, shapes, amount=amount)
+        reading = _with_skeletons(reading, found)
+        if found.step is None:
+            return reading
+    news = TrainingFields(loss=loss, lr=lr)
+    news.overall, step = _within_epoch(low, step, epoch)
+    if step is not None or loss is not None:
+        news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
+    if step is not None:
+        if loss is None and (reading.curve.name or not reading.curve.seen):
+            news.measure = measure_of(low, reading.curve.name)
+        news.step, news.total = step.value, step.total
+        news.overall = find_global_step(low) if news.overall is None else news.overall
+    if epoch is not None:
+        news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+        if source == BY_FORM and news.total is not None and not epoch.broken:
+            news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
+    left = find_eta(low) if "eta" in low else None
+    if left:
+        news.eta, news.eta_known = parse_clock(left), True
+    if loss is not None and (not reading.proven or reading.side is not None):
+        reading = _prove(reading)
+    return advance(reading, news, source)
+
+
+def _is_amount(low: str, step: Step | None) -> bool:
+    """The line says how many steps there will be ("running training: 420 steps"): nothing is measured, no pace."""
+    return step is not None and step.amount and not is_measured(low) and find_seconds_per_step(low) is None
+
+
+def _within_epoch(low: str, step: Step | None, epoch: Epoch | None) -> tuple[int | None, Step | None]:
+    """The step of the whole run and the counter of "epoch: 4 | 120/812 | … step: 33412"; else None and the counter."""
+    if step is None or step.total is not None or epoch is None:
+        return None, step
+    pair = unnamed_pair(low)
+    if pair is None or pair.at < epoch.at or pair.value > step.value:
+        return None, step
+    return step.value, pair
+
+
+def _with_skeletons(reading: Reading, found: Found) -> Reading:
+    return reading if found.known == reading.skeletons else msgspec.structs.replace(reading, skeletons=found.known)
+
+
+def _may_be_counter(reading: Reading) -> bool:
+    """Nothing is taken from the form of a line once a counter of a known form was read."""
+    return not reading.counts or (reading.main is not None and not reading.proven)
+
+
+def _named(reading: Reading, low: str, step: Step, number: int, shapes: ShapeTable, *, amount: bool) -> Found:
+    """The counter that the line names, once those before it have shown that it rises."""
+    if shapes.phase_of_label(low[: step.at]) not in (None, "train"):
+        return Found(None, reading.skeletons)
+    now = reading.progress.phase
+    under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
+    return named_counter(low, step, reading.skeletons, now if under else None, alone=amount)
+
+
+def _structural(reading: Reading, low: str, number: int, shapes: ShapeTable, *, loss: bool) -> Found:
+    """The counter that the form of the line and of those before it shows."""
+    now = reading.progress.phase
+    under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
+    found = counter_of(low, reading.skeletons, loss=loss, heading=now if under else None)
+    if found.step is None:
+        return found
+    label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
+    if shapes.phase_of_label(label) not in (None, "train"):
+        return Found(None, found.known)
+    return found
+
+
+LABEL_CHARS = 80
+"""Characters before a counter that may name what it counts."""
+_SUMMARIES = ("wandb:",)
+"""What a logger prints about a run that it has watched: no lines of the training."""
+
+
+def _read_summary(reading: Reading, low: str, line: str, shapes: ShapeTable) -> Reading:
+    end = shapes.end_of_line(low)
+    return reading if end is None else finish(reading, end, line)
+
+
+SETTINGS, FLAGS = 8, 3
+"""A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
+_RESTORED = LazyPattern(
+    r"\b(?:loaded|restored|restoring|resum(?:e|ed|ing)\b(?! ?[=:] ?(?:none|false|0)\b)"
+    r"|load(?:ing)? (?:the )?(?:checkpoint|state|model|weights))\b"
+)
+"""What a trainer says of the checkpoint that it loads: "Checkpoint loaded: step=400, loss=0.5"."""
+_FLAG = LazyPattern(r"[=:] ?['\"]?(?:true|false|none|null)\b")
+
+
+def _with_epoch_of(reading: Reading, fields: Fields) -> Reading:
+    """The reading with the epoch that a summary names."""
+    return reading if fields.epoch is None else with_later_epoch(reading, fields.epoch.value)
+
+
+_BESIDE_A_LOSS = ("stop", "converge", "train_runtime")
+"""Words of which one stands in a line that names a loss and announces the end of the training."""
+_FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
+"""One row of a table of figures: "| loss | 0.0312 |"."""
+
+
+def _is_under_evaluation(reading: Reading, number: int) -> bool:
+    """True if words have just announced an evaluation: a bare loss below "Validation results:" belongs to it."""
+    return reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES
+
+
+HEADING_LINES = 3
+"""Lines below a heading that still belong to it."""
+
+
+def _prove(reading: Reading) -> Reading:
+    """The reading after a training loss outside the bar: the bar next to it is the training bar."""
+    progress = reading.progress
+    complete = progress.step is not None and progress.step == progress.total_steps
+    if reading.side is not None and (reading.main is None or complete):
+        return msgspec.structs.replace(
+            reading, main=Bar(reading.side.label, reading.side.total), side=None, proven=True
+        )
+    return msgspec.structs.replace(reading, proven=True) if reading.main is not None else reading
+
+
+_PACE = LazyPattern(
+    r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
+    r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s|^\W*(?:it|iter|iteration|step|update)s?/s(?:ec(?:ond)?)?\b"
+    r"|^\W*(?!val|eval|test)[\w/ ]*(?:batches|steps|iterations|iters)_per_sec(?:ond)?[=:]"
+)
+"""A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
+
+
+# One finished segment of a log, read with the table of shapes: ``read_segment(reading, line, …) -> reading``.
+
+
+def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after this plain segment, which stands on line ``number`` (from 1).
+
+    A segment without news returns the same object. If a line holds several bars, the last one counts. What transports
+    the line (a container's log, a journal, a launcher) is taken off first.
+    """
+    own, rank = own_text(line)
+    if reading.chosen and (said := without_name(own, reading.chosen)) != own:
+        own, rank = said, f"{rank} {reading.chosen}".lstrip()
+    if rank != reading.rank:
+        reading = msgspec.structs.replace(reading, rank=rank)
+    if own is line:
+        return _read_own(reading, line, number, shapes)
+    for part in plain(own).split("\n"):
+        reading = _read_own(reading, part, number, shapes)
+    return reading
+
+
+def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    if "(" in line or "<tf" in line:
+        line = unwrapped(line)
+    if reading.columns is not None and (row := read_row(reading, line, number)) is not None:
+        return row
+    for shape in shapes.rows:
+        if shape.gates and not _has(line, shape.gates):
+            continue
+        found = shape.pattern.search(line)
+        if found is None:
+            continue
+        if shape.kind == "eval":
+            return enter(reading, "eval")
+        if shape.kind == "step":
+            return read_step(reading, shape, found.groupdict(), line if shape.own else message_of(line))
+        while _has(line[found.end() :], shape.gates) and (again := shape.pattern.search(line, found.end())) is not None:
+            found = again
+        read = read_bar(reading, shape, found, line, number, shapes=shapes)
+        rest = line[found.end() :]
+        behind = rest[rest.find("]") + 1 :].strip() if read.run.is_of_a_part or read.run.through else ""
+        if behind.startswith("{") and behind.endswith("}"):  # what was printed while the bar had no end of line
+            return read_words(read, behind, number, shapes)
+        return read_end(read, rest[rest.find("]") + 1 :], shapes) if "rain" in rest and "`" in rest else read
+    return read_words(reading, message_of(line), number, shapes)
+
+
+def _has(line: str, gates: tuple[str, ...]) -> bool:
+    for gate in gates:  # noqa: SIM110 a loop is twice as fast as any(), and this runs for every shape on every line
+        if gate in line:
+            return True
+    return False

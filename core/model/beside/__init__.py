@@ -1,1 +1,0 @@
-"""What runs beside an attempt and is not of it."""

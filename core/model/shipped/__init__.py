@@ -1,1 +1,0 @@
-"""Rows of the shipped data files: presets, profiles, failure classes, log shapes and remedies."""

@@ -1,1 +1,0 @@
-"""Text that comes from elsewhere: control characters, secrets, log lines and path patterns."""

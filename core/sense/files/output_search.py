@@ -1,0 +1,418 @@
+"""The sensor that finds the folders which the run's own processes save checkpoints to.
+
+Files of the run are seen in two ways: inotify tells of each file that is written below the working folder and the other
+places where output is expected, but not by whom; ``/proc/PID/fd`` tells which files a process holds open, wherever they
+are, but only at the moment of the look. So each new file causes a look at once (writers.py).
+
+Both may come too late: the machine was busy, or no supervisor lived when the attempt saved and died. So before a launch
+``look_again`` takes all files that were written since the attempt began. What it finds is reported as not sure, unless
+a process of the run was seen with it.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from ...model.change import is_below
+from ...model.checkpoint import Whose
+from ...model.other_files import is_copy_folder, is_other_file
+from ...model.rounds import next_round
+from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ..process.run_tree import RunTree
+from ..sampler import OnProblem, ProblemReport, Wakeup, ignore_problem
+from .found_outputs import CheckpointLook, FolderTree, Followed, FoundOutputs, Written
+from .inotify import Inotify, OpenFile, open_for_writing
+from .writers import Writers, may_be_saved
+
+WAKE_S = 0.2
+"""Period of the turns while files that were written settle, or if there are no file events."""
+SEARCH_S = 0.5
+"""Period of the looks at open files while no output folder is known."""
+KNOWN_S = 4.0
+"""The same once one is known: another attempt, or another part of the run, may save elsewhere."""
+LOOK_SHARE = 5.0
+"""Looks that new files cause are so many times their own duration apart: about 0.1 ms for each process."""
+SETTLE_S = 0.5
+"""A checkpoint that was not written to for this long is examined."""
+ORDER = "order.json"
+"""In the attempt's directory, written once, before the launch."""
+DRAIN_S = 0.5
+UNKNOWN_DRAIN_S = 10.0
+"""The same while no output folder is known: what is missed then, a restart would write over."""
+WALK_S = 10.0
+"""Longest search for files that were written since the attempt began."""
+LIVE_S = 5.0
+"""An event may be read so late, and who wrote still be told by who is there."""
+REMEMBERED = 4096
+
+
+class OutputSearch:
+    """Puts an ``OutputSeen`` for each checkpoint that the run wrote to a folder that is not watched.
+
+    ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
+    ``state_of``: the checkpoint that a file is or is a part of, of any make and name.
+    ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
+    ``taken``, ``saved``: as in ``FoundOutputs``. ``last``: the newest attempt, also one that has ended.
+    ``written``: told each file that is written while an attempt is followed, in this sensor's thread. ``directory``: of
+    the run's attempts; ``apart``, ``is_network``: as in ``Writers``.
+    """
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        roots: Sequence[str],
+        watched: Callable[[], Collection[str]],
+        state_of: CheckpointLook,
+        ignored: Sequence[str] = (),
+        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
+        taken: Callable[[str], bool] = lambda _folder: False,
+        saved: Mapping[str, str] = MappingProxyType({}),
+        last: AttemptTarget | None = None,
+        created_wall: float = 0.0,
+        written: Callable[[str], None] = ignore_problem,
+        tree: RunTree | None = None,
+        directory: str = "",
+        apart: bool = False,
+        is_network: Callable[[str], bool] = lambda _folder: False,
+        on_problem: OnProblem = ignore_problem,
+    ) -> None:
+        self._tell_written = written
+        self._roots = list(_with_links(roots))
+        self._watched = watched
+        self._ignored = [os.path.realpath(folder) for folder in ignored]
+        self._writers = Writers(
+            working_folder=self._roots[0],
+            directory=directory,
+            tree=tree or RunTree(),
+            apart=apart,
+            is_network=is_network,
+            open_files=open_files,
+        )
+        self._outputs = FoundOutputs(
+            inbox=inbox,
+            clock=clock,
+            watched=watched,
+            taken=taken,
+            writers=self._writers,
+            saved=saved,
+            state_of=state_of,
+        )
+        self._saved = saved
+        self._created_wall = created_wall
+        self._problems = ProblemReport(on_problem)
+        self._target: AttemptTarget | None = None
+        self._tree: FolderTree | None = None
+        self._inotify: Inotify | None = None
+        self._written: dict[str, Written] = {}
+        self._look_due = self._sampled = 0.0
+        self._look_wanted = False
+        self._begun_wall = 0.0
+        self._drained = threading.Condition()
+        self._drains_asked = self._drains_done = 0
+        self._looks_asked = self._looks_done = 0
+        self._wakeup = Wakeup()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._followed = last
+        self._over = last is not None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="sense-output", daemon=True)
+        self._thread.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        self._target = target
+        self._wakeup.wake()
+
+    @property
+    def members(self) -> Collection[int]:
+        """Pids of the run at the last sample."""
+        return self._writers.members
+
+    @property
+    def opened(self) -> Collection[str]:
+        """Paths that the run was seen to hold open for writing."""
+        return self._writers.held_open()
+
+    def whose(self, checkpoint: Path, *, told: bool = False) -> Whose | None:
+        """Who wrote a checkpoint in a folder of the run; None: nothing speaks against the run. For any thread.
+
+        ``unsure``: nobody was seen with it, and another process works there, too; above it counts, unless the run was
+        seen writing there. ``told``: the run's folder was told; then only one that was seen writing there counts.
+        """
+        path, folder = str(checkpoint), str(checkpoint.parent)
+        writer = self._writers.whose(path)
+        if writer is not None:
+            return "other" if writer[0] == "other" else None
+        told = told or not self._saved.keys().isdisjoint((path, folder))
+        if told and folder not in self._writers.shared:
+            return None
+        used = self._writers.beside(path, above=folder not in self._writers.own)
+        return None if used is None and folder not in self._writers.shared else "unsure"
+
+    def drain(self, timeout_s: float | None = None) -> bool:
+        """Block until all that was written is examined without the settle time, because its writer is dead."""
+        if self._thread is None:
+            return True
+        if timeout_s is None:
+            timeout_s = DRAIN_S if self._watched() else UNKNOWN_DRAIN_S
+        with self._drained:
+            self._drains_asked += 1
+            asked = self._drains_asked
+            self._wakeup.wake()
+            return self._drained.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
+
+    def look_again(self, timeout_s: float) -> bool:
+        """Block until all is examined that was written since the newest attempt began, whoever saw it."""
+        if self._thread is None:
+            return True
+        with self._drained:
+            self._looks_asked += 1
+            asked = self._looks_asked
+            self._wakeup.wake()
+            return self._drained.wait_for(lambda: self._looks_done >= asked or self._stopping, timeout_s)
+
+    def stop(self) -> None:
+        """End the thread and join it."""
+        self._stopping = True
+        with self._drained:
+            self._drained.notify_all()
+        self._wakeup.wake()
+        self._wakeup.close_after(self._thread)
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        self._open()
+        while not self._stopping:
+            self._wakeup.clear()
+            asked, looks, done = self._drains_asked, self._looks_asked, self._looks_done
+            try:
+                self._turn(drains=asked > self._drains_done, again=looks > done)
+                self._problems.clear("output")
+                done = looks
+            except Exception as fault:
+                self._problems.report("output", f"the output folder cannot be searched for ({fault!r}); it goes on")
+                time.sleep(WAKE_S)
+            with self._drained:
+                self._drains_done, self._looks_done = asked, done
+                self._drained.notify_all()
+        if self._inotify is not None:
+            self._inotify.close()
+
+    def _open(self) -> None:
+        try:
+            self._inotify = Inotify()
+        except OSError as fault:
+            self._problems.report(
+                "events",
+                f"no file events ({fault.strerror or fault}): only files that the trainer holds open show where it "
+                "saves (sysctl fs.inotify.max_user_instances may be too low)",
+            )
+            return
+        self._tree = FolderTree(self._inotify)
+        for root in self._roots:
+            self._tree.add(root)
+
+    def _turn(self, *, drains: bool, again: bool) -> None:
+        self._follow_target()
+        paths = self._wait(0.0 if drains or again else self._pause())
+        now = time.monotonic()
+        if self._followed is None:
+            return
+        self._look_wanted = self._look_wanted or bool(paths)
+        if self._look_wanted and now >= self._look_due:
+            self._look(now)
+        for path in paths:
+            self._note(path, now, live=_is_fresh(path))
+            if may_be_saved(path) and not self._is_elsewhere(path):
+                self._writers.look_at(path, now)
+        if now >= next_round(self._sampled, self._period()) and not self._over:
+            self._sample(now)
+        if again:
+            for path in written_since(self._roots, self._begun_wall, WALK_S):
+                self._note(path, time.monotonic(), live=False)
+        if again or not self._over:
+            self._examine(time.monotonic(), settle_s=0.0 if drains or again else SETTLE_S, late=again)
+
+    def _period(self) -> float:
+        return KNOWN_S if self._watched() else SEARCH_S
+
+    def _pause(self) -> float:
+        """Until the next turn has something to do, file events and requests aside, which end the wait."""
+        if self._look_wanted:
+            return max(0.0, self._look_due - time.monotonic())
+        if self._written or self._inotify is None:
+            return WAKE_S
+        if self._followed is None or self._over:
+            return KNOWN_S
+        return max(0.0, next_round(self._sampled, self._period()) - time.monotonic())
+
+    def _wait(self, timeout_s: float) -> list[str]:
+        if self._inotify is None or self._tree is None:
+            time.sleep(timeout_s)
+            return []
+        return list(self._tree.take(self._inotify.wait(timeout_s, self._wakeup)))
+
+    def _follow_target(self) -> None:
+        """Follow the newest attempt; one that has ended is followed until the next one begins."""
+        self._over = self._target is None and self._followed is not None
+        if self._target is None or self._target == self._followed:
+            if self._followed is not None and not self._begun_wall:
+                self._begun_wall = self._begin_of(self._followed)
+            return
+        self._followed = self._target
+        self._written.clear()
+        self._look_due = self._sampled = 0.0
+        self._begun_wall = self._begin_of(self._followed)
+
+    def _begin_of(self, target: AttemptTarget) -> float:
+        """When an attempt began, in seconds since the epoch: as its order says, or the run, if it was found running."""
+        try:
+            return Path(target.directory, ORDER).stat().st_mtime - SETTLE_S
+        except OSError:
+            return self._created_wall
+
+    # --- what is written ---
+
+    def _note(self, path: str, now: float, *, live: bool = True) -> None:
+        """Remember a file that was written, unless it is known as something else. ``live``: it has just appeared."""
+        self._tell_written(path)
+        if self._is_other(path):
+            return
+        before = self._written.pop(path, None)
+        self._written[path] = Written(now, now, live) if before is None else before._replace(last=now)
+        if len(self._written) > REMEMBERED:
+            self._written.pop(next(iter(self._written)))
+
+    def _is_other(self, path: str) -> bool:
+        return is_other_file(os.path.basename(path)) or self._is_elsewhere(path)  # noqa: PTH119
+
+    def _is_elsewhere(self, path: str) -> bool:
+        """Whether it lies where no output is: caches, trackers, installed code, folders of trainwatch."""
+        if any(is_below(path, folder) for folder in self._ignored):
+            return True
+        below = next((path[len(root) :] for root in self._roots if is_below(path, root)), path)
+        return any(is_copy_folder(part) for part in below.split("/")[:-1] if part)
+
+    def _look(self, now: float) -> None:
+        """Take what the run holds open for writing at this moment, and watch the folders of that, wherever they are."""
+        self._look_wanted = False
+        for path in self._writers.opened(self._is_elsewhere):
+            folder = os.path.dirname(path)  # noqa: PTH120
+            if self._tree is not None and len(Path(folder).parts) > 2:
+                self._tree.add_alone(folder)
+            self._note(path, now)
+        self._look_due = now + (1.0 + LOOK_SHARE) * (time.monotonic() - now)
+
+    def _sample(self, now: float) -> None:
+        """Take the processes of the run as they are now, their working folders and open files."""
+        target = self._followed
+        if target is None:
+            return
+        self._sampled = now
+        for pid in self._writers.sample(target, now, known=bool(self._watched())):
+            self._begin_working_folder(pid)
+        self._look(now)
+
+    def _begin_working_folder(self, pid: int) -> None:
+        try:
+            folder = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115  (2 Hz)
+        except OSError:
+            return
+        if folder in self._roots or len(Path(folder).parts) <= 2 or not Path(folder).is_dir():
+            return
+        self._roots.append(folder)
+        if self._tree is not None:
+            self._tree.add(folder)
+
+    def _examine(self, now: float, *, settle_s: float, late: bool) -> None:
+        due = {path: written for path, written in self._written.items() if now - written.last >= settle_s}
+        if not due or self._followed is None:
+            return
+        for path in due:
+            del self._written[path]
+        followed = Followed(self._followed, self._begun_wall, self._over)
+        last = settle_s == 0.0
+        self._written |= self._outputs.examine(due, now, roots=self._roots, followed=followed, late=late, last=last)
+
+
+def _with_links(roots: Sequence[str]) -> Iterator[str]:
+    """The folders, and those that links directly in them lead to: ``outputs`` is often a link to a larger disk."""
+    for root in roots:
+        yield os.path.realpath(root)
+    for root in roots:
+        try:
+            with os.scandir(root) as entries:
+                yield from [
+                    os.path.realpath(e.path)
+                    for e in entries
+                    if e.is_symlink() and not is_copy_folder(e.name) and e.is_dir()
+                ]
+        except OSError:
+            continue
+
+
+def _is_fresh(path: str) -> bool:
+    try:
+        return time.time() - os.stat(path).st_ctime < LIVE_S  # noqa: PTH116
+    except OSError:
+        return True
+
+
+# Files that were written since a moment, in folders and in what is below them.
+
+DEPTH = 8
+FILES = 4096
+"""Most files that are taken."""
+
+
+def written_since(folders: Iterable[str], since_wall: float, limit_s: float) -> Iterator[str]:
+    """Files that were written or put there since, but logs, samples and the like; links to folders are followed once.
+
+    A copy may keep the modification time of its original; the time of its last change is that of the copying.
+
+    Ends after ``limit_s``: the working folder of a training may hold a data set of millions of files.
+    """
+    end = time.monotonic() + limit_s
+    waiting = deque((os.path.realpath(folder), 0) for folder in folders)
+    linked: deque[tuple[str, int]] = deque()
+    seen: set[str] = set()
+    found = 0
+    while waiting or linked:
+        folder, depth = waiting.popleft() if waiting else linked.popleft()
+        if folder in seen:
+            continue
+        if time.monotonic() > end or found >= FILES:
+            return
+        seen.add(folder)
+        for entry in _entries(folder):
+            try:
+                if entry.is_dir():
+                    if depth < DEPTH and not is_copy_folder(entry.name):
+                        later = linked if entry.is_symlink() else waiting
+                        later.append((os.path.realpath(entry.path) if entry.is_symlink() else entry.path, depth + 1))
+                elif not is_other_file(entry.name) and entry.is_file() and _written(entry) >= since_wall:
+                    found += 1
+                    yield entry.path
+            except OSError:
+                continue
+
+
+def _written(entry: os.DirEntry[str]) -> float:
+    status = entry.stat()
+    return max(status.st_mtime, status.st_ctime)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []

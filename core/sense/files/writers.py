@@ -1,0 +1,292 @@
+"""Who wrote a file: a process that had it open for writing, or the only one that can have done so.
+
+A file is known by its inode and its time of birth, so it is the same one under the name that it is given later. Looks
+at ``/proc/PID/fd`` come at once after an event of inotify, and still miss a save that is open for a few milliseconds
+only. Then the run wrote it for certain only if nobody else was there: no live process of the file's owner, but shells,
+editors and the like, has its working folder, an argument or an open file in that folder or above it. Nothing else is
+evidence: neither names nor sizes nor times.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ...model.change import is_below
+from ...model.checkpoint import Checkpoint
+from ...model.checkpoint_files import is_temporary
+from ...model.other_files import is_other_file
+from ...model.supervision_ports import AttemptTarget
+from ..process.proc_stat import ProcStat, read_all
+from ..process.run_tree import RunTree
+from .inotify import OpenFile, born_ns, descriptors, open_for_writing
+
+OTHERS_S = 10.0
+"""Period in which all processes of the machine are examined while no output folder is known,"""
+KNOWN_OTHERS_S = 60.0
+"""and once one is known. It takes about 0.1 ms for each process."""
+OTHERS_EVENT_S = 5.0
+"""Shortest time between two such looks that a file of an unknown writer causes."""
+MEMBERS_S = 0.5
+"""Age of the list of the run's processes that is good enough."""
+REMEMBERED = 4096
+PARTS = 64
+"""Files of a checkpoint folder that are compared."""
+OWN_MARK = b"TRAINWATCH_ATTEMPT="
+"""In the environment of all that an attempt starts (act/processes.py)."""
+_NO_WRITERS = """
+sh bash dash zsh fish ksh csh tcsh login su sudo tmux screen zellij sshd ssh ssh-agent gpg-agent systemd (sd-pam) init
+dbus-daemon dbus-broker vi vim nvim nano emacs helix hx less more most man pager bat tail watch top htop btop nvtop
+nvidia-smi sleep trainwatch
+"""
+NO_WRITERS = frozenset(_NO_WRITERS.split())
+"""Shells, terminals, editors, pagers, monitors, by the program's name; none of them saves checkpoints."""
+
+Whose = Literal["run", "other"]
+
+
+class FileKey(NamedTuple):
+    """Which file it is. ``born``: its time of birth in ns, else its path: inodes are used again."""
+
+    device: int
+    inode: int
+    born: int | str
+
+
+def key_of(path: str, shown: str | None = None) -> FileKey | None:
+    """``shown``: its name, if ``path`` is a link of ``/proc``. None: it does not exist."""
+    try:
+        status = os.stat(path)  # noqa: PTH116  (each file that is open)
+    except OSError:
+        return None
+    return FileKey(status.st_dev, status.st_ino, born_ns(Path(path)) or shown or path)
+
+
+class Other(NamedTuple):
+    """A live process outside the run. ``at``: its working folder, path arguments and folders of its open files."""
+
+    pid: int
+    name: str
+    owner: int
+    at: tuple[str, ...]
+
+
+class Writers:
+    """Follows the processes of a run and those beside it. Only ``whose`` and ``beside`` may be called by any thread.
+
+    ``working_folder``: of the run; ``directory``: that of its attempts. ``apart``: only processes that see the same
+    mounts can write where it writes. ``is_network``: whether other hosts may write into a folder. ``open_files``: what
+    processes hold open for writing.
+    """
+
+    def __init__(
+        self,
+        *,
+        working_folder: str,
+        directory: str,
+        tree: RunTree,
+        apart: bool = False,
+        is_network: Callable[[str], bool] = lambda _folder: False,
+        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
+    ) -> None:
+        self.members: frozenset[int] = frozenset()
+        """Pids of the run at the last sample."""
+        self._top = "" if working_folder == "/" else "/"
+        self._mark = OWN_MARK + os.fsencode(directory.rstrip("/") + "/")
+        self._tree = tree
+        self._apart = apart
+        self._is_network = cache(is_network)
+        self._open_files = open_files
+        self._runner: int | None = None
+        self._paths: dict[str, None] = {}
+        self._keys: dict[FileKey, tuple[Whose, str]] = {}
+        self.own: set[str] = set()
+        """Folders in which the run was seen with a file open for writing that may be a checkpoint,"""
+        self.shared: set[str] = set()
+        """and those in which another process was."""
+        self._others: tuple[Other, ...] = ()
+        self._before: tuple[Other, ...] = ()
+        self._looked_at = float("-inf")
+
+    # --- the run ---
+
+    def sample(self, target: AttemptTarget, now: float, *, known: bool = False) -> Collection[int]:
+        """Take the processes of the run, and at times those beside it. Returns the pids of the run.
+
+        ``now``: monotonic seconds. ``known``: whether an output folder is known.
+        """
+        self.members = frozenset(self._tree.look(target, max_age_s=MEMBERS_S))
+        self._runner = None if target.runner is None else target.runner.pid
+        self.look_beside(now, KNOWN_OTHERS_S if known else OTHERS_S)
+        return self.members
+
+    def opened(self, is_elsewhere: Callable[[str], bool]) -> list[str]:
+        """Return what the run holds open for writing now. ``is_elsewhere``: whether no output is at a path."""
+        seen = []
+        for each in self._open_files(self.members):
+            if not is_elsewhere(each.path):
+                self._remember(each, "run")
+                self._paths.setdefault(each.path)
+                seen.append(each.path)
+        while len(self._paths) > REMEMBERED:
+            self._paths.pop(next(iter(self._paths)))
+        return seen
+
+    def held_open(self) -> Collection[str]:
+        """Return the paths of all files that the run was seen to hold open."""
+        return tuple(self._paths)
+
+    # --- who else ---
+
+    def look_at(self, path: str, now: float) -> None:
+        """Look for the writer of a file outside the run, if the run does not hold it open."""
+        key = key_of(path)
+        if key is None or key in self._keys:
+            return
+        folder = os.path.dirname(path)  # noqa: PTH120
+        near = sorted(((self._nearness(o, folder), o.pid) for o in self._others), reverse=True)
+        for each in self._open_files(pid for nearness, pid in near if nearness):
+            self._remember(each, "other")
+            if key in self._keys:
+                return
+        self.look_beside(now, OTHERS_EVENT_S)
+
+    def look_beside(self, now: float, max_age_s: float) -> None:
+        """Take the processes that are not of the run, with what they have open, if that is older than ``max_age_s``."""
+        if now - self._looked_at < max_age_s:
+            return
+        self._looked_at = now
+        processes = read_all()
+        own = self._own(processes)
+        found = (self._other(pid) for pid, stat in processes.items() if pid not in own and stat.state not in "ZXx")
+        self._before, self._others = self._others, tuple(each for each in found if each is not None)
+
+    def _own(self, processes: Mapping[int, ProcStat]) -> set[int]:
+        """The run's processes, and what this supervisor has started."""
+        own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
+        children: dict[int, list[int]] = {}
+        for stat in processes.values():
+            children.setdefault(stat.parent, []).append(stat.pid)
+        waiting = list(own)
+        while waiting:
+            below = [pid for pid in children.get(waiting.pop(), ()) if pid not in own]
+            own.update(below)
+            waiting += below
+        return own
+
+    def _other(self, pid: int) -> Other | None:
+        """None for one that can have written nothing: it has ended, saves nothing, or is of the run after all."""
+        place = f"/proc/{pid}"
+        try:
+            name = _text(f"{place}/comm").strip()
+            words = _text(f"{place}/cmdline").split("\0")
+            if name.partition(":")[0] in NO_WRITERS or _is_trainwatch(words) or not words[0]:
+                return None
+            owner = os.stat(place).st_uid  # noqa: PTH116
+            if self._apart and os.readlink(f"{place}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):  # noqa: PTH115
+                return None
+            cwd = os.readlink(f"{place}/cwd")  # noqa: PTH115
+            if any(word.startswith(self._mark) for word in _bytes(f"{place}/environ").split(b"\0")):
+                return None
+        except OSError:
+            return None  # of another user, whose files are not the run's, or it has ended
+        at = {cwd, *(_argument(cwd, word) for word in words[1:] if "/" in word)}
+        for number, path, writable in descriptors(pid):
+            at.add(os.path.dirname(path))  # noqa: PTH120
+            if writable:
+                self._remember(OpenFile(pid, path, number), "other")
+        return Other(pid, name, owner, tuple(at))
+
+    def beside(self, path: str, *, above: bool = True) -> str | None:
+        """Who else may have written a file to that folder, for people; None: nobody.
+
+        ``above``: processes in a folder above it count, too. A folder in which the run was seen needs more than that: a
+        working folder, an argument or an open file in it. A process that ended between the last two looks counts. If
+        the owner of the file does not tell who made it (a container, a mapped disk), processes of all users count.
+        """
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if self._is_network(folder):
+            return "another host"
+        try:
+            owner = os.stat(path).st_uid  # noqa: PTH116
+        except OSError:
+            return None
+        told = owner == os.geteuid()
+        there = [o for o in (*self._others, *self._before) if not told or o.owner == owner]
+        near, found = max(((self._nearness(o, folder, above=above), o) for o in there), default=(0, None))
+        return f"{found.name} (pid {found.pid})" if found is not None and near else None
+
+    def _nearness(self, other: Other, folder: str, *, above: bool = True) -> int:
+        """How near to a folder a process is, by the length of a path that both share; 0: it is not there."""
+        there = (
+            len(place)
+            for place in other.at
+            if place == folder or is_below(place, folder) or (above and place != self._top and is_below(folder, place))
+        )
+        return max(there, default=0)
+
+    # --- the answer ---
+
+    def whose(self, path: str) -> tuple[Whose, str] | None:
+        """Who was seen with a checkpoint, or a file in it, open for writing, and the process for people."""
+        found = [self._keys[key] for each in _parts(path) if (key := key_of(each)) in self._keys and key is not None]
+        return next((each for each in found if each[0] == "other"), found[0] if found else None)
+
+    def _remember(self, each: OpenFile, whose: Whose) -> None:
+        key = key_of(f"/proc/{each.pid}/fd/{each.number}", each.path)
+        if key is None or (key in self._keys and whose == "other"):
+            return  # an open file that both have was opened by the run and left to what it started
+        if may_be_saved(each.path):
+            (self.shared if whose == "other" else self.own).add(os.path.dirname(each.path))  # noqa: PTH120
+        self._keys[key] = whose, f"{_name(each.pid)} (pid {each.pid})"
+        while len(self._keys) > REMEMBERED:
+            self._keys.pop(next(iter(self._keys)))
+
+
+def may_be_saved(path: str) -> bool:
+    """Whether a file may be a checkpoint, or become one under another name: no lock, no log."""
+    name = os.path.basename(path)  # noqa: PTH119
+    return (is_temporary(name) and not name.endswith("lock")) or not is_other_file(name)
+
+
+def written_by(found: Checkpoint, who: str) -> str:
+    """The evidence that a process was seen with it, for people."""
+    return f"{who} had {Path(found.path).name} open for writing"
+
+
+def _parts(path: str) -> list[str]:
+    if not os.path.isdir(path):  # noqa: PTH112
+        return [path]
+    inner = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)  # noqa: PTH118
+    return [each for _, each in zip(range(PARTS), inner, strict=False)]
+
+
+def _argument(cwd: str, word: str) -> str:
+    """The path that an argument names: ``--out=/data/a``, ``../b``."""
+    value = word.partition("=")[2] if word.startswith("-") else word
+    return os.path.normpath(os.path.join(cwd, value))  # noqa: PTH118
+
+
+def _is_trainwatch(words: list[str]) -> bool:
+    """Whether it is a supervisor, a runner or a screen, which save no checkpoints."""
+    if any(os.path.basename(word) == "trainwatch" for word in words[:2]):  # noqa: PTH119
+        return True
+    return any(one == "-m" and other.partition(".")[0] == "trainwatch" for one, other in pairwise(words))
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read()
+
+
+def _text(path: str) -> str:
+    return _bytes(path).decode("utf-8", "replace")
+
+
+def _name(pid: int) -> str:
+    try:
+        return _text(f"/proc/{pid}/comm").strip()
+    except OSError:
+        return "a process of the run"

@@ -1,0 +1,239 @@
+"""Tables of the metric history: which readings are kept, how long and how finely.
+
+One table per source and tier (``gpu_1``, ``gpu_10`` …). A row is a bucket that begins at second ``t``; a reading ``x``
+has the columns ``x`` (mean), ``x_min`` and ``x_max``, the latter two NULL if they equal the mean.
+
+A bucket is written into every tier as soon as it is complete, so each tier has all of the time that it keeps, and a
+chart of a week reads the buckets of ten minutes. The finest tier begins when somebody looked last: what nobody watches
+is written as buckets of ten seconds.
+"""
+
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ..model.observation import GpuReading, HostSample, ProcessSample
+from ..model.progress import Progress
+
+OLDEST_VERSION = 4
+"""Of 0.1.0, the first release. A file of an older one is of no release and is not read."""
+SCHEMA_VERSION = 4
+"""Raise it with every change of COLUMNS or TIERS. A history of the fixture is read and continued ever after."""
+
+
+class Tier(msgspec.Struct, frozen=True):
+    """Buckets of ``span_s`` seconds, kept until they are ``keep_s`` old; None = forever."""
+
+    span_s: int
+    keep_s: int | None
+
+
+TIERS = (Tier(1, 3600), Tier(10, 86_400), Tier(60, 8 * 86_400), Tier(600, None))
+"""Each span divides the next, and each keep is a multiple of the next span, so that buckets merge whole."""
+
+COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
+    "gpu": (
+        ("util", "util_pct"),
+        ("vram", "mem_used_bytes"),
+        ("temp", "temp_c"),
+        ("power", "power_w"),
+        ("clock", "clock_mhz"),
+        ("mem_clock", "clock_mem_mhz"),
+        ("fan", "fan_pct"),
+        ("pcie_in", "pcie_received"),
+        ("pcie_out", "pcie_sent"),
+    ),
+    "host": (
+        ("ram_used", "ram_used_bytes"),
+        ("ram_available", "ram_available_bytes"),
+        ("swap_used", "swap_used_bytes"),
+        ("disk_free", "disk_free_bytes"),
+        ("cpu", "cpu_pct"),
+        ("psi_memory", "psi_memory_pct"),
+        ("disk_read", "disk_read"),
+        ("disk_written", "disk_written"),
+        ("net_in", "net_received"),
+        ("net_out", "net_sent"),
+    ),
+    "process": (
+        ("cpu", "cpu_cores"),
+        ("rss", "rss_bytes"),
+        ("procs", "procs"),
+        ("read_bytes", "read_bytes"),
+        ("write_bytes", "write_bytes"),
+    ),
+    "progress": (
+        ("step", "any_step"),
+        ("epoch", "epoch"),
+        ("loss", "loss"),
+        ("lr", "lr"),
+        ("sec_per_step", "sec_per_step"),
+    ),
+    "metric": (("value", "value"),),
+}
+"""Source → (metric, field of the model). Of ``metric``, the column ``gpu`` is the number of a name in metric_names.
+
+Units are those of the model: per cent, bytes, bytes a second, °C, W, MHz, cores, seconds."""
+
+WHOLE: dict[str, frozenset[str]] = {
+    "gpu": frozenset({"vram", "clock", "mem_clock", "fan", "pcie_in", "pcie_out"}),
+    "host": frozenset(
+        {"ram_used", "ram_available", "swap_used", "disk_free", "disk_read", "disk_written", "net_in", "net_out"}
+    ),
+    "process": frozenset({"rss", "read_bytes", "write_bytes"}),
+}
+"""Columns that are kept in whole bytes, MHz and per cent of the fan: SQLite stores a whole number in 1 to 6 bytes, any
+other one in 8. A week of eight GPUs has 46 MB with them, 60 MB without (all columns known and changing each second)."""
+
+
+Reading = GpuReading | HostSample | ProcessSample | Progress
+
+
+def readings(source: str, value: Reading) -> tuple[float | None, ...]:
+    """Return the kept readings of a sample in the order of COLUMNS; None = unknown."""
+    whole = WHOLE.get(source, frozenset())
+    values = ((column, getattr(value, field)) for column, field in COLUMNS[source])
+    return tuple(
+        None if v is None or not math.isfinite(v) else round(v) if column in whole else v for column, v in values
+    )
+
+
+def mean_of(source: str, column: str) -> str:
+    """Return the SQL of the mean of a column."""
+    return f"ROUND(AVG({column}))" if column in WHOLE.get(source, ()) else f"AVG({column})"
+
+
+def table(source: str, tier: Tier) -> str:
+    return f"{source}_{tier.span_s}"
+
+
+def is_foreign(connection: sqlite3.Connection) -> bool:
+    """Return whether the file is of a format that this version neither reads nor continues."""
+    return _version(connection) not in {0, *range(OLDEST_VERSION, SCHEMA_VERSION + 1)}
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty file, or add what a file of an older version lacks. Call it in a transaction.
+
+    Tables and columns that are no longer used stay in the file.
+    """
+    if _version(connection) == SCHEMA_VERSION:
+        return
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS latest (kind TEXT PRIMARY KEY, t REAL NOT NULL, json BLOB NOT NULL) WITHOUT ROWID"
+    )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS metric_names (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL)"
+    )
+    for source, metrics in COLUMNS.items():
+        wanted = [f"{metric}{suffix}" for metric, _ in metrics for suffix in ("", "_min", "_max")]
+        for tier in TIERS:
+            name = table(source, tier)
+            known = {str(column[1]) for column in connection.execute(f"PRAGMA table_info({name})")}
+            if not known:
+                columns = ", ".join(f"{column} REAL" for column in wanted)
+                connection.execute(
+                    f"CREATE TABLE {name} (t INTEGER, gpu INTEGER, {columns}, PRIMARY KEY (t, gpu)) WITHOUT ROWID"
+                )
+                continue
+            for column in wanted:
+                if column not in known:
+                    connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} REAL")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def insert_statement(source: str) -> str:
+    """Return the upsert of one reading into the finest tier: parameters t, gpu, then one per column.
+
+    Readings of the same second are merged: the mean of the means, the outermost of the extremes.
+    """
+    names = [c for c, _ in COLUMNS[source]]
+    meet = ", ".join(
+        f"{c} = COALESCE(({c} + excluded.{c}) / 2, {c}, excluded.{c}), "
+        f"{c}_min = COALESCE(MIN(COALESCE({c}_min, {c}), excluded.{c}), {c}_min), "
+        f"{c}_max = COALESCE(MAX(COALESCE({c}_max, {c}), excluded.{c}), {c}_max)"
+        for c in names
+    )
+    return (
+        f"INSERT INTO {table(source, TIERS[0])} (t, gpu, {', '.join(names)}) "  # noqa: S608  names from COLUMNS
+        f"VALUES ({', '.join('?' * (len(names) + 2))}) ON CONFLICT (t, gpu) DO UPDATE SET {meet}"
+    )
+
+
+COARSE = TIERS[1]
+"""The tier into which readings that nobody watches are written at once."""
+
+Row = tuple[float | None, ...]
+"""Second, gpu, then one reading per column."""
+
+
+def coarse_insert(source: str) -> str:
+    """Return the statement that writes a row of ``coarse_rows``."""
+    names = [f"{c}{suffix}" for c, _ in COLUMNS[source] for suffix in ("", "_min", "_max")]
+    return (
+        f"INSERT OR REPLACE INTO {table(source, COARSE)} (t, gpu, {', '.join(names)}) "  # noqa: S608  names from COLUMNS
+        f"VALUES ({', '.join('?' * (len(names) + 2))})"
+    )
+
+
+def bucket_of(second: float) -> int:
+    """Return the second in which the bucket of ``COARSE`` begins."""
+    return int(second) // COARSE.span_s * COARSE.span_s
+
+
+def coarse_rows(source: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """Merge whole buckets: mean, smallest and largest of each reading, the latter two None if they equal the mean."""
+    whole = [column in WHOLE.get(source, ()) for column, _ in COLUMNS[source]]
+    buckets: dict[tuple[int, float | None], list[Row]] = {}
+    for row in rows:
+        buckets.setdefault((bucket_of(row[0] or 0.0), row[1]), []).append(row[2:])
+    for (begin, gpu), found in buckets.items():
+        merged: list[float | None] = []
+        for values, rounded in zip(zip(*found, strict=True), whole, strict=True):
+            known = [value for value in values if value is not None]
+            mean = sum(known) / len(known) if known else None
+            mean = round(mean) if rounded and mean is not None else mean
+            extremes = (min(known), max(known)) if known else (None, None)
+            merged += (mean, *(None if each == mean else each for each in extremes))
+        yield (begin, gpu, *merged)
+
+
+def filled_statement(source: str, tier: Tier, finer: Tier) -> str:
+    """Return the query for the second up to which a tier is filled from the finer one; NULL if there is nothing."""
+    done, rest = table(source, tier), table(source, finer)
+    return f"SELECT COALESCE((SELECT MAX(t) + {tier.span_s} FROM {done}), (SELECT MIN(t) FROM {rest}))"  # noqa: S608
+
+
+def fill_statement(source: str, tier: Tier, finer: Tier) -> str:
+    """Return the statement that merges a finer tier into a tier: parameters first and end, multiples of its span.
+
+    Extremes are kept.
+    """
+    names = [c for c, _ in COLUMNS[source]]
+    into = ", ".join(f"{c}, {c}_min, {c}_max" for c in names)
+    merged = ", ".join(
+        f"{mean}, NULLIF(MIN(COALESCE({c}_min, {c})), {mean}), NULLIF(MAX(COALESCE({c}_max, {c})), {mean})"
+        for c, mean in ((c, mean_of(source, c)) for c in names)
+    )
+    return (
+        f"INSERT OR REPLACE INTO {table(source, tier)} (t, gpu, {into}) "  # noqa: S608
+        f"SELECT t / {tier.span_s} * {tier.span_s}, gpu, {merged} FROM {table(source, finer)} "
+        "WHERE t >= ? AND t < ? GROUP BY 1, 2"
+    )
+
+
+def kept_since(tier: Tier, coarser: Tier, now: int) -> int:
+    """The second before which a tier keeps nothing: whole buckets of the coarser one."""
+    assert tier.keep_s is not None, "only the last tier keeps for ever"
+    return (now - tier.keep_s) // coarser.span_s * coarser.span_s
+
+
+def drop_statement(source: str, tier: Tier) -> str:
+    """Return the statement that removes the buckets before a second."""
+    return f"DELETE FROM {table(source, tier)} WHERE t < ?"  # noqa: S608

@@ -1,0 +1,695 @@
+"""The journal: an append-only file of records, one JSON object per line, on the disk before an action is carried out.
+
+Nothing is ever removed from it. A line that was cut off (power cut, full disk) is closed with a newline and stays as a
+line that readers skip. ``read_journal`` reads all records, ``JournalFollower`` the new ones, ``load_story`` folds them
+(beginning with the stored story).
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, get_args
+from zlib import crc32
+
+import msgspec
+
+from trainwatch import __version__
+
+from ..model import fact, outcome, particulars, story, story_fold
+from ..model import story_fold as checkpoint_fold
+from ..model.decision import Decision, DecisionBase
+from ..model.fact import Fact, FactBase, JudgeSnapshot, ProgressMade
+from ..model.json_line import encode_line
+from ..model.outcome import Outcome
+from ..model.particulars import Particulars, ParticularsFold, joined
+from ..model.record import JOURNAL_VERSION, Entry, Record
+from ..model.story import RunStory
+from ..model.story_fold import apply_all
+from .atomic import sync_directory, write_all
+from .home import clear_leftovers, temporary_beside
+
+__all__ = [
+    "JournalFollower",
+    "JournalReading",
+    "JournalTooNew",
+    "JournalWriter",
+    "fold_journal",
+    "fold_whole_lines",
+    "last_number",
+    "latest_snapshot",
+    "load_story",
+    "read_journal",
+    "record_of",
+]
+
+
+# One line of a journal.
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding a damaged line raises."""
+NONE = msgspec.Raw(b"null")
+LINES_BY_KIND = 400
+
+
+class JournalTooNew(Exception):  # noqa: N818  named after the condition
+    """A newer trainwatch wrote the journal. The message is a sentence for the user."""
+
+    def __init__(self, path: Path, version: int) -> None:
+        super().__init__(
+            f"{path}: written by a newer trainwatch (journal version {version}, this one reads {JOURNAL_VERSION}); "
+            "update trainwatch to open this run"
+        )
+
+
+class Head(msgspec.Struct):
+    """Fields of every record of every version."""
+
+    v: int = JOURNAL_VERSION
+    seq: int = 0
+
+
+VERSION_FIELD = f'{{"v":{JOURNAL_VERSION},'.encode()
+"""Written in every record: the encoder leaves out fields that equal their default, and the default version changes."""
+
+decode_head = msgspec.json.Decoder(Head).decode
+
+
+class _Envelope(msgspec.Struct, kw_only=True):
+    """A record with its body as it stands in the file."""
+
+    v: int = JOURNAL_VERSION
+    seq: int
+    t: float
+    wall: float
+    fact: msgspec.Raw = NONE
+    decision: msgspec.Raw = NONE
+    outcome: msgspec.Raw = NONE
+
+
+class _Kind(msgspec.Struct):
+    """What tells the kinds of facts, or those of decisions, apart."""
+
+    fact: str = ""
+    decision: str = ""
+
+
+class RecordDecoder:
+    """Decodes lines as records. Raises what is in UNREADABLE. ``by_kind``: how many of them one kind at a time.
+
+    A decoder of whole records learns the fields of all ninety kinds, which takes as long as some hundred lines: until
+    then each kind has one of its own, made when it is met. A line that they cannot decode is left to the whole one.
+    """
+
+    def __init__(self, by_kind: int = LINES_BY_KIND) -> None:
+        self._left = by_kind
+        self._whole: Callable[[bytes], Record] | None = None
+        self._kinds: dict[str, Callable[[msgspec.Raw], Any]] = {}
+
+    def record(self, line: bytes) -> Record:
+        if self._left > 0:
+            self._left -= 1
+            with contextlib.suppress(*UNREADABLE, KeyError):
+                return self._by_kind(line)
+        if self._whole is None:
+            self._whole = msgspec.json.Decoder(Record).decode
+        return self._whole(line)
+
+    def _by_kind(self, line: bytes) -> Record:
+        """Raises KeyError for a kind that is not known."""
+        found = _envelope()(line)
+        fact = None if found.fact == NONE else self._body(found.fact, "fact")
+        decision = None if found.decision == NONE else self._body(found.decision, "decision")
+        outcome = None if found.outcome == NONE else self._body(found.outcome, "")
+        return Record(
+            v=found.v, seq=found.seq, t=found.t, wall=found.wall, fact=fact, decision=decision, outcome=outcome
+        )
+
+    def _body(self, body: msgspec.Raw, tagged: str) -> Any:
+        kind = getattr(_kind()(body), tagged) if tagged else ""
+        decode = self._kinds.get(f"{tagged}:{kind}")
+        if decode is None:
+            decode = msgspec.json.Decoder(_type_of(tagged, kind)).decode
+            self._kinds[f"{tagged}:{kind}"] = decode
+        return decode(body)
+
+
+@cache
+def _envelope() -> Callable[[bytes], _Envelope]:
+    return msgspec.json.Decoder(_Envelope).decode
+
+
+@cache
+def _kind() -> Callable[[msgspec.Raw], _Kind]:
+    return msgspec.json.Decoder(_Kind).decode
+
+
+def _type_of(tagged: str, kind: str) -> type:
+    """The type of a fact or decision by its tag (``kind``), or Outcome. Raises KeyError if the tag is not known."""
+    return Outcome if not tagged else _types(tagged)[kind]
+
+
+@cache
+def _types(tagged: str) -> dict[str, type]:
+    """All facts or all decisions, by their tags."""
+    return {each.__struct_config__.tag: each for each in get_args(Fact if tagged == "fact" else Decision)}
+
+
+_decoder = RecordDecoder()
+
+
+def parse_record(path: Path, line: bytes) -> tuple[Record | None, int]:
+    """One line as a record, or None if it is not one (a cut-off object is never valid JSON), and its number or 0."""
+    record: Record | None = None
+    head: Record | Head | None = None
+    try:
+        head = record = _decoder.record(line)
+    except UNREADABLE:
+        with contextlib.suppress(*UNREADABLE):
+            head = decode_head(line)
+    if head is None:
+        return None, 0
+    if head.v > JOURNAL_VERSION:
+        raise JournalTooNew(path, head.v)
+    return record, head.seq
+
+
+# The judge's newest states, in two files beside the journal: they are large, and only the newest one is needed.
+#
+# A record of the journal names its state by the checksum of the file's content. The file that the newest record does
+# not
+# name is written over, so a kill or a power cut between the two writes leaves the older pair whole.
+
+NAMES = ("judge-a.json", "judge-b.json")
+
+
+class JudgeStates:
+    """Writes the states of one run. ``newest``: the newest snapshot in the journal."""
+
+    def __init__(self, folder: Path, newest: JudgeSnapshot | None) -> None:
+        self._folder = folder
+        name = newest.name if newest is not None else ""
+        self._kept = next((each for each in NAMES if _content(folder / each, name) is not None), NAMES[1])
+        self._put = self._kept
+
+    def put(self, snapshot: JudgeSnapshot, seq: int) -> JudgeSnapshot:
+        """Write the state, and return the record for the journal, which names it; ``seq``: the number of that record.
+
+        The snapshot itself is returned if the file cannot be written: the journal then holds all of it.
+        """
+        payload = encode_line(snapshot.state)
+        place = next(each for each in NAMES if each != self._kept)
+        try:
+            _write(self._folder / place, payload)
+        except OSError:
+            return snapshot
+        self._put = place
+        return JudgeSnapshot(version=snapshot.version, state={}, name=f"{seq}-{crc32(payload):08x}")
+
+    def written(self) -> None:
+        """The journal has the record of the state that was put last."""
+        self._kept = self._put
+
+
+def with_state(folder: Path, snapshot: JudgeSnapshot) -> JudgeSnapshot | None:
+    """The snapshot with its state from the file that it names; None if that is lost or damaged."""
+    if not snapshot.name:
+        return snapshot
+    for each in NAMES:
+        payload = _content(folder / each, snapshot.name)
+        if payload is not None:
+            with contextlib.suppress(msgspec.MsgspecError):
+                state = msgspec.json.decode(payload, type=dict[str, object])
+                return JudgeSnapshot(version=snapshot.version, state=state, name=snapshot.name)
+    return None
+
+
+def _content(path: Path, name: str) -> bytes | None:
+    """The content of the file if it has this name."""
+    checksum = name.partition("-")[2]
+    try:
+        payload = path.read_bytes()
+    except OSError:
+        return None
+    return payload if f"{crc32(payload):08x}" == checksum else None
+
+
+def _write(path: Path, payload: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(descriptor, payload)
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# The story of a journal, kept in a file beside it, so that a reader folds only the records that came after.
+#
+# The journal remains authoritative. The file is rebuilt when it is missing, damaged, or was made by another fold or
+# from
+# other records.
+
+NAME = "story.bin"
+MARK_BYTES = 128
+"""End of the part of the journal that is folded: the same bytes must be there when the file is used."""
+WORTH_BYTES = 64 << 10
+"""Bytes of journal that are folded anew rather than kept."""
+
+
+class StoredStory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """The content of the file.
+
+    ``fold``: of the code that made it. ``offset``: bytes of the journal that are folded, all whole lines. ``seq``: the
+    highest number in them, also of records of unknown kinds. ``skipped``: lines that are no records.
+    """
+
+    fold: int
+    offset: int = 0
+    mark: bytes = b""
+    seq: int = 0
+    skipped: int = 0
+    story: RunStory = RunStory()
+    snapshot: JudgeSnapshot | None = None
+    """The newest one, as the journal has it."""
+    told: tuple[bytes, ...] = ()
+    """The particulars of the folded records, encoded in several parts: most readers need none of them."""
+    told_since: Particulars = Particulars()
+    """Those of records that were folded after the file was read."""
+
+    def with_records(self, records: Iterable[Record]) -> "StoredStory":
+        """The same with more records; ``offset`` stays."""
+        snapshot, told = self.snapshot, ParticularsFold()
+
+        def seen() -> Iterator[Record]:
+            nonlocal snapshot
+            for record in records:
+                if isinstance(record.fact, JudgeSnapshot):
+                    snapshot = record.fact
+                told.add(record)
+                yield record
+
+        folded = apply_all(self.story, seen())
+        since = joined((self.told_since, told.found()))
+        return msgspec.structs.replace(self, story=folded, snapshot=snapshot, told_since=since)
+
+    def particulars(self) -> Particulars:
+        """What a report tells of the records one by one."""
+        decode = msgspec.msgpack.Decoder(Particulars).decode
+        return joined((*map(decode, self.told), self.told_since))
+
+    def packed(self) -> "StoredStory":
+        """The same with all particulars encoded. Raises what the encoder raises."""
+        if not self.told_since:
+            return self
+        return msgspec.structs.replace(self, told=(*self.told, _encode(self.told_since)), told_since=Particulars())
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def nothing_stored() -> StoredStory:
+    """The story of an empty journal."""
+    return StoredStory(fold=_fold())
+
+
+def read_stored(journal: Path) -> StoredStory:
+    """The stored story of this journal; an empty one if there is none that fits it. Raises nothing."""
+    try:
+        data = journal.with_name(NAME).read_bytes()
+        if crc32(memoryview(data)[4:]).to_bytes(4, "big") != data[:4]:
+            return nothing_stored()
+        stored = msgspec.msgpack.decode(memoryview(data)[4:], type=StoredStory)
+        with journal.open("rb") as file:
+            file.seek(stored.offset - len(stored.mark))
+            fits = file.read(len(stored.mark)) == stored.mark
+    except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
+        return nothing_stored()
+    return stored if fits and stored.fold == _fold() else nothing_stored()
+
+
+def is_worth_storing(journal: Path, stored: int, size: int) -> bool:
+    """Whether a journal of ``size`` bytes has so many more than ``stored`` that its story should be stored again.
+
+    In proportion to the file that is then written, so that all of these writes together stay in proportion to the
+    journal.
+    """
+    try:
+        written = journal.with_name(NAME).stat().st_size
+    except OSError:
+        written = 0
+    return size - stored > max(WORTH_BYTES, written // 2)
+
+
+def store(journal: Path, stored: StoredStory) -> None:
+    """Replace the file. Does nothing if it cannot be written, or if the journal is another user's."""
+    with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
+        if journal.stat().st_uid != os.geteuid():
+            return
+        with journal.open("rb") as file:
+            file.seek(max(0, stored.offset - MARK_BYTES))
+            mark = file.read(stored.offset - file.tell())
+        payload = _encode(msgspec.structs.replace(stored.packed(), mark=mark))
+        clear_leftovers(journal.parent)
+        temporary = temporary_beside(journal.with_name(NAME))
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                write_all(descriptor, crc32(payload).to_bytes(4, "big") + payload)
+            finally:
+                os.close(descriptor)
+            temporary.replace(journal.with_name(NAME))
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@cache
+def _fold() -> int:
+    """Checksum of the version and of the code that folds: a story that other code stored is not used."""
+    code = __version__.encode()
+    for module in (story, story_fold, fact, outcome, particulars, checkpoint_fold):
+        with contextlib.suppress(OSError, TypeError):  # no source beside the byte code: the version must do
+            code += Path(str(module.__file__)).read_bytes()
+    return crc32(code, JOURNAL_VERSION)
+
+
+# Reading a journal: all records, their fold, and the new ones as they are written.
+
+
+class JournalReading:
+    """An iterator over a journal's records. ``skipped`` counts the lines it could not read so far.
+
+    ``after``: what is folded already. ``offset``: end of the whole lines of the file that were read; ``seq``: the
+    highest number in them, unknown kinds included.
+    """
+
+    def __init__(self, path: Path, after: StoredStory | None = None) -> None:
+        self.path = path
+        self.after = nothing_stored() if after is None else after
+        self.offset, self.seq, self.skipped = self.after.offset, self.after.seq, self.after.skipped
+        self._unfinished = b""
+        self._records = chain(self.whole_lines(), self.rest())
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    def whole_lines(self) -> Iterator[Record]:
+        """The records of the run's own file, without a last line that has no end."""
+        with contextlib.suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(self.offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    self._unfinished = line
+                    return
+                record, seq = parse_record(self.path, line)
+                self.offset += len(line)
+                self.seq = max(self.seq, seq)
+                if record is not None:
+                    yield record
+                elif line.strip():
+                    self.skipped += 1
+
+    def rest(self) -> Iterator[Record]:
+        """What follows: a last line without an end."""
+        if self._unfinished:
+            record, _ = parse_record(self.path, self._unfinished)
+            if record is not None:
+                yield record
+            else:
+                self.skipped += 1
+
+
+def read_journal(path: Path) -> JournalReading:
+    """Return the records of a journal in their order; none when the file does not exist.
+
+    A torn last line, damaged lines and kinds of records that this version does not know are skipped and counted.
+    Raises JournalTooNew (while iterating) and OSError.
+    """
+    return JournalReading(path)
+
+
+def load_story(path: Path) -> RunStory:
+    """Fold a whole journal. Raises JournalTooNew, OSError; an absent journal is an empty story."""
+    return fold_journal(path).story
+
+
+def fold_journal(path: Path) -> StoredStory:
+    """The story with all records, also that of a last line without an end.
+
+    It is stored again if much of the journal came after what was stored. Raises JournalTooNew, OSError.
+    """
+    reading = JournalReading(path, read_stored(path))
+    began = reading.offset
+    whole = _with_whole_lines(reading)
+    if is_worth_storing(path, began, whole.offset):
+        store(path, whole)
+    return whole.with_records(reading.rest())
+
+
+def latest_snapshot(path: Path) -> JudgeSnapshot | None:
+    """Return the newest snapshot of the judge, or None. Raises JournalTooNew, OSError."""
+    newest = fold_journal(path).snapshot
+    return None if newest is None else with_state(path.parent, newest)
+
+
+def fold_whole_lines(path: Path) -> StoredStory:
+    """The story with the whole lines of the run's own file, as it is stored. Raises JournalTooNew, OSError."""
+    return _with_whole_lines(JournalReading(path, read_stored(path)))
+
+
+def _with_whole_lines(reading: JournalReading) -> StoredStory:
+    folded = reading.after.with_records(reading.whole_lines())
+    return msgspec.structs.replace(folded, offset=reading.offset, seq=reading.seq, skipped=reading.skipped)
+
+
+class JournalFollower:
+    """New records since the last poll, for screens. Costs one ``stat`` if there are none.
+
+    The file may be missing at first, or be replaced: no record is returned twice. ``after``: what is folded already.
+    """
+
+    def __init__(self, path: Path, after: StoredStory | None = None) -> None:
+        self.path = path
+        self.skipped = 0
+        self._offset = 0
+        self._seq = 0
+        self._identity: tuple[int, int] | None = None
+        if after is not None:
+            self.skipped, self._offset, self._seq = after.skipped, after.offset, after.story.seq
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                self._identity = (status.st_dev, status.st_ino)
+
+    def poll(self) -> Iterator[Record]:
+        """New records, oldest first, read line by line: a journal of a week has hundreds of MB.
+
+        Raises JournalTooNew; a file that cannot be read has no new ones.
+        """
+        try:
+            status = self.path.stat()
+            identity = (status.st_dev, status.st_ino)
+            if identity != self._identity or status.st_size < self._offset:
+                self._identity, self._offset = identity, 0
+            if status.st_size == self._offset:
+                return
+            file = self.path.open("rb")
+        except OSError:
+            return
+        with file:
+            file.seek(self._offset)
+            while line := _read_line(file):
+                record, _ = parse_record(self.path, line)
+                if record is None and not line.endswith(b"\n"):
+                    return  # still being written, or torn: the next poll decides
+                self._offset += len(line)
+                if record is None:
+                    self.skipped += bool(line.strip())
+                elif record.seq > self._seq:
+                    self._seq = record.seq
+                    yield record
+
+
+def _read_line(file: IO[bytes]) -> bytes:
+    """The next line; empty at the end, and if the file cannot be read further."""
+    try:
+        return file.readline()
+    except OSError:
+        return b""
+
+
+# Writing a journal. One writer at a time: the holder of the run's lock.
+
+BLOCK_BYTES = 1 << 20
+
+
+class JournalWriter:
+    """Appends to one journal. One writer at a time: the holder of the run's lock.
+
+    Opening continues the numbering (at least behind ``after``), closes a torn last line, and removes temporary files
+    that a killed process left in the run's folder. Raises JournalTooNew, OSError.
+    """
+
+    def __init__(self, path: Path, *, after: int = 0) -> None:
+        self.path = path
+        clear_leftovers(path.parent)
+        self._seq, self._torn = _last(path)
+        self._seq = max(self._seq, after)
+        self._descriptor = _open(path)
+        sync_directory(path.parent)
+
+    @property
+    def seq(self) -> int:
+        """Number of the newest record; 0 before the first."""
+        return self._seq
+
+    def append(
+        self,
+        t: float,
+        wall: float,
+        *,
+        fact: Fact | None = None,
+        decision: Decision | None = None,
+        outcome: Outcome | None = None,
+    ) -> Record:
+        """Write one record and wait until the disk has it. Exactly one body. Raises OSError (see ``append_all``)."""
+        bodies = [body for body in (fact, decision, outcome) if body is not None]
+        if len(bodies) != 1:
+            raise ValueError(f"a record has exactly one body, got {len(bodies)}")
+        return self.append_all(t, wall, bodies)[0]
+
+    def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
+        """Write records in their order with one fsync, and return them.
+
+        Progress alone, twice a minute, is not synced: only a power cut can take it, and the log has it.
+        Raises OSError if the disk is full or missing. Some of them may then be in the file as whole lines; the writer
+        stays usable and continues the numbering after them.
+        """
+        bodies = tuple(entries)
+        records = tuple(record_of(self._seq + i, t, wall, entry) for i, entry in enumerate(bodies, 1))
+        if not records:
+            return ()
+        data = b"\n" if self._torn else b""
+        ends: list[int] = []
+        for record in records:
+            data += VERSION_FIELD + encode_line(record)[1:]
+            ends.append(len(data))
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
+        finally:
+            whole = [end for end in ends if end <= written]
+            self._seq += len(whole)
+            if written:
+                self._torn = written not in (*ends, 1 if self._torn else 0)
+        if not all(isinstance(body, ProgressMade) for body in bodies):
+            os.fsync(self._descriptor)
+        return records
+
+    def is_there(self) -> bool:
+        """Whether the open file is still the one with this name."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except OSError:
+            return False
+
+    def write_again(self) -> None:
+        """Make the file anew with all that the open one holds: it was deleted, or another one has its name.
+
+        Raises OSError.
+        """
+        new = self.path.with_name(f".{self.path.name}.again")
+        descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            at = 0
+            while block := os.pread(self._descriptor, BLOCK_BYTES, at):
+                write_all(descriptor, block)
+                at += len(block)
+            os.fsync(descriptor)
+            new.replace(self.path)
+            sync_directory(self.path.parent)
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+
+    def take_over(self, path: Path, seq: int) -> None:
+        """Append the lines of another journal file, whose newest record has the number ``seq``. All of them or none.
+
+        Raises OSError.
+        """
+        size = os.fstat(self._descriptor).st_size
+        try:
+            with path.open("rb") as file:
+                if self._torn:
+                    write_all(self._descriptor, b"\n")
+                while block := file.read(BLOCK_BYTES):
+                    write_all(self._descriptor, block)
+            os.fsync(self._descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, size)
+            raise
+        self._seq, self._torn = max(self._seq, seq), False
+
+    def close(self) -> None:
+        """Close the file. Everything appended is already on the disk."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def _last(path: Path) -> tuple[int, bool]:
+    """Return the highest number in the file, unknown kinds included, and whether its last line lacks its end."""
+    stored = read_stored(path)
+    seq, line = stored.seq, b"\n"
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return 0, False
+    with file:
+        file.seek(stored.offset)
+        for line in file:
+            try:
+                head = decode_head(line)
+            except UNREADABLE:
+                continue
+            if head.v > JOURNAL_VERSION:
+                raise JournalTooNew(path, head.v)
+            seq = max(seq, head.seq)
+    return seq, not line.endswith(b"\n")
+
+
+def last_number(path: Path) -> int:
+    """Number of the newest record of a journal that cannot be written; 0 if there is none. Raises JournalTooNew."""
+    try:
+        return _last(path)[0]
+    except OSError:
+        return 0
+
+
+def record_of(seq: int, t: float, wall: float, entry: Entry | Outcome) -> Record:
+    if isinstance(entry, FactBase):
+        return Record(seq=seq, t=t, wall=wall, fact=entry)
+    if isinstance(entry, DecisionBase):
+        return Record(seq=seq, t=t, wall=wall, decision=entry)
+    return Record(seq=seq, t=t, wall=wall, outcome=entry)

@@ -1,1 +1,0 @@
-"""What earlier runs taught: habits, ends without a known cause, trials, rehearsals."""

@@ -1,1 +1,0 @@
-"""Lists that people make: the runs that wait, and what they think of checkpoints."""

@@ -1,1 +1,0 @@
-"""The history of the metrics: what is kept of GPUs, host and progress, in SQLite."""

@@ -1,0 +1,321 @@
+"""The GPU page: each GPU with gauges and facts, and the processes on them."""
+
+import msgspec
+
+from ..model.machine_details import GpuDetail, GpuDetails, GpuProcess
+from ..model.observation import GpuReading
+from ..model.progress import SLOWED_BY_FAULT, Level
+from ..model.situation import Situation
+from . import quantity
+from .dashboard import GpuView, gpu_pane_view, old_words
+from .host_page import LATE, READING, STALE_S, Fact, Gauge, command, number, rate, whether
+from .state.run_progress import ALL_SAFE, SEVERITY, worst
+
+NO_DETAIL = GpuDetail(index=0)
+
+
+class GpuCard(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU. ``trouble``: why its readings are missing; ``view``: the same GPU as the dashboard shows it."""
+
+    view: GpuView
+    gauges: tuple[Gauge, ...]
+    facts: tuple[Fact, ...]
+    level: Level
+    clock: str
+    clock_level: Level
+    slowed: str
+    slowed_level: Level
+
+    @property
+    def index(self) -> int:
+        return self.view.index
+
+
+class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A process on a GPU, as text. ``whose``: own, other, or ``–`` if the driver's pids are of another namespace."""
+
+    gpu: int
+    pid: int
+    whose: str
+    kind: str
+    user: str
+    memory: str
+    sm: str
+    bandwidth: str
+    cpu: str
+    ram: str
+    age: str
+    command: str
+    own: bool | None
+    order: tuple[float, float, float, float]
+    """Memory, share of the GPU, CPU, RAM, to sort by; -1 if unknown."""
+
+
+class GpuPageView(msgspec.Struct, frozen=True, kw_only=True):
+    """``message``: why there is no GPU. ``note``: simulated, or how old the readings are.
+
+    ``processes_note``: why there are no processes, or how old they are.
+    """
+
+    cards: tuple[GpuCard, ...] = ()
+    message: str = ""
+    note: str = ""
+    processes: tuple[ProcessRow, ...] = ()
+    processes_note: str = ""
+    stale: bool = False
+    """The details, processes among them, are not of now."""
+
+
+def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = False) -> GpuPageView:
+    """Project the newest sample and details. Old values are dimmed, unknown ones are ``–``.
+
+    ``late``: details should have come by now.
+    """
+    pane = gpu_pane_view(now)
+    if now.gpu is None or not pane.gpus:
+        return GpuPageView(message=pane.message or "", note=pane.note or "")
+    age_s = None if details is None else now.age_s(details.t)
+    stale = age_s is not None and age_s > STALE_S
+    by_index = {detail.index: detail for detail in details.gpus} if details is not None else {}
+    versions = tuple(_versions(details))
+    cards = tuple(
+        _card(now, reading, view, by_index.get(view.index), versions, stale=stale)
+        for reading, view in zip(now.gpu.gpus, pane.gpus, strict=True)
+    )
+    return GpuPageView(
+        cards=cards,
+        note=pane.note or (f"details {quantity.duration(age_s)} old" if stale else ""),
+        stale=stale,
+        processes=tuple(_row(p) for p in (details.processes or ())) if details is not None else (),
+        processes_note=_processes_note(now, details, age_s, late=late),
+    )
+
+
+def worst_card(cards: tuple[GpuCard, ...]) -> int:
+    """Place of the GPU with the worst trouble: those that may be of this run first; 0 if none has any."""
+    return max(range(len(cards)), key=lambda at: (*_trouble(cards[at]), -at), default=0)
+
+
+def _trouble(card: GpuCard) -> tuple[int, int, bool]:
+    """``view.own`` None may be a GPU of the run: the driver of one that is lost does not tell."""
+    bad = max(SEVERITY[card.level], SEVERITY["warning"] if card.view.trouble else 0)
+    if bad < SEVERITY["warning"]:
+        return (0, 0, False)
+    return (1 if card.view.own is False else 2, bad, card.view.own is True)
+
+
+def _processes_note(now: Situation, details: GpuDetails | None, age_s: float | None, *, late: bool) -> str:
+    if now.gpu is not None and now.gpu.simulated:
+        return "The GPU is simulated: it has no processes"
+    if details is None or age_s is None:
+        if now.supervisor_alive is False:
+            return "Not known: no supervisor is running, which reads them"
+        return LATE if late else READING
+    if age_s > STALE_S:
+        return f"{quantity.duration(age_s)} old"
+    if details.processes is None:
+        return "Not known: the driver does not list processes (as under WSL2)"
+    return "" if details.processes else "No process uses a GPU"
+
+
+def _versions(details: GpuDetails | None) -> list[Fact]:
+    found = []
+    if details is not None and details.driver:
+        cuda = f", CUDA {details.cuda}" if details.cuda else ""
+        found.append(Fact(label="driver", text=f"{details.driver}{cuda}"))
+    return found
+
+
+def _card(
+    now: Situation,
+    reading: GpuReading,
+    view: GpuView,
+    detail: GpuDetail | None,
+    versions: tuple[Fact, ...],
+    *,
+    stale: bool,
+) -> GpuCard:
+    awaited = detail is None and now.gpu is not None and not now.gpu.simulated
+    gauges = [g for g in _gauges(reading, view, detail or NO_DETAIL) if awaited or g.series or g.now is not None]
+    facts = [*_facts(reading, detail or NO_DETAIL), *versions]
+    slowed, slowed_level = _slowed(reading)
+    old = now.gpu is None or old_words(now.age_s(now.gpu.t)) is not None
+    meters: tuple[Level, ...] = tuple(m.level for m in view.meters if m.level != "unknown")
+    known: Level = "danger" if view.trouble and view.own is not False else "unknown" if view.trouble or old else "safe"
+    bad = (fact.level for fact in facts if fact.level in {"warning", "danger"})
+    level = worst((known, *meters, slowed_level, *bad)) if not old else "unknown"
+    if stale or old:
+        gauges = [
+            g if g.series and g.now is None and not old else msgspec.structs.replace(g, level="unknown", now=None)
+            for g in gauges
+        ]
+        facts = [msgspec.structs.replace(fact, level="unknown") for fact in facts]
+    return GpuCard(
+        view=view,
+        gauges=() if view.trouble else tuple(gauges),
+        facts=() if view.trouble else tuple(facts),
+        level=level,
+        clock=number(reading.clock_mhz, "MHz"),
+        clock_level="unknown" if old or reading.clock_mhz is None else "safe",
+        slowed=slowed,
+        slowed_level="unknown" if old else slowed_level,
+    )
+
+
+def _slowed(reading: GpuReading) -> tuple[str, Level]:
+    """Why its clocks are reduced, and how bad that is: a power cap is usual, a fault of the hardware is not."""
+    if reading.throttle is None:
+        return quantity.UNKNOWN, "unknown"
+    if not reading.throttle:
+        return "no", "safe"
+    return ", ".join(reading.throttle), "danger" if SLOWED_BY_FAULT & set(reading.throttle) else "safe"
+
+
+def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail) -> list[Gauge]:
+    name = f"gpu{view.index}"
+    clock = detail.clock_sm_mhz if detail.clock_sm_mhz is not None else reading.clock_mhz
+    of = f" of {detail.clock_sm_max_mhz:,.0f}" if detail.clock_sm_max_mhz else ""
+    kept = reading.clock_mem_mhz is not None or reading.pcie_received is not None
+    fan = reading.fan_pct if reading.fan_pct is not None else detail.fan_pct
+    received = reading.pcie_received if reading.pcie_received is not None else detail.pcie_received
+    sent = reading.pcie_sent if reading.pcie_sent is not None else detail.pcie_sent
+    return [
+        Gauge(
+            title="utilisation", text=view.util.text, level=view.util.level, series=view.util.series,
+            bounds=view.util.bounds,
+        ),
+        Gauge(
+            title="memory", text=quantity.memory_of(reading.mem_used_bytes, reading.mem_total_bytes),
+            level=view.vram.level, series=view.vram.series, high=view.vram.high, bounds=view.vram.bounds, unit="GiB",
+        ),
+        Gauge(
+            title="power", text=" ".join(filter(None, (view.power.text, view.power.extra))), level=view.power.level,
+            series=view.power.series, high=reading.power_limit_w, unit="W",
+        ),
+        Gauge(
+            title="temperature", text=view.temp.text, level=view.temp.level, series=view.temp.series, low=20.0,
+            high=max(100.0, detail.slowdown_c or 0.0), bounds=view.temp.bounds, unit="°C",
+        ),
+        Gauge(
+            title="SM clock", text=quantity.UNKNOWN if clock is None else f"{clock:,.0f}{of} MHz",
+            level="unknown" if clock is None else "safe", series=f"{name}.clock", high=detail.clock_sm_max_mhz,
+            unit="MHz", bounds=ALL_SAFE,
+        ),
+        _charted("fan", quantity.percent(fan), f"{name}.fan", reading.fan_pct, fan, kept=reading.fan_pct is not None),
+        _charted("PCIe in", rate(received), f"{name}.pcie_in", reading.pcie_received, received, kept=kept),
+        _charted("PCIe out", rate(sent), f"{name}.pcie_out", reading.pcie_sent, sent, kept=kept),
+        Gauge(
+            title="memory busy", text=quantity.percent(detail.mem_util_pct),
+            level="unknown" if detail.mem_util_pct is None else "safe", recent=f"{name}.mem_util",
+            now=detail.mem_util_pct,
+        ),
+    ]  # fmt: skip
+
+
+def _charted(title: str, text: str, key: str, read: float | None, value: float | None, *, kept: bool) -> Gauge:
+    """A gauge of the history if its supervisor keeps it, else of what this page has seen. ``read``: of the sample."""
+    percent, charted = title == "fan", kept and value is not None
+    return Gauge(
+        title=title, text=text, level="unknown" if value is None else "safe", series=key if charted else None,
+        recent=None if charted else key, now=value if read is None else None, high=100.0 if percent else None,
+        unit="%" if percent else "B/s",
+    )  # fmt: skip
+
+
+def _facts(reading: GpuReading, detail: GpuDetail) -> list[Fact]:
+    slowed, slowed_level = _slowed(reading)
+    facts = [
+        Fact(label="slowed", text=slowed, level=slowed_level),
+        Fact(label="limit", text=_limits(detail), level="unknown" if detail.slowdown_c is None else "safe"),
+        _fact("mem temp", number(detail.mem_temp_c, "°C")),
+        _fact("mem clock", _of(detail.clock_mem_mhz, detail.clock_mem_max_mhz, "MHz")),
+        _fact("fan", quantity.percent(detail.fan_pct)),
+        _fact("PCIe", _link(detail)),
+        _ecc(detail),
+        _rows(detail),
+        _fact("state", quantity.UNKNOWN if detail.pstate is None else f"P{detail.pstate}"),
+        _fact("video", _video(detail)),
+        _fact("MIG", whether(detail.mig)),
+        _fact("compute", detail.compute_mode or quantity.UNKNOWN),
+        _fact("persists", whether(detail.persistence)),
+        _fact("own memory", quantity.memory(reading.own_mem_bytes)),
+        _fact("bus", reading.pci or quantity.UNKNOWN),
+    ]
+    return [fact for fact in facts if fact is not None]
+
+
+def _fact(label: str, text: str) -> Fact:
+    return Fact(label=label, text=text, level="unknown" if text == quantity.UNKNOWN else "safe")
+
+
+def _limits(detail: GpuDetail) -> str:
+    if detail.slowdown_c is None:
+        return quantity.UNKNOWN
+    off = f", off {detail.shutdown_c:.0f} °C" if detail.shutdown_c is not None else ""
+    return f"slows {detail.slowdown_c:.0f} °C{off}"
+
+
+def _of(value: float | None, most: float | None, unit: str) -> str:
+    if value is None:
+        return quantity.UNKNOWN
+    return f"{value:,.0f} of {most:,.0f} {unit}" if most else f"{value:,.0f} {unit}"
+
+
+def _link(detail: GpuDetail) -> str:
+    if detail.pcie_generation is None or detail.pcie_width is None:
+        return quantity.UNKNOWN
+    best = ""
+    if detail.pcie_generation_max is not None and detail.pcie_width_max is not None:
+        most = (detail.pcie_generation_max, detail.pcie_width_max)
+        if most != (detail.pcie_generation, detail.pcie_width):
+            best = f" (can {detail.pcie_generation_max} x{detail.pcie_width_max})"
+    return f"gen {detail.pcie_generation} x{detail.pcie_width}{best}"
+
+
+def _ecc(detail: GpuDetail) -> Fact:
+    if detail.ecc is None:
+        return Fact(label="ECC", text=quantity.UNKNOWN, level="unknown")
+    if not detail.ecc:
+        return Fact(label="ECC", text="off")
+    bad, good = detail.ecc_uncorrected, detail.ecc_corrected
+    text = f"{quantity.count(bad)} uncorrected, {quantity.count(good)} corrected"
+    return Fact(label="ECC", text=text, level="danger" if bad else "safe")
+
+
+def _rows(detail: GpuDetail) -> Fact | None:
+    if detail.rows_remapped is None and detail.rows_pending is None:
+        return None
+    waits = ", more after a reset" if detail.rows_pending else ""
+    return Fact(
+        label="bad rows",
+        text=f"{quantity.count(detail.rows_remapped)} replaced{waits}",
+        level="warning" if detail.rows_pending else "safe",
+    )
+
+
+def _video(detail: GpuDetail) -> str:
+    if detail.encoder_pct is None and detail.decoder_pct is None:
+        return quantity.UNKNOWN
+    return f"encodes {quantity.percent(detail.encoder_pct)}, decodes {quantity.percent(detail.decoder_pct)}"
+
+
+def _row(process: GpuProcess) -> ProcessRow:
+    def known(value: float | None) -> float:
+        return -1.0 if value is None else value
+
+    return ProcessRow(
+        gpu=process.gpu,
+        pid=process.pid,
+        whose=whether(process.own, "own", "other"),
+        kind=process.kind,
+        user=process.user or quantity.UNKNOWN,
+        memory=quantity.memory(process.mem_bytes),
+        sm=quantity.percent(process.sm_pct),
+        bandwidth=quantity.percent(process.mem_util_pct),
+        cpu=quantity.percent(process.cpu_pct),
+        ram=quantity.memory(process.rss_bytes),
+        age=quantity.duration(process.age_s),
+        command=command(process.command),
+        own=process.own,
+        order=(known(process.mem_bytes), known(process.sm_pct), known(process.cpu_pct), known(process.rss_bytes)),
+    )

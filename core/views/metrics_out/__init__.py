@@ -1,1 +1,0 @@
-"""The newest values of runs for other programs: Prometheus."""

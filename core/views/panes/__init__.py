@@ -1,1 +1,0 @@
-"""What each pane of the dashboard shows."""

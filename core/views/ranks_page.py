@@ -1,0 +1,207 @@
+"""The page of ranks and nodes: a row for each rank, a row of GPUs for each node, and the job."""
+
+import msgspec
+
+from ..model.job import JobRecord, left_s
+from ..model.nodes import Node, Nodes, RankNow, RankTable, Standing
+from ..model.observation import GpuReading
+from ..model.progress import Level
+from ..model.situation import Situation
+from . import quantity
+from .dashboard import gpu_view
+from .host_page import STATES
+from .state.rank_standing import ORDER
+from .state.run_progress import worst
+
+OLD_S = 60.0
+"""A rank that was seen so long ago is not known any more: nodes write every ten seconds."""
+ROUGH_S = 10.0
+"""Ages of lines of ranks that are like the others are told in such steps: a node tells them as often, and hundreds of
+ages that count seconds are most of what a terminal far away would get."""
+MIXED = "lines of single ranks not known"
+"""Of ranks that print into one file without their numbers (torchrun without ``--log-dir`` and ``--tee``)."""
+LEVELS: dict[Standing, Level] = {
+    "stopped": "danger",
+    "ended": "danger",
+    "silent": "danger",
+    "behind": "warning",
+    "slowest": "warning",
+}
+WORDS: dict[Standing, str] = {
+    "stopped": "stopped",
+    "ended": "ended",
+    "silent": "silent",
+    "behind": "behind",
+    "slowest": "slowest",
+}
+
+
+class RankRow(msgspec.Struct, frozen=True, kw_only=True):
+    rank: int
+    node: str
+    pid: str
+    state: str
+    step: str
+    pace: str
+    age: str
+    standing: str
+    line: str
+    level: Level
+
+
+class GpuCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU of a node: its utilisation in per cent, and the worst of its levels."""
+
+    text: str
+    level: Level
+
+
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node. ``note``: since when it is silent, or how many of its GPUs cannot be read."""
+
+    name: str
+    cells: tuple[GpuCell, ...]
+    note: str
+    level: Level
+    silent: bool = False
+
+
+class RanksPageView(msgspec.Struct, frozen=True, kw_only=True):
+    """``title``, ``note``: of the list of ranks. ``job``: its state, reason and time left."""
+
+    ranks: tuple[RankRow, ...] = ()
+    title: str = "ranks"
+    note: str = ""
+    message: str = ""
+    nodes: tuple[NodeRow, ...] = ()
+    nodes_title: str = "nodes"
+    job: str = ""
+
+
+def ranks_page_view(now: Situation, table: RankTable) -> RanksPageView:
+    """Project the newest table."""
+    age_s = None if table.t is None else max(0.0, now.now_t - table.t)
+    ranks = sorted(table.ranks, key=lambda row: (_order(row), row.rank))
+    nodes = _nodes(now, table.nodes)
+    old = bool(ranks) and all((age_s or 0.0) + row.seen_age_s > OLD_S for row in ranks)
+    mixed = bool(ranks) and not any(map(_is_told_apart, ranks))
+    return RanksPageView(
+        ranks=tuple(_rank(row, age_s or 0.0) for row in ranks),
+        title=" · ".join(filter(None, (quantity.plural(len(ranks), "rank"), _worst_of(ranks)))) if ranks else "ranks",
+        note=f"{quantity.duration(age_s)} old" if old else MIXED if mixed else "",
+        message=_nothing(now),
+        nodes=nodes,
+        nodes_title=_nodes_title(nodes),
+        job=job_words(now.job, now.now_wall),
+    )
+
+
+def job_words(job: JobRecord | None, wall: float) -> str:
+    """The job in one clause: state, reason, nodes, time left; "" if the run is none."""
+    if job is None:
+        return ""
+    state = "RUNNING" if job.phase == "running" else job.state or job.phase.upper()
+    why = f" ({job.reason})" if job.reason and job.phase in {"queued", "unknown"} else ""
+    at = f" on {job.nodes}" if job.nodes and job.phase != "queued" else ""
+    left = left_s(job, wall)
+    limit = "" if left is None else f" · {quantity.duration(left)} left"
+    return f"job {job.handle.id} {state}{why}{at}{limit}"
+
+
+def _order(row: RankNow) -> int:
+    return len(ORDER) if row.standing is None else ORDER.index(row.standing)
+
+
+def _worst_of(ranks: list[RankNow]) -> str:
+    """The worst kind of rank apart, with its numbers: the title names a silent one."""
+    first = ranks[0].standing if ranks else None
+    if first is None:
+        return ""
+    found = [str(row.rank) for row in ranks if row.standing == first]
+    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+    return f"rank{'s' * (len(found) > 1)} {', '.join(found[:4])}{more} {WORDS[first]}"
+
+
+def _is_told_apart(row: RankNow) -> bool:
+    """Whether anything is known of it by which it could be like the others."""
+    return row.standing is not None or row.step is not None or row.last_line_age_s is not None
+
+
+def _rank(row: RankNow, since_s: float) -> RankRow:
+    # Its node writes no more, no supervisor reads, or its lines are not known.
+    unknown = since_s + row.seen_age_s > OLD_S or not _is_told_apart(row)
+    return RankRow(
+        rank=row.rank,
+        node=row.node or "",
+        pid=quantity.UNKNOWN if row.pid is None else str(row.pid),
+        state=STATES.get(row.state, row.state) if row.state else quantity.UNKNOWN,
+        step=quantity.count(row.step),
+        pace=quantity.UNKNOWN if row.sec_per_step is None else quantity.pace(row.sec_per_step),
+        age=_line_age(row, since_s),
+        standing="" if row.standing is None else WORDS[row.standing],
+        line=row.last_line or "",
+        level="unknown" if unknown else "safe" if row.standing is None else LEVELS[row.standing],
+    )
+
+
+def _line_age(row: RankNow, since_s: float) -> str:
+    if row.last_line_age_s is None:
+        return quantity.UNKNOWN
+    age_s = row.last_line_age_s + since_s
+    if row.standing is not None:
+        return quantity.duration(age_s)
+    return quantity.duration(age_s // ROUGH_S * ROUGH_S) if age_s >= ROUGH_S else f"< {ROUGH_S:.0f} s"
+
+
+def _nothing(now: Situation) -> str:
+    if now.supervisor_alive is False:
+        return "No ranks are known: no supervisor is running"
+    if now.job is not None and now.job.phase == "queued":
+        return "No ranks yet: its job waits in the queue"
+    return "No ranks are known: fewer than two processes have a rank"
+
+
+def _nodes(now: Situation, nodes: Nodes | None) -> tuple[NodeRow, ...]:
+    if nodes is None:
+        return ()
+    rows, first = [], 0
+    for node in nodes.nodes:
+        rows.append(_node(now, nodes, node, first))
+        first += len(node.gpus or ())
+    return tuple(rows)
+
+
+def _node(now: Situation, nodes: Nodes, node: Node, first: int) -> NodeRow:
+    """``first``: number of its first GPU over all nodes, as the judge counts them."""
+    silent_s = nodes.silent_s(node, now.now_t)
+    cells = tuple(
+        _cell(now, msgspec.structs.replace(gpu, index=first + at), silent=silent_s is not None)
+        for at, gpu in enumerate(node.gpus or ())
+    )
+    if silent_s is not None:
+        note = f"silent for {quantity.duration(silent_s)}"
+        return NodeRow(name=node.node, cells=cells, note=note, level="warning", silent=True)
+    note = "its GPUs cannot be read" if node.gpus is None else ""
+    return NodeRow(
+        name=node.node, cells=cells, note=note, level=worst(tuple(cell.level for cell in cells)) if cells else "unknown"
+    )
+
+
+def _cell(now: Situation, gpu: GpuReading, *, silent: bool) -> GpuCell:
+    if silent:
+        return GpuCell(text=quantity.UNKNOWN, level="unknown")
+    view = gpu_view(now, gpu)
+    if view.trouble:
+        return GpuCell(text=quantity.UNKNOWN, level="danger")
+    level = worst(tuple(meter.level for meter in view.meters if meter.level != "unknown") or ("unknown",))
+    return GpuCell(text=quantity.UNKNOWN if gpu.util_pct is None else f"{gpu.util_pct:.0f}", level=level)
+
+
+def _nodes_title(rows: tuple[NodeRow, ...]) -> str:
+    if not rows:
+        return "nodes"
+    gpus = sum(len(row.cells) for row in rows)
+    silent = [row.name for row in rows if row.silent]
+    more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
+    told = f"{', '.join(silent[:3])}{more} silent" if silent else ""
+    return " · ".join(filter(None, (quantity.plural(len(rows), "node"), quantity.plural(gpus, "GPU"), told)))

@@ -1,0 +1,373 @@
+"""Builds a report from a run's story, its journal and facts about the machine. Pure."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from ..model.attempt import AttemptStory, Incident
+from ..model.change import Change
+from ..model.checkpoint import Checkpoint
+from ..model.fact import CommandReceived
+from ..model.particulars import Particulars
+from ..model.redact import Redaction, url_secrets
+from ..model.run import LIVE_STATES, RunSpec
+from ..model.situation import Situation
+from ..model.story import RunStory
+from . import quantity
+from .away import needs
+from .checkpoint_list import score_of, scores_of, step_words
+from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, Starts, targets
+from .short_report import SummaryNumbers, summary_sentence
+from .state.by_itself import next_by_itself, reason_of
+from .state.cadence import cadence, lost_time
+from .state.concerns import SILENT, diverged_since, nan_since, reason_now
+from .state.position_words import last_seen, nobody_sees, standstill
+from .state.run_progress import last_step, live_progress, overall_step, run_progress
+from .withheld_words import would_have
+from .words import title_of
+
+
+def build_report(now: Situation, sources: ReportSources, since_wall: float | None = None) -> Report:
+    """Build the report; every part of it may be unknown. ``since_wall``: when a person last looked, epoch seconds."""
+    story = now.story
+    hide = _redaction(sources.spec)
+    progress = run_progress(now)
+    first = story.attempts[0] if story.attempts else None
+    ended_t = _ended_t(now)
+    began = None if first is None else story.wall0 + first.t
+    wall_s = None if first is None else max(0.0, (now.now_t if ended_t is None else ended_t) - first.t)
+    done = _done(sources.particulars)
+    starts = Starts(story.attempts)
+    incidents = tuple(_incident(i, now, starts, done, hide) for i in sorted(story.incidents, key=lambda i: i.t))
+    step = _step(now, sources)
+    total = progress.total_steps
+    if step is not None and total is not None and step > total:
+        total = None  # of another counter
+    needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
+    waiting = tuple(need.text for need in needed)
+    unproven = story.state_why.kind == "unproven"
+    redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
+    lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now), unseen_from_t=_unseen_from_t(now))
+    seen = last_seen(now) if nobody_sees(now) else ""
+    numbers = SummaryNumbers(
+        wall_s=wall_s,
+        step=step,
+        total_steps=total,
+        crashes=sum(i.kind == "crash" for i in incidents),
+        hangs=sum(i.kind == "hang" for i in incidents),
+        recovered=_recovered(now),
+        lost_steps=redone or (None if any(i.lost_steps is None for i in _followed(now)) else 0),
+        lost_s=sum(i.down_s or 0.0 for i in incidents),
+        waiting=sum(need.is_due for need in needed),
+        nan=nan_since(story) is not None,
+        diverged=diverged_since(story) is not None,
+        unproven=unproven,
+        last_seen=seen,
+    )
+    changes = tuple(_changes(now, sources.particulars))
+    return Report(
+        run=sources.spec.name,
+        id=sources.spec.id,
+        state=story.state,
+        reason=hide.text(reason_of(story)),
+        unproven=unproven,
+        summary=summary_sentence(story.state, numbers),
+        written_wall=now.now_wall,
+        began_wall=began,
+        ended_wall=None if ended_t is None else story.wall0 + ended_t,
+        wall_s=wall_s,
+        ettr=None if lost is None else lost.ettr,
+        of_perfect=None if lost is None else lost.of_perfect,
+        lost=lost,
+        cadence=cadence(story, now.now_t),
+        last_seen=seen,
+        step=step,
+        total_steps=total,
+        total_by=live_progress(now).total_by,
+        eta_s=live_progress(now).eta_s if _advances(now) else None,
+        loss=sources.loss,
+        loss_is_nan=nan_since(story) is not None,
+        metrics=tuple(msgspec.structs.replace(m, name=hide.text(m.name)) for m in sources.metrics),
+        targets=targets(sources.usage),
+        restarts=max(0, len(story.attempts) - 1),
+        waiting=waiting,
+        needs=needed,
+        away=None if since_wall is None else _away(now, since_wall, incidents),
+        withheld=hide.texts(_withheld(now)),
+        attempts=tuple(_attempt(a, starts.after(a), now, sources, hide) for a in story.attempts),
+        incidents=incidents,
+        checkpoints=tuple(_checkpoint(c, story, hide) for c in reversed(story.checkpoints)),
+        scores=hide.text(scores_of(story)),
+        changes=hide.texts(text for _, text in changes),
+        change_walls=tuple(wall for wall, _ in changes),
+        environment=tuple(_environment(now, sources, hide)),
+    )
+
+
+def _newest_followed(now: Situation) -> Incident | None:
+    """The newest incident that is handled without a person: what follows is said once, also if it ends several."""
+    return next((i for i in reversed(now.story.incidents) if next_by_itself(i, now)), None)
+
+
+def _advances(now: Situation) -> bool:
+    """Whether its end can be told: it lives, is watched, and its steps come."""
+    silent = any(i.kind in SILENT for i in now.story.open_incidents) or bool(standstill(now))
+    return now.story.state in LIVE_STATES and not nobody_sees(now) and not silent
+
+
+def _silent_from_t(now: Situation) -> float | None:
+    """The last step, if the next one is late: no incident may tell of it yet."""
+    step = last_step(now)
+    return now.step_t if step is not None and step.level == "warning" else None
+
+
+def _unseen_from_t(now: Situation) -> float | None:
+    """The last record or reading, if nobody watches the run now: whether it goes on training is not known."""
+    return max(now.story.t, now.progress_t, now.step_t or 0.0) if nobody_sees(now) else None
+
+
+def with_machine(report: Report, machine: Mapping[str, str], spec: RunSpec) -> Report:
+    """The report with facts about driver, kernel … by name, for support."""
+    hide = _redaction(spec)
+    facts = ((name, hide.text(value)) for name, value in machine.items())
+    return msgspec.structs.replace(report, environment=(*report.environment, *facts))
+
+
+def _redaction(spec: RunSpec) -> Redaction:
+    return Redaction(spec.env, url_secrets(spec.settings.notify.urls))
+
+
+def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -> Away:
+    """Steps that were repeated because of what happened before do not count."""
+    story = now.story
+    since_t = since_wall - story.wall0
+    redone = sum(i.lost_steps or 0 for i in incidents if i.wall >= since_wall)
+    return Away(
+        since_wall=since_wall,
+        wall_s=max(0.0, now.now_wall - since_wall),
+        lost=lost_time(
+            story,
+            now.now_t,
+            redone,
+            since_t=since_t,
+            silent_from_t=_silent_from_t(now),
+            unseen_from_t=_unseen_from_t(now),
+        ),
+        restarts=sum(a.t >= since_t for a in story.attempts[1:]),
+    )
+
+
+def _withheld(now: Situation) -> Iterable[str]:
+    for held in now.story.withheld:
+        why = f": {held.action.why}" if held.action.why else ""
+        price = f" ({held.action.price})" if held.action.price else ""
+        yield f"{would_have(held, now.story.wall0, now.now_wall)}{why}{price}"
+
+
+def _recovered(now: Situation) -> int:
+    """Crashes and hangs that were followed by another attempt."""
+    return len(_followed(now))
+
+
+def _followed(now: Situation) -> list[Incident]:
+    newest = max((a.number for a in now.story.attempts), default=0)
+    troubles = [i for i in now.story.incidents if i.kind in {"crash", "hang"}]
+    return [i for i in troubles if not i.open and i.attempt < newest]
+
+
+def _ended_t(now: Situation) -> float | None:
+    """When the run ended; None: it goes on."""
+    story = now.story
+    if story.state in {"finished", "ended_early", "given_up", "stopped", "interrupted"}:
+        return story.state_t
+    return None
+
+
+def _attempt(
+    a: AttemptStory, later: AttemptStory | None, now: Situation, sources: ReportSources, hide: Redaction
+) -> AttemptRow:
+    ends = a.ended_t if a.ended_t is not None else now.now_t
+    if a.ended_t is None and (later is not None or _ended_t(now) is not None):  # no supervisor saw its end
+        ends = later.t if later is not None else now.story.state_t
+    return AttemptRow(
+        number=a.number,
+        began_wall=now.story.wall0 + a.t,
+        ran_s=max(0.0, ends - a.t),
+        began_from=_from(a),
+        ended="unseen" if a.ended_t is None and (later is not None or now.story.state == "interrupted") else _how(a),
+        last_step=_last_step(a, sources),
+        adopted=a.adopted,
+        changes=hide.texts(_change(c) for c in a.changes),
+        log=a.log,
+        log_end=hide.texts(sources.log_ends.get(a.number, ())),
+    )
+
+
+def _last_step(a: AttemptStory, sources: ReportSources) -> int | None:
+    """As the trainer counts; from the log if no supervisor watched its end."""
+    return a.last_step if a.last_step is not None else sources.log_steps.get(a.number)
+
+
+def _step(now: Situation, sources: ReportSources) -> int | None:
+    """The position of the run."""
+    known, story = overall_step(now), now.story
+    in_log = sources.log_steps.get(story.attempts[-1].number) if story.attempts else None
+    return known if in_log is None else max(known or 0, in_log + story.step_offset)
+
+
+def _gone_back(story: RunStory, sources: ReportSources) -> int:
+    """Steps that were repeated on request: a stop between two saves, a resume from an older checkpoint.
+
+    Those of a crash or a hang are in its incident.
+    """
+    told = {i.attempt for i in story.incidents if i.lost_steps is not None}
+    total = 0
+    for a, b in pairwise(story.attempts):
+        last = _last_step(a, sources)
+        if a.number not in told and last is not None:
+            resumed = b.resume_step if b.resume_from is not None else 0
+            total += max(0, last - resumed) if resumed is not None else 0
+    return total
+
+
+def _from(a: AttemptStory) -> str:
+    if a.resume_from is None:
+        return "adopted" if a.adopted else "the beginning"
+    name = a.resume_from.rstrip("/").rpartition("/")[2]
+    return name if a.resume_step is None else f"{name} (step {quantity.count(a.resume_step)})"
+
+
+def _how(a: AttemptStory) -> str:
+    if a.ended_t is None:
+        return "goes on"
+    status = f"exit code {a.code}" if a.code is not None else None if a.signal is None else f"signal {a.signal}"
+    return f"{a.how or 'ended'} ({status})" if status else a.how or "ended"
+
+
+def _incident(
+    i: Incident, now: Situation, starts: Starts, done: Mapping[int, list[str]], hide: Redaction
+) -> IncidentRow:
+    sec_per_step = live_progress(now).sec_per_step
+    lost_s = None if i.lost_steps is None or sec_per_step is None else i.lost_steps * sec_per_step
+    down_s = None
+    over_t = i.closed_t if i.lost_steps is not None else starts.next_t(i.t)  # no automatic restart followed
+    if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
+        down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
+    title = title_of(i) if i.kind in {"crash", "hang"} else reason_now(i, now)
+    follows = next_by_itself(i, now)
+    if follows and i is not _newest_followed(now):
+        follows = ""
+    ending = i.ending or ("closed" if not i.open else f"still open: {follows}" if follows else "still open")
+    return IncidentRow(
+        id=i.id,
+        wall=i.wall,
+        kind=i.kind,
+        class_=i.class_,
+        title=hide.text(title),
+        seen=hide.text(i.reason),
+        cause=hide.text(i.explanation),
+        evidence=tuple(
+            hide.text(e.what if e.line is None else f"{e.what} (log line {quantity.count(e.line)})") for e in i.evidence
+        ),
+        did=hide.texts(done.get(i.id, ())),
+        ending=hide.text(ending),
+        open=i.open,
+        ended_by=i.ended_by,
+        closed_wall=None if i.closed_t is None else now.story.wall0 + i.closed_t,
+        lost_steps=i.lost_steps,
+        lost_s=lost_s,
+        down_s=down_s,
+    )
+
+
+def _done(particulars: Particulars) -> dict[int, list[str]]:
+    """The actions of each incident (by its number) and their results."""
+    done: dict[int, list[str]] = {}
+    results = {result.decision: result for result in particulars.results}
+    for action in particulars.actions:
+        result = results.get(action.id)
+        how = ""
+        if result is not None:
+            how = f": {result.detail}" if result.detail else ""
+            how = how if result.ok else f" ({'cannot tell' if result.undecided else 'failed'}{how})"
+        text = f"{quantity.clock(action.wall, seconds=True)} {action.reason}{how}"
+        done.setdefault(action.incident, []).append(text)
+    return done
+
+
+def _checkpoint(c: Checkpoint, story: RunStory, hide: Redaction) -> CheckpointRow:
+    return CheckpointRow(
+        name=c.name,
+        path=c.path,
+        position=step_words(c),
+        size_bytes=c.size_bytes,
+        mtime=c.mtime,
+        verdict=c.verdict,
+        reason=hide.text(c.reason or ""),
+        good=c.verdict == "complete",
+        unknown=not c.understood,
+        score=hide.text(score_of(c, story)),
+    )
+
+
+def _changes(now: Situation, particulars: Particulars) -> Iterable[tuple[float, str]]:
+    """When (epoch seconds), and what was changed by whom; oldest first."""
+    told: list[tuple[float, str]] = []
+    before: tuple[Change, ...] = ()
+    for attempt in now.story.attempts:
+        new = [c for c in attempt.changes if c not in before and c.of != "resume"]  # its row has the checkpoint
+        told += [(attempt.t, f"attempt {attempt.number}: {_change(c)}") for c in new]
+        before = attempt.changes
+        if (script := attempt.script) is not None:
+            changed = f"{Path(script.path).name} changed after attempt {script.attempt} had begun"
+            at = quantity.clock(script.mtime, seconds=True)
+            told.append((attempt.t, f"attempt {attempt.number}: {changed} (time of the file: {at})"))
+    for a, b in pairwise((None, *now.story.attempts)):
+        if a is not None and b is not None and a.profile != b.profile:
+            told.append((b.t, f"attempt {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))
+    for change in particulars.changes:
+        said = change.fact
+        if isinstance(said, CommandReceived):
+            told.append((change.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+        else:
+            told.append((change.t, f"ramp {said.direction}: {said.before} → {said.after} ({said.why})"))
+    for t, text in sorted(told, key=lambda pair: pair[0]):
+        wall = now.story.wall0 + t
+        yield wall, f"{quantity.clock(wall, seconds=True)} {text}"
+
+
+def _change(c: Change) -> str:
+    why = f" ({c.why})" if c.why else ""
+    if c.before is None:
+        return f"{c.key} = {_value(c.after)}{why}"
+    return f"{c.key} {_value(c.before)} → {_value(c.after)}{why}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "removed" if value is None else str(value)
+
+
+def _environment(now: Situation, sources: ReportSources, hide: Redaction) -> Iterable[tuple[str, str]]:
+    spec = sources.spec
+    yield "command", shlex.join(hide.words(spec.command))
+    yield "working folder", spec.cwd
+    yield "preset", spec.preset
+    for name, value in (("config", spec.config), ("output folder", spec.output_dir), ("project", spec.project)):
+        if value:
+            yield name, value
+    env = hide.environment(spec.env)
+    if env:
+        yield "environment", ", ".join(env)
+    gpus = [g for g in now.gpu.gpus if g.name] if now.gpu is not None else []
+    if gpus and now.gpu is not None:
+        simulated = " (simulated)" if now.gpu.simulated else ""
+        yield "GPU", ", ".join(f"{g.index}: {g.name}, {quantity.memory(g.mem_total_bytes)}" for g in gpus) + simulated
+    elif now.gpu is not None and now.gpu.trouble:
+        yield "GPU", now.gpu.trouble
+    if now.host is not None and now.host.ram_total_bytes is not None:
+        yield "RAM", quantity.memory(now.host.ram_total_bytes)

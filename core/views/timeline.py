@@ -1,0 +1,290 @@
+"""The timeline: one time axis of the whole run with its events, and the charts that share the axis."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+
+from ..model.checkpoint import Checkpoint
+from ..model.run import HALTED_STATES
+from ..model.situation import Situation
+from ..model.verdict_words import verdict_in_words
+from . import quantity
+from .charts import AttemptSpan, attempt_spans
+from .checkpoint_list import score_of, scores_of, step_words
+from .state.cadence import cadence
+from .state.concerns import NAN, nan_since
+from .state.run_progress import last_step, live_progress
+
+MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "danger", "incident", "profile"]
+RANK: dict[MarkKind, int] = {
+    "start": 0,
+    "checkpoint": 1,
+    "bad_checkpoint": 2,
+    "profile": 3,
+    "restart": 4,
+    "incident": 5,
+    "danger": 6,
+    "hang": 7,
+    "crash": 8,
+}
+"""Order of the marks: which one is drawn if two are in the same column."""
+MARK_WORDS: dict[MarkKind, str] = {
+    "start": "start",
+    "checkpoint": "checkpoint",
+    "bad_checkpoint": "damaged checkpoint",
+    "profile": "profile",
+    "restart": "restart",
+    "incident": "incident",
+    "danger": "incident",
+    "hang": "hang",
+    "crash": "crash",
+}
+INCIDENT_MARKS: dict[str, MarkKind] = {"crash": "crash", "hang": "hang"}
+TICK_STEPS_S = (
+    10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800,
+)  # fmt: skip
+FUTURE_SHARE = 0.3
+"""Largest share of the axis for the time until the expected end: the past must stay readable."""
+STUB_SHARE = 0.05
+"""Share of the axis for the future if the end is farther away; its time of day is written there."""
+SHORTEST_S = 60.0
+GROWTH = ((3600.0, 1.03), (600.0, 1.1), (0.0, 1.25))
+"""(length of the axis in seconds, by how much it grows at once), longest first."""
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened at ``t`` run seconds."""
+
+    t: float
+    kind: MarkKind
+    text: str = ""
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of one phase, or of no trainer at all (phase ``none``)."""
+
+    since_t: float
+    until_t: float
+    phase: str
+
+
+class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in run seconds. ``end_t`` of the axis; ``done_t``: the end, or the expected end, if it is on the axis.
+
+    ``later``: time of day of the expected end if it is not. ``steps_until_t``: when the newest step was seen, if no
+    further one came when it was due: curves end there. ``attempts``: since when until when each ran.
+    """
+
+    end_t: float
+    now_t: float
+    over: bool
+    done_t: float | None
+    marks: tuple[Mark, ...] = ()
+    expected: tuple[float, ...] = ()
+    bands: tuple[Band, ...] = ()
+    title: str = ""
+    loss: str = quantity.UNKNOWN
+    pace: str = quantity.UNKNOWN
+    pace_unit: str = quantity.S_PER_STEP
+    wall0: float = 0.0
+    later: str = ""
+    attempts: tuple[AttemptSpan, ...] = ()
+    steps_until_t: float | None = None
+    message: str | None = None
+
+    @property
+    def is_silence(self) -> bool:
+        """Whether the time after the last step is one without training: not if the run is finished."""
+        return not (self.over and self.done_t is not None)
+
+
+def timeline_view(now: Situation) -> TimelineView:
+    story = now.story
+    over = story.state in {"finished", "ended_early", "given_up", "stopped"}
+    now_t = story.state_t if over else max(now.now_t, story.t)
+    progress = live_progress(now)
+    late = _stands_still(now)
+    eta_s = None if over or late or not story.attempts else progress.eta_s
+    span = max(now_t, SHORTEST_S)
+    end_t = span
+    if not over:
+        fits = eta_s is not None and eta_s <= span * FUTURE_SHARE / (1 - FUTURE_SHARE)
+        end_t = _calm(span + (eta_s * 1.02 if fits and eta_s is not None else span * STUB_SHARE))
+    done_t = now_t if story.state == "finished" else (now_t + eta_s if eta_s is not None else None)
+    later = ""
+    if done_t is not None and done_t > end_t:
+        later, done_t = quantity.clock(story.wall0 + done_t, now.now_wall), None
+    return TimelineView(
+        end_t=end_t,
+        now_t=now_t,
+        over=over,
+        done_t=done_t,
+        marks=_marks(now),
+        expected=_expected(now, now_t, done_t if done_t is not None else end_t) if not over else (),
+        bands=_bands(now, now_t if now.watched or over else min(now_t, max(story.t, now.progress_t))),
+        title=_title(now),
+        loss=_loss(now),
+        pace=quantity.pace(progress.sec_per_step),
+        pace_unit=quantity.pace_unit(progress.sec_per_step) if progress.sec_per_step else quantity.S_PER_STEP,
+        later=later,
+        attempts=attempt_spans(story, now_t),
+        wall0=story.wall0,
+        steps_until_t=now.step_t if late and now.watched else None,
+        message=None if story.attempts else "Nothing has happened yet",
+    )
+
+
+def events(view: TimelineView) -> tuple[Mark, ...]:
+    """All events in the order of time, for the cursor."""
+    return tuple(sorted(view.marks, key=lambda m: (m.t, RANK[m.kind])))
+
+
+def event_words(view: TimelineView, mark: Mark) -> str:
+    """00:57:48 · crash · exit code 1: CUDA out of memory."""
+    at = quantity.clock(view.wall0 + mark.t, view.wall0 + view.now_t, seconds=True)
+    text = f" · {mark.text}" if mark.text else ""
+    return f"{at} · {MARK_WORDS[mark.kind]}{text}"
+
+
+def ticks(
+    view: TimelineView, columns: int, apart: int = 10, axis: tuple[float, float] | None = None
+) -> tuple[tuple[float, str], ...]:
+    """(run seconds, label) of round times of day, so that labels are at least ``apart`` columns apart.
+
+    ``axis``: (since, until) run seconds; None = all of the view.
+    """
+    since_t, until_t = axis or (0.0, view.end_t)
+    if columns < apart or until_t <= since_t:
+        return ()
+    needed_s = (until_t - since_t) / columns * apart
+    step_s = next((s for s in TICK_STEPS_S if s >= needed_s), TICK_STEPS_S[-1])
+    begin = datetime.fromtimestamp(view.wall0).astimezone()
+    midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+    into_day_s = (begin - midnight).total_seconds()
+    t = since_t + (-into_day_s - since_t) % step_s
+    found: list[tuple[float, str]] = []
+    while t <= until_t:
+        found.append((t, _label(begin + timedelta(seconds=t), step_s)))
+        t += step_s
+    return tuple(found)
+
+
+def _label(moment: datetime, step_s: float) -> str:
+    if step_s < quantity.MINUTE_S:
+        return moment.strftime("%H:%M:%S")
+    return moment.strftime("%a %d" if step_s >= quantity.DAY_S else "%H:%M")
+
+
+def _calm(span_s: float) -> float:
+    """Round up on a grid, so that the axis does not move with every change of the ETA."""
+    grid = SHORTEST_S
+    while grid < span_s:
+        grid *= next((share for least_s, share in GROWTH if grid >= least_s))
+    return grid
+
+
+def _marks(now: Situation) -> tuple[Mark, ...]:
+    story = now.story
+    marks = [
+        Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"attempt {a.number}") for a in story.attempts
+    ]
+    for c in story.checkpoints:
+        bad = c.verdict in {"torn", "corrupt", "nonfinite"} and c.understood
+        score = score_of(c, story)
+        text = f"{step_words(c)} · {score}" if score else step_words(c)
+        marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=text))
+    marks += [
+        Mark(t=i.t, kind=INCIDENT_MARKS.get(i.kind, "danger" if i.severity == "danger" else "incident"), text=i.reason)
+        for i in story.incidents
+        if i.severity != "info"
+    ]
+    marks += [Mark(t=s.t, kind="profile", text=s.profile or "") for s in story.profile_switches]
+    return tuple(sorted((m for m in marks if m.t >= 0), key=lambda m: (RANK[m.kind], m.t)))
+
+
+def checkpoint_t(now: Situation, c: Checkpoint) -> float:
+    """When it was written, in run seconds; for one from before the run, when it became known."""
+    t = c.mtime - now.story.wall0
+    return t if t >= 0 else now.story.checkpoint_times.get(c.path, 0.0)
+
+
+STANDING = HALTED_STATES | {"hung", "backing_off", "cleaning"}
+
+
+def _stands_still(now: Situation) -> bool:
+    """No step came when it was due, nobody looks, or the run's state has no steps: nothing is promised then."""
+    step = last_step(now)
+    return not now.watched or now.story.state in STANDING or (step is not None and step.level != "safe")
+
+
+def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]:
+    """Expected times of the next checkpoints: the usual distance of the newest ones of this attempt."""
+    attempt = now.story.attempt
+    if attempt is None or attempt.ended_t is not None or _stands_still(now):
+        return ()
+    from statistics import median  # slow to import, and not needed for the first screen
+
+    times = [t for t in (checkpoint_t(now, c) for c in now.story.checkpoints) if t > 0]
+    gaps = [b - a for a, b in pairwise(times) if b > a]
+    if not gaps:
+        return ()
+    usual_s = median(gaps[-8:])
+    if usual_s <= 0 or (until_t - now_t) / usual_s > 200:
+        return ()
+    t = times[-1] + usual_s
+    while t < now_t:
+        t += usual_s
+    found = []
+    while t < until_t:
+        found.append(t)
+        t += usual_s
+    return tuple(found)
+
+
+def _bands(now: Situation, now_t: float) -> tuple[Band, ...]:
+    story = now.story
+    bands: list[Band] = []
+    for index, attempt in enumerate(story.attempts):
+        end_t = attempt.ended_t
+        if end_t is None:
+            end_t = story.attempts[index + 1].t if index + 1 < len(story.attempts) else now_t
+        spans = [s for s in story.phases if s.attempt == attempt.number]
+        cuts = [(attempt.t, "load"), *((s.t, s.phase) for s in spans if s.t > attempt.t)]
+        for (since_t, phase), (until_t, _) in zip(cuts, [*cuts[1:], (end_t, "")], strict=True):
+            if min(until_t, end_t) > since_t:
+                bands.append(Band(since_t=since_t, until_t=min(until_t, end_t), phase=phase))
+    return tuple(bands)
+
+
+def _title(now: Situation) -> str:
+    """checkpoint 18 min ago · step 5,880 · 870 MB · complete."""
+    story = now.story
+    if not story.checkpoints:
+        return "no checkpoint yet" if story.attempts else ""
+    c = story.checkpoints[-1]
+    age = quantity.age(max(0.0, now.now_wall - c.mtime))
+    what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_in_words(c.verdict)}"
+    return f"checkpoint {age} · {what}{_quality(now)}{_cadence(now)}"
+
+
+def _quality(now: Situation) -> str:
+    scores = scores_of(now.story)
+    return f" · {scores}" if scores else ""
+
+
+def _cadence(now: Situation) -> str:
+    """``; save every 12 min, not every 35 min``: only if another interval would lose clearly less."""
+    known = cadence(now.story, now.now_t)
+    if not known.is_off:
+        return ""
+    return f" · better a save every {quantity.duration(known.best_s)} than every {quantity.duration(known.every_s)}"
+
+
+def _loss(now: Situation) -> str:
+    loss = live_progress(now).loss
+    if loss is None:
+        is_nan = any(i.class_ in NAN for i in now.story.open_incidents) or nan_since(now.story) is not None
+        return "NaN" if is_nan else quantity.UNKNOWN
+    return quantity.three_digits(loss)

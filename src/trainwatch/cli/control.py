@@ -1,0 +1,449 @@
+"""The verbs that control a run."""
+
+import argparse
+import sys
+
+from trainwatch.core.app.errors import CliError, ExitCode
+
+from .launch_options import add_settings
+from .operation import add_force, add_operation, add_remedies, confirm, operate
+from .output import print_json, printable, warn
+from .run_argument import add_run, run_of
+from .verb import Verb
+
+# ``trainwatch stop [RUN]``: end the training gently and hold restarts.
+
+STOP_HELP = "end the training gently; it is not restarted until `resume`"
+STOP_DESCRIPTION = (
+    "Ends the training gently: signals with time to save, then SIGKILL. It is not started again until `resume` or "
+    "`restart`."
+)
+STOP_EXAMPLE = ""
+ASKS = "End the training of {run} (it may save first) and hold restarts?"
+
+
+def stop_arguments(parser: argparse.ArgumentParser) -> None:
+    add_operation(parser, asks=True)
+
+
+def stop_verb(args: argparse.Namespace) -> int:
+    return operate(args, ask=ASKS)
+
+
+# ``trainwatch kill [RUN]``: end the process tree at once and hold restarts.
+
+KILL_HELP = "end the training at once (SIGKILL); not restarted until `resume`"
+KILL_DESCRIPTION = (
+    "Ends the trainer and all its processes at once (SIGKILL), without time to save. It is not started again until "
+    "`resume` or `restart`."
+)
+KILL_EXAMPLE = ""
+VERB_KILL_ASKS = "Kill {run} now? What was not saved since the last checkpoint is lost."
+
+
+def kill_arguments(parser: argparse.ArgumentParser) -> None:
+    add_operation(parser, asks=True)
+
+
+def kill_verb(args: argparse.Namespace) -> int:
+    return operate(args, ask=VERB_KILL_ASKS)
+
+
+# ``trainwatch pause [RUN]``: freeze the process tree.
+
+PAUSE_HELP = "freeze the process tree (SIGSTOP); GPU memory stays held"
+PAUSE_DESCRIPTION = PAUSE_HELP
+PAUSE_EXAMPLE = ""
+
+
+def pause_arguments(parser: argparse.ArgumentParser) -> None:
+    add_operation(parser, asks=False)
+
+
+def pause_verb(args: argparse.Namespace) -> int:
+    return operate(args)
+
+
+# ``trainwatch resume [RUN]``: continue after a pause, a stop or a give-up, also with another command.
+
+RESUME_HELP = "continue after a pause, a stop, an interruption or a give-up"
+RESUME_DESCRIPTION = (
+    "Continues a run after a stop, an interruption or a give-up, from its newest verified checkpoint. A run that is "
+    "paused, or that a signal stopped, goes on where it is. A command after -- replaces that of the run: resume RUN -- "
+    "NEW COMMAND."
+)
+RESUME_EXAMPLE = "--from outputs/name-000004.safetensors"
+
+
+def resume_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "trainwatch resume [options] [RUN] [-- NEW COMMAND …]"
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument("--fresh", action="store_true", help="from the beginning, whatever checkpoints there are")
+    begin.add_argument(
+        "--from",
+        dest="checkpoint",
+        metavar="CHECKPOINT",
+        help='file or directory to resume from: a path, a name in the output folder, or "newest" there',
+    )
+    begin.add_argument("--paused", action="store_true", help="only if it is paused; starts no attempt (also: unpause)")
+    parser.add_argument(
+        "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
+    )
+    add_settings(parser)
+    add_remedies(parser)
+    add_force(parser)
+    add_operation(parser, asks=False)
+
+
+def resume_verb(args: argparse.Namespace) -> int:
+    by = "command line"
+    if args.paused:
+        if args.command_after_dashes or args.settings or args.remedies or args.lr is not None:
+            raise CliError(ExitCode.USAGE, "--paused only ends a pause: nothing else can be asked for with it")
+        return operate(args, verb="unpause")
+    if args.command_after_dashes:
+        from trainwatch.core.app.operate import checkpoint_argument
+        from trainwatch.core.app.start.project_run import checkpoint_after, give_command
+
+        run = run_of(args)
+        checkpoint_argument(run, args.checkpoint)  # a wrong one changes nothing
+        warn(give_command(run, args.command_after_dashes, forced=args.force, tell=warn))
+        if not args.fresh and args.checkpoint is None:
+            args.checkpoint = checkpoint_after(run)
+        by = "command line, with a new command"
+    if args.settings or args.lr is not None:
+        from trainwatch.core.app.operate import checkpoint_argument
+        from trainwatch.core.app.start.project_run import checkpoint_after, give_settings
+
+        run = run_of(args)
+        checkpoint_argument(run, args.checkpoint)  # a wrong one changes nothing
+        changed = give_settings(run, args.settings, args.lr, tell=warn)
+        warn(f"run {run.id} has from now on: {changed}")
+        if not args.fresh and args.checkpoint is None:
+            args.checkpoint = checkpoint_after(run)
+        by = f"{by}, with {changed}"
+    return operate(
+        args,
+        starts_supervisor=True,
+        forced=args.force,
+        by=by,
+        fresh=args.fresh,
+        incident=args.incident,
+        checkpoint=args.checkpoint,
+        remedies=tuple(args.remedies),
+        without_remedies=args.without_remedies,
+    )
+
+
+# ``trainwatch restart [RUN]``: end this attempt and start the next from the newest verified checkpoint.
+
+RESTART_HELP = "end this attempt, start the next from the newest checkpoint"
+RESTART_DESCRIPTION = (
+    "Ends this attempt of the training and starts the next one from the newest verified checkpoint: one that was read "
+    "and found complete."
+)
+RESTART_EXAMPLE = ""
+
+
+def restart_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fresh", action="store_true", help="from the beginning, whatever checkpoints there are")
+    parser.add_argument(
+        "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
+    )
+    add_remedies(parser)
+    add_force(parser)
+    add_operation(parser, asks=False)
+
+
+def restart_verb(args: argparse.Namespace) -> int:
+    return operate(
+        args,
+        starts_supervisor=True,
+        forced=args.force,
+        fresh=args.fresh,
+        incident=args.incident,
+        remedies=tuple(args.remedies),
+        without_remedies=args.without_remedies,
+    )
+
+
+# ``trainwatch save [RUN]``: ask the trainer for a checkpoint now.
+
+SAVE_HELP = "ask the trainer for a checkpoint now"
+SAVE_DESCRIPTION = (
+    "Asks the trainer for a checkpoint: by trainwatch.heartbeat in its script, or by [run] save_signal or save_file. "
+    "`stop` asks for one, too, before it ends the training."
+)
+SAVE_EXAMPLE = ""
+
+
+def save_arguments(parser: argparse.ArgumentParser) -> None:
+    add_operation(parser, asks=False)
+
+
+def save_verb(args: argparse.Namespace) -> int:
+    return operate(args)
+
+
+# ``trainwatch snooze [RUN]``: give a suspected hang more time.
+
+SNOOZE_HELP = "give a suspected hang ten minutes more"
+SNOOZE_DESCRIPTION = "Declares no hang of this run for ten minutes. `trainwatch wait` waits for the end of a run."
+SNOOZE_EXAMPLE = ""
+
+
+def snooze_arguments(parser: argparse.ArgumentParser) -> None:
+    add_operation(parser, asks=False)
+
+
+def snooze_verb(args: argparse.Namespace) -> int:
+    return operate(args)
+
+
+# ``trainwatch act all|ask|notify [RUN]``: what is done without a person, changed for a running run.
+
+ACT_HELP = "choose what is done without you: all, ask first, or notify only"
+ACT_DESCRIPTION = (
+    "Changes [restart] act for this run. all: a hung trainer is ended and a failed one restarted. ask: the question is "
+    "sent with what it costs, and nothing is ended, started or deleted before you answer. notify: nothing is ended, "
+    "started or deleted; the journal and the report have what would have been done."
+)
+ACT_EXAMPLE = "notify luca"
+
+
+def act_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("mode", choices=("all", "ask", "notify"), help="what is done without you")
+    add_operation(parser, asks=False)
+
+
+def act_verb(args: argparse.Namespace) -> int:
+    return operate(args, act=args.mode)
+
+
+# ``trainwatch ack [RUN]``: acknowledge an incident, so that it is not repeated.
+
+ACK_HELP = "acknowledge the newest open incident (or --incident N)"
+ACK_DESCRIPTION = ACK_HELP
+ACK_EXAMPLE = ""
+
+
+def ack_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--incident", type=int, metavar="N", help="which incident")
+    add_operation(parser, asks=False)
+
+
+def ack_verb(args: argparse.Namespace) -> int:
+    return operate(args, incident=args.incident)
+
+
+# ``trainwatch profile NAME [RUN]``: switch a run to another profile of training settings.
+
+PROFILE_HELP = "switch the settings profile, at the next checkpoint or --now"
+PROFILE_DESCRIPTION = PROFILE_HELP
+PROFILE_EXAMPLE = "conservative --now"
+
+
+def profile_arguments(parser: argparse.ArgumentParser) -> None:
+    from trainwatch.core.model.preset import NO_PROFILE
+
+    parser.add_argument(
+        "profile",
+        metavar="NAME",
+        help=f"profile to switch to (see `trainwatch profiles`); {NO_PROFILE}: your own config as it stands",
+    )
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument("--now", action="store_true", help="restart at once")
+    when.add_argument("--at-checkpoint", action="store_true", help="at the next checkpoint (the default)")
+    add_operation(parser, asks=False)
+
+
+def profile_verb(args: argparse.Namespace) -> int:
+    return operate(args, profile=args.profile, now=args.now)
+
+
+# ``trainwatch enable [RUN]``: let supervision come back after a reboot.
+
+ENABLE_HELP = "resume a run after a reboot, by systemd or cron"
+ENABLE_DESCRIPTION = (
+    "Writes a unit of systemd's user manager that supervises the run after a reboot (it resumes from the newest "
+    "verified checkpoint) and replaces a supervisor that died or froze. If systemd does not run, the line for "
+    "cron is printed or, under WSL2, for Windows. A unit of yours is never written over, nor is your crontab edited."
+)
+ENABLE_EXAMPLE = "--print"
+
+
+def enable_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("--print", action="store_true", help="show what would be written, and write nothing")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--yes", action="store_true", help="accepted for scripts; nothing is asked")
+
+
+def enable_verb(args: argparse.Namespace) -> int:
+    """0 if the unit is written, also if systemd does not run here: the line for cron is printed then."""
+    from trainwatch.core.app.enable import enabling_of, switch_on, write_unit
+
+    run = run_of(args)
+    found = enabling_of(run)
+    written, trouble = False, None
+    if not args.print:
+        written = write_unit(found)
+        trouble = switch_on(found)
+    undo = f"systemctl --user disable {found.path.name}; rm {found.path}"
+    if args.json:
+        print_json(
+            {
+                "unit": str(found.path),
+                "text": found.unit,
+                "written": written,
+                "enabled": not args.print and trouble is None,
+                "trouble": trouble,
+                "cron": found.cron,
+                "windows": found.windows,
+                "undo": undo,
+            }
+        )
+        return ExitCode.DONE
+    if args.print:
+        print(f"# {found.path}")
+        print(found.unit)
+        print(f"# without systemd, a line for `crontab -e`:\n{found.cron}")
+    else:
+        print(f"{printable(str(found.path))}: {'written' if written else 'is there already'}")
+        if trouble is None:
+            print(
+                "it is started at the next boot; now: systemctl --user start "
+                f"{found.path.name} (if no supervisor runs); it needs: loginctl enable-linger $USER"
+            )
+        else:
+            warn(f"systemd does not start it here ({trouble})")
+            print(f"without systemd, put this line into `crontab -e`:\n{found.cron}")
+        print(f"undo: {undo}")
+    if found.windows is not None:
+        print(
+            f"under WSL2, nothing runs before Windows starts the distribution; in a Windows terminal:\n{found.windows}"
+        )
+    return ExitCode.DONE
+
+
+# ``trainwatch forget RUN`` and ``forget --old``: remove what trainwatch has kept about a run.
+
+FORGET_HELP = "remove what is kept about a run that is over; its outputs stay"
+FORGET_DESCRIPTION = (
+    "Removes the run's folder in the state folder: journal, logs, charts, evidence. Checkpoints and all other files of "
+    "your training stay where they are. Refused while a supervisor or the trainer is alive. "
+    "--old: removes ended runs, but keeps the newest of each job, as many as [state] keep says; asks for each."
+)
+FORGET_EXAMPLE = "luca"
+
+
+def forget_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", help="name or id of the run")
+    parser.add_argument("--old", action="store_true", help="ended runs beyond [state] keep of their job, one by one")
+    parser.add_argument("--keep", type=int, metavar="N", help="with --old: keep the newest N of each job")
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+
+
+def forget_verb(args: argparse.Namespace) -> int:
+    """0 if it was removed, or if there is none to remove."""
+    if args.old == (args.run is not None):
+        raise CliError(ExitCode.USAGE, "name the run, or give --old for ended runs beyond [state] keep")
+    if args.keep is not None and (not args.old or args.keep < 1):
+        raise CliError(ExitCode.USAGE, "--keep N goes with --old and is at least 1")
+    if args.old:
+        return _forget_old(args)
+    from trainwatch.core.app.runs.forgetting import forget, kept_about
+
+    run = run_of(args)
+    kept = kept_about(run)
+    if not args.yes:
+        if not sys.stdin.isatty():
+            raise CliError(ExitCode.USAGE, f"this removes {kept}; add --yes if that is meant")
+        confirm(f"Remove {kept}? Checkpoints and other outputs stay.")
+    forget(run)
+    print(f"removed: {kept}")
+    return ExitCode.DONE
+
+
+def _forget_old(args: argparse.Namespace) -> int:
+    """Asks for each; one that must not go is named, and the others are asked for all the same."""
+    from trainwatch.core.app.runs.forgetting import forget, kept_about, old_runs
+
+    found = old_runs(args.keep)
+    if not found:
+        print("no ended run is beyond what is kept ([state] keep, or --keep N)")
+    if found and not args.yes and not sys.stdin.isatty():
+        names = ", ".join(f"{run.id} ({state})" for run, state in found)
+        raise CliError(ExitCode.USAGE, f"this removes what is kept about {names}; add --yes if that is meant")
+    for run, state in found:
+        try:
+            kept = kept_about(run)
+        except CliError as error:
+            print(error, file=sys.stderr)
+            continue
+        if not args.yes:
+            answer = input(f"{state}: remove {kept}? Checkpoints and other outputs stay. [y/N] ")
+            if answer.strip().lower() not in {"y", "yes"}:
+                continue
+        forget(run)
+        print(f"removed: {kept}")
+    return ExitCode.DONE
+
+
+# ``trainwatch supervise RUN``: the detached supervisor, as verbs and the screen start it.
+
+SUPERVISE_HELP = None
+SUPERVISE_DESCRIPTION = "Supervises a known run in the foreground, or detached from the terminal."
+SUPERVISE_EXAMPLE = "luca-1a2b3c4d --detach"
+
+
+def supervise_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", help="name or id of the run")
+    parser.add_argument("--detach", action="store_true", help="continue in the background; prints the pid")
+    parser.add_argument("--json", action="store_true", help="JSON lines instead of text")
+    parser.add_argument("--try", dest="only_try", action="store_true", help="load what it needs, and end")
+    parser.add_argument("--then", metavar="JSON", help="an operator command to begin with")
+
+
+def supervise_verb(args: argparse.Namespace) -> int:
+    """Supervise; the exit code is that of ``--headless``, with ``--detach`` 4 if the run has a supervisor."""
+    from trainwatch.core.model.json_line import decode_exact
+    from trainwatch.core.model.observation import Command
+
+    run = run_of(args)
+    if args.only_try:
+        from trainwatch.core.app.foreground import can_supervise
+
+        can_supervise(run)
+        return ExitCode.DONE
+    first = decode_exact(args.then.encode(), Command) if args.then else None
+    if args.detach:
+        from trainwatch.core.app.start.detached import become_detached, require_free
+
+        require_free(run)
+        pid = become_detached(run)
+        if pid:
+            print(pid)
+            return ExitCode.DONE if pid > 0 else ExitCode.FAILED
+    from .event_printer import supervise_and_print
+
+    code = supervise_and_print(run, first=first, as_json=args.json)
+    sys.stdout.flush()
+    return code
+
+
+VERBS = {
+    "stop": Verb(STOP_HELP, STOP_DESCRIPTION, STOP_EXAMPLE, stop_arguments, stop_verb),
+    "kill": Verb(KILL_HELP, KILL_DESCRIPTION, KILL_EXAMPLE, kill_arguments, kill_verb),
+    "pause": Verb(PAUSE_HELP, PAUSE_DESCRIPTION, PAUSE_EXAMPLE, pause_arguments, pause_verb),
+    "resume": Verb(RESUME_HELP, RESUME_DESCRIPTION, RESUME_EXAMPLE, resume_arguments, resume_verb),
+    "restart": Verb(RESTART_HELP, RESTART_DESCRIPTION, RESTART_EXAMPLE, restart_arguments, restart_verb),
+    "save": Verb(SAVE_HELP, SAVE_DESCRIPTION, SAVE_EXAMPLE, save_arguments, save_verb),
+    "snooze": Verb(SNOOZE_HELP, SNOOZE_DESCRIPTION, SNOOZE_EXAMPLE, snooze_arguments, snooze_verb),
+    "act": Verb(ACT_HELP, ACT_DESCRIPTION, ACT_EXAMPLE, act_arguments, act_verb),
+    "ack": Verb(ACK_HELP, ACK_DESCRIPTION, ACK_EXAMPLE, ack_arguments, ack_verb),
+    "profile": Verb(PROFILE_HELP, PROFILE_DESCRIPTION, PROFILE_EXAMPLE, profile_arguments, profile_verb),
+    "enable": Verb(ENABLE_HELP, ENABLE_DESCRIPTION, ENABLE_EXAMPLE, enable_arguments, enable_verb),
+    "forget": Verb(FORGET_HELP, FORGET_DESCRIPTION, FORGET_EXAMPLE, forget_arguments, forget_verb),
+    "supervise": Verb(SUPERVISE_HELP, SUPERVISE_DESCRIPTION, SUPERVISE_EXAMPLE, supervise_arguments, supervise_verb),
+}

@@ -1,1 +1,0 @@
-"""Verbs that control a run."""

@@ -1,0 +1,412 @@
+"""The verbs that examine logs and past runs."""
+
+import argparse
+import codecs
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, get_args
+
+from trainwatch.core.app.errors import CliError, ExitCode
+
+from .output import jsonable, print_json, warn
+from .run_argument import add_run, run_to_read
+from .verb import Verb
+
+if TYPE_CHECKING:
+    from trainwatch.core.app.logs import LogMetrics
+    from trainwatch.core.app.runs.ended_attempt import EndedAttempt
+    from trainwatch.core.app.runs.known_runs import RunDirectory
+
+
+# ``trainwatch report [RUN]``: report what happened in a run.
+
+FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm": "html", ".json": "json"}
+
+REPORT_HELP = "what happened, what it cost, what waits for you; without secrets"
+REPORT_DESCRIPTION = (
+    "Reports a run: attempts, incidents with cause and evidence, checkpoints, changes, and what needs a "
+    "decision, with the facts about this machine that a bug report needs. Secrets are removed."
+)
+REPORT_EXAMPLE = "-o night.html"
+
+
+def report_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("-o", "--output", metavar="F", help="file to write; must not exist (default: standard output)")
+    parser.add_argument("--format", choices=("md", "html", "json"), help="default: by the file's ending, else md")
+    parser.add_argument("--short", action="store_true", help="a few lines: what happened, what it cost, what needs you")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+
+
+def report_verb(args: argparse.Namespace) -> int:
+    """2 if the file exists."""
+    target = Path(args.output) if args.output else None
+    if target is not None and (target.exists() or target.is_symlink()):
+        raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
+    run = run_to_read(args)
+    by_name = FORMATS.get(target.suffix.lower() if target else "", "md")
+    form = "json" if args.json else "short" if args.short else args.format or by_name
+    if target is None:
+        if form == "json":
+            from trainwatch.core.app.runs.report import report_of
+
+            print_json(report_of(run))
+        else:
+            getattr(sys.stdout, "write_redacted", sys.stdout.write)(_text(run, form))  # it has no secrets any more
+            sys.stdout.flush()
+        return ExitCode.DONE
+    _write(target, _text(run, form))
+    print(f"{target}: written")
+    return ExitCode.DONE
+
+
+def _text(run: "RunDirectory", form: str) -> str:
+    """The report without secrets."""
+    if form == "short":
+        from trainwatch.core.app.runs.report import short_report_of
+
+        return short_report_of(run)
+    from trainwatch.core.app.runs.report import report_of
+    from trainwatch.core.model.edge import EDGE
+
+    if form == "json":
+        import msgspec
+
+        report = jsonable(report_of(run))
+        return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+    report = EDGE.value(report_of(run))
+    if form == "html":
+        from trainwatch.core.app.runs.report import charts_of
+        from trainwatch.core.views.report_pages import html
+
+        return html(report, charts_of(run))
+    from trainwatch.core.views.report_pages import markdown
+
+    return markdown(report)
+
+
+def _write(target: Path, text: str) -> None:
+    """Never overwrites a file, also one that was made in the meantime."""
+    try:
+        with target.open("x", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except FileExistsError:
+        raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name") from None
+    except OSError as error:
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
+        raise CliError(code, f"{target}: {error.strerror or error}") from None
+
+
+# ``trainwatch diagnose LOG|-|--run RUN``: report why a run failed, from its log and what else is known.
+
+DIAGNOSE_HELP = "why a run failed, from its log"
+DIAGNOSE_DESCRIPTION = (
+    "Reads a log once and reports the failure class, the first cause and its consequences. The options add what else "
+    "is known of the end; --run takes all of that from a run. Patterns for messages that trainwatch does not recognise "
+    "can be set in trainwatch.toml ([diagnose] patterns), or with --teach, which writes trainwatch.learned.toml beside "
+    "it."
+)
+DIAGNOSE_EXAMPLE = "outputs/train.log --exit-code 1 --json"
+
+
+def diagnose_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("log", nargs="?", help="the log, or - for standard input")
+    parser.add_argument(
+        "--run", metavar="RUN", help="the newest attempt of this run, with all that is known of its end"
+    )
+    parser.add_argument("--exit-code", type=int, help="exit code of the trainer (negative or 128+N: a signal)")
+    parser.add_argument("--oom-kills", type=int, metavar="N", help="processes that the kernel killed for memory")
+    parser.add_argument("--disk-free", type=float, metavar="BYTES", help="room on the disk of the output")
+    parser.add_argument("--inodes-free", type=float, metavar="N", help="files that could still be created there")
+    parser.add_argument("--swap-used", type=float, metavar="PERCENT", help="share of swap in use")
+    parser.add_argument("--kernel-log", metavar="FILE", help="lines of the kernel log from that time (dmesg)")
+    parser.add_argument(
+        "--checkpoint",
+        choices=("complete", "torn", "corrupt", "nonfinite"),
+        help="verdict on the checkpoint that it resumed from (trainwatch checkpoints verify)",
+    )
+    parser.add_argument("--stacks", metavar="FILE", help="where its threads stood at the end (py-spy dump)")
+    parser.add_argument(
+        "--earlier", action="append", default=[], metavar="CLASS", help="how an earlier attempt ended (may be repeated)"
+    )
+    parser.add_argument("--teach", metavar="CLASS", help="remember the line that ended it as one of this failure class")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def diagnose_verb(args: argparse.Namespace) -> int:
+    """0 whenever there is an answer (``unknown`` included)."""
+    from trainwatch.core.app.logs import diagnose_log, project_folder, teach
+
+    end = _end(args)
+    if args.log is not None:
+        name = args.log
+    elif end is not None:
+        name = str(end.log)
+    else:
+        raise CliError(ExitCode.USAGE, "which log? give its path, - for standard input, or --run RUN")
+    code = args.exit_code if args.exit_code is not None or end is None else end.code
+    kernel = "" if args.kernel_log is None else "".join(text_blocks(args.kernel_log))
+    facts, tail = _facts(args), list[str]()
+    diagnosis = diagnose_log(_kept(text_blocks(name), tail), code, warn, end=end, facts=facts, kernel=kernel)
+    if args.teach is not None:
+        folder = end.folder if end is not None else project_folder()
+        try:
+            path, pattern = teach(args.teach, diagnosis, "".join(tail), folder)
+        except (ValueError, OSError) as error:
+            raise CliError(ExitCode.USAGE, str(error)) from None
+        diagnosis = diagnose_log(tail, code, warn, end=end, facts=facts, kernel=kernel)
+        if not args.json:
+            print(f"{path}: {args.teach} += {pattern}")
+    if args.json:
+        print_json(diagnosis)
+        return ExitCode.DONE
+    restart = diagnosis.retry_reason or ("a restart may help" if diagnosis.retryable else "a restart would fail again")
+    print(f"{diagnosis.failure}  ({diagnosis.title}, {diagnosis.confidence:.0%} sure; {restart})")
+    if diagnosis.explanation:
+        print(f"  {diagnosis.explanation}")
+    if diagnosis.cause is not None:
+        print(f"  cause    line {diagnosis.cause.line}: {diagnosis.cause.text}")
+    if diagnosis.place:
+        print(f"  at       {diagnosis.place}")
+    follows = "last   " if diagnosis.failure == "unknown" else "cascade"
+    for other in diagnosis.cascade:
+        print(f"  {follows}  line {other.line}: {other.text}")
+    for remedy in diagnosis.remedies:
+        print(f"  remedy   {remedy}")
+    return ExitCode.DONE
+
+
+def _end(args: argparse.Namespace) -> "EndedAttempt | None":
+    """What the run of ``--run`` knows of its end."""
+    if args.run is None:
+        return None
+    from trainwatch.core.app.runs.ended_attempt import ended_attempt
+    from trainwatch.core.app.runs.known_runs import find_run
+
+    return ended_attempt(find_run(args.run))
+
+
+def _facts(args: argparse.Namespace) -> dict[str, object]:
+    """The facts that were given as options."""
+    given = {
+        "oom_kills": args.oom_kills,
+        "disk_free_bytes": args.disk_free,
+        "disk_free_inodes": args.inodes_free,
+        "swap_used": None if args.swap_used is None else args.swap_used / 100,
+        "checkpoint": args.checkpoint,
+        "earlier": tuple(args.earlier) or None,
+        "stack": None if args.stacks is None else "".join(text_blocks(args.stacks)),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _kept(blocks: Iterator[str], tail: list[str]) -> Iterator[str]:
+    """The blocks, with the last two of them kept in ``tail``."""
+    for block in blocks:
+        tail[:] = [*tail[-1:], block]
+        yield block
+
+
+# ``trainwatch progress LOG|-``: report the progress that a log shows, after its last line.
+
+PROGRESS_HELP = "the progress that a log shows"
+PROGRESS_DESCRIPTION = (
+    "Reads a log once and reports the progress of the training after its last line. Patterns for lines that it does "
+    "not recognise can be set in trainwatch.toml ([progress] shapes)."
+)
+PROGRESS_EXAMPLE = "outputs/train.log --json"
+
+
+def progress_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("log", help="the log, or - for standard input")
+    parser.add_argument(
+        "--all", action="store_true", help="also the newest value of every number that it prints by name"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def progress_verb(args: argparse.Namespace) -> int:
+    """Print the progress; unknown values are null (JSON) or left out (text)."""
+    import msgspec
+
+    from trainwatch.core.app.logs import metrics_in_log, progress_in_log
+
+    metrics: LogMetrics | None = None
+    if args.all:
+        progress, metrics = metrics_in_log(text_blocks(args.log), warn)
+    else:
+        progress = progress_in_log(text_blocks(args.log), warn)
+    shown = msgspec.structs.asdict(progress)
+    if args.json:
+        also = {} if metrics is None else {"metrics": metrics.values, "metrics_left_out": metrics.left_out}
+        print_json({**shown, **also})
+        return ExitCode.DONE
+    for name, value in shown.items():
+        if value is not None:
+            print(f"{name:14} {value}")
+    if metrics is not None:
+        _print_metrics(metrics)
+    return ExitCode.DONE
+
+
+def _print_metrics(metrics: "LogMetrics") -> None:
+    width = max((len(name) for name in metrics.values), default=0)
+    print("\nmetrics" if metrics.values else "\nno metrics: no training line with a name and a number")
+    for name, value in metrics.values.items():
+        print(f"  {name:{width}}  {'NaN or infinite' if value is None else f'{value:.6g}'}")
+    if metrics.left_out:
+        print(f"  {metrics.left_out} more names are left out")
+
+
+# Read a log or a trace named on the command line: a path or ``-``, of any bytes and size.
+
+BLOCK_BYTES = 1 << 20
+"""Large enough that the fast scan dominates, small enough to stay below 80 MB of memory."""
+GZIP_MAGIC = b"\x1f\x8b"
+HINT = "give the path of the file itself, or - for standard input"
+
+
+def text_blocks(name: str) -> Iterator[str]:
+    """Decoded blocks of a log; bytes that are not UTF-8 become U+FFFD, characters are not split."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    with byte_lines(name, what="log") as file:
+        while block := file.read(BLOCK_BYTES):
+            yield decoder.decode(block)
+    if rest := decoder.decode(b"", final=True):
+        yield rest
+
+
+@contextmanager
+def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
+    """The file ``name``, decompressed if it is a gzip file, or standard input for ``-``. Raises CliError.
+
+    Exit code 3 if it does not exist, 2 if it cannot be read.
+    """
+    if name == "-":
+        if sys.stdin is None:
+            raise CliError(ExitCode.USAGE, f"-: standard input is closed; give the {what}'s path")
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(name, "rb")  # noqa: SIM115, PTH123  # only opening may raise here; Path("") would be the folder
+    except FileNotFoundError:
+        raise CliError(ExitCode.NOT_FOUND, f"{name or '(empty)'}: no such {what}; {HINT}") from None
+    except IsADirectoryError:
+        raise CliError(ExitCode.USAGE, f"{name}: is a directory; {HINT}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CliError(ExitCode.USAGE, f"{name}: cannot be read: {why}; check its permissions (ls -l)") from None
+    with file:
+        if file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):
+            import gzip
+
+            with io.BufferedReader(gzip.GzipFile(fileobj=file)) as inflated:
+                yield inflated
+        else:
+            yield file
+
+
+# ``trainwatch replay TRACE [--set KEY=VALUE …]``: feed a recorded trace to the judge under a virtual clock.
+
+REPLAY_HELP = "feed a recorded trace to the judge"
+REPLAY_DESCRIPTION = "Shows what trainwatch would have detected and decided, with other settings if you like."
+REPLAY_EXAMPLE = "night.jsonl --set hang.deadline_factor=4 --json"
+
+
+def replay_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("trace", help="a trace (JSON lines, also compressed), from `trainwatch export --trace`, or -")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, such as hang.min_s=60"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def replay_verb(args: argparse.Namespace) -> int:
+    """0 whenever the trace could be read."""
+    from trainwatch.core.app.traces import replay_trace
+
+    with byte_lines(args.trace, what="trace") as lines:
+        result = replay_trace(args.trace, lines, args.set)
+    if unreadable := result.get("unreadable_lines"):
+        warn(f"unreadable lines skipped: {unreadable}; the first is {args.trace}:{result['first_unreadable']}")
+    if args.json:
+        print_json(result)
+        return ExitCode.DONE
+    for incident in result["incidents"]:
+        print(f"{incident['t']:>10.1f} s  {incident['kind']:8} {incident['class']:20} {incident['reason']}")
+    for decision in result["decisions"]:
+        print(f"{decision['t']:>10.1f} s  -> {decision['decision']:17} {decision['reason']}")
+    print(f"{result['observations']} observations, at the end: {result['final_state']}")
+    return ExitCode.DONE
+
+
+# ``trainwatch export [RUN]``: a run's observations as a trace, or the series of its history as a table.
+
+EXPORT_HELP = "write the measured values of a run as CSV, JSON or Parquet"
+EXPORT_DESCRIPTION = (
+    "--csv, --jsonl and --parquet write every series of the run's history (progress, GPUs, host, process, and the "
+    "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "
+    "step, mean, min, max, unit; to standard output, or to the new file of -o. Points are as fine as the history keeps "
+    "them: a second in the last hour, ten minutes after eight days. --trace writes the observations of the sensors "
+    "(bounded), for `trainwatch replay` or a bug report. --metrics writes only the trainer's own numbers, as CSV. "
+    "Tokens, passwords and values of secret variables are removed from texts."
+)
+EXPORT_EXAMPLE = "--csv -o night.csv"
+
+
+def export_arguments(parser: argparse.ArgumentParser) -> None:
+    from trainwatch.core.app.metrics_out import Format
+
+    add_run(parser)
+    what = parser.add_mutually_exclusive_group(required=True)
+    for form, words in zip(get_args(Format), ("CSV", "JSON lines", "Parquet (needs pyarrow)"), strict=True):
+        what.add_argument(
+            f"--{form}", dest="form", action="store_const", const=form, help=f"all series of the history as {words}"
+        )
+    what.add_argument("--trace", metavar="F", help="file to write the observations to; must not exist")
+    what.add_argument("--metrics", metavar="F", help="file to write the trainer's numbers to; must not exist")
+    parser.add_argument("-o", "--output", metavar="F", help="file for --csv, --jsonl, --parquet; must not exist")
+
+
+def export_verb(args: argparse.Namespace) -> int:
+    from trainwatch.core.app.traces import export_metrics, export_trace
+
+    if args.form is not None:
+        return _series(args)
+    if args.output is not None:
+        raise CliError(ExitCode.USAGE, "-o is for --csv, --jsonl and --parquet; --trace and --metrics name their file")
+    if args.metrics is not None:
+        print(f"{export_metrics(args.run, Path(args.metrics), warn)}: written")
+        return ExitCode.DONE
+    done = export_trace(args.run, Path(args.trace), warn)
+    if done.skipped:
+        warn(f"unreadable lines left out: {done.skipped}; {done.problem}")
+    print(f"{done.path}: written")
+    return ExitCode.DONE
+
+
+def _series(args: argparse.Namespace) -> int:
+    from trainwatch.core.app.metrics_out import export_series
+
+    if args.output not in {None, "-"}:
+        rows = export_series(args.run, args.form, Path(args.output), warn)
+        print(f"{args.output}: {rows:,} rows written")
+        return ExitCode.DONE
+    if args.form == "parquet" and sys.stdout.isatty():
+        raise CliError(ExitCode.USAGE, "Parquet is no text for a terminal: name a file with -o F")
+    sys.stdout.flush()
+    export_series(args.run, args.form, sys.stdout.buffer, warn)
+    sys.stdout.buffer.flush()
+    return ExitCode.DONE
+
+
+VERBS = {
+    "report": Verb(REPORT_HELP, REPORT_DESCRIPTION, REPORT_EXAMPLE, report_arguments, report_verb),
+    "diagnose": Verb(DIAGNOSE_HELP, DIAGNOSE_DESCRIPTION, DIAGNOSE_EXAMPLE, diagnose_arguments, diagnose_verb),
+    "progress": Verb(PROGRESS_HELP, PROGRESS_DESCRIPTION, PROGRESS_EXAMPLE, progress_arguments, progress_verb),
+    "replay": Verb(REPLAY_HELP, REPLAY_DESCRIPTION, REPLAY_EXAMPLE, replay_arguments, replay_verb),
+    "export": Verb(EXPORT_HELP, EXPORT_DESCRIPTION, EXPORT_EXAMPLE, export_arguments, export_verb),
+}

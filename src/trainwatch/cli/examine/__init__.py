@@ -1,1 +1,0 @@
-"""Verbs that examine logs, checkpoints and past runs."""

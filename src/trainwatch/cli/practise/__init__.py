@@ -1,1 +1,0 @@
-"""Verbs that show trainwatch at work."""

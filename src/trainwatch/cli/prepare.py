@@ -1,0 +1,557 @@
+"""The verbs that prepare a run."""
+
+import argparse
+import math
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainwatch import __version__
+from trainwatch.core.app.errors import CliError, ExitCode
+
+from .operation import confirm
+from .output import jsonable, print_json, printable, warn
+from .parser import every_action, whole_parser
+from .prepare_text import add_part, add_parts, named, print_list, print_one, show_checks
+from .run_argument import RUN_HELP
+from .verb import Verb
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.host import Host
+    from trainwatch.core.model.launch import Rehearsal
+    from trainwatch.core.model.preset import Profile
+    from trainwatch.core.model.trial import TrialResult
+
+
+# ``trainwatch check``: check for problems that could end a run, before it starts or after it has ended.
+
+CHECK_HELP = "pre-flight: find what could end the run before it does"
+CHECK_DESCRIPTION = (
+    "Checks config, disk, GPU, the trainer's interpreter, the resume point, tmux, and settings of the host that "
+    "end processes (logout, sleep). Changes nothing. Without a project it checks the machine, as `trainwatch doctor`."
+)
+CHECK_EXAMPLE = "--json"
+
+
+def check_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, if there are several")
+    parser.add_argument(
+        "--after",
+        action="store_true",
+        help="check a run that is over instead: log, loss, every checkpoint, what to keep and to back up",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def check_verb(args: argparse.Namespace) -> int:
+    """1 if a check failed."""
+    if args.after:
+        from trainwatch.core.app.preflight.after_run import checks_after
+
+        checks = checks_after(args.run_name, warn)
+    else:
+        from trainwatch.core.app.preflight.checklist import preflight_here
+
+        checks = preflight_here(args.run_name)
+    return show_checks(checks, as_json=args.json)
+
+
+# ``trainwatch doctor``: the checks of this machine, whatever is to run on it.
+
+DOCTOR_HELP = "is this machine ready: GPUs, driver, memory, tmux, logout, sleep"
+DOCTOR_DESCRIPTION = (
+    "Checks this machine, with no project and no run: GPUs and their driver, memory, tmux, trainwatch's own state "
+    "folder, and settings of the host that end processes (logout, sleep, WSL2). It is the part of `trainwatch check` "
+    "that is about the machine. Changes nothing."
+)
+DOCTOR_EXAMPLE = "--json"
+
+
+def doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def doctor_verb(args: argparse.Namespace) -> int:
+    """1 if a check failed."""
+    from trainwatch.core.app.preflight.checklist import machine_checks
+
+    return show_checks(machine_checks(), as_json=args.json)
+
+
+# ``trainwatch rehearse … -- COMMAND``: train to the first checkpoint, kill, resume, prove it, before the night.
+
+REHEARSE_HELP = "train to the first checkpoint, kill it, prove that it resumes"
+REHEARSE_DESCRIPTION = (
+    "Runs COMMAND (without one: the run of this folder's trainwatch.toml) in a scratch folder to its first checkpoint, "
+    "kills it, resumes it as a real run would be, and checks whether the step and the loss go on and a hang would be "
+    "seen. No file of yours is written. Exit code 0: tonight is safe; 1: it is not, or it cannot be told."
+)
+REHEARSE_EXAMPLE = "-- python train.py --output_dir outputs --resume '{resume}'"
+
+
+def rehearse_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "trainwatch rehearse [options] -- COMMAND …"
+    parser.add_argument(
+        "--timeout", type=float, default=1800.0, metavar="S", help="longest time, seconds (default 1800)"
+    )
+    parser.add_argument("--name", help="which run of trainwatch.toml, or the name of the command's run")
+    parser.add_argument("--preset", help="framework preset (default: recognised from the command)")
+    parser.add_argument("--profile", help="profile of training settings")
+    parser.add_argument("--config", metavar="F", help="the trainer's own TOML or YAML")
+    parser.add_argument("--output-dir", metavar="D", help="where the trainer saves checkpoints")
+    parser.add_argument(
+        "--scratch", metavar="DIR", help="where the scratch folder is made (default: where there is room)"
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the scratch folder")
+    parser.add_argument(
+        "--write", action="store_true", help="write the trainwatch.toml that was proven, if there is none"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line")
+
+
+def rehearse_verb(args: argparse.Namespace) -> int:
+    """0 if the rehearsal found nothing that would stop the real run."""
+    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
+    from trainwatch.core.app.plan.specs import Overrides
+    from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
+    from trainwatch.core.app.rehearse.conclusion import write_proven
+    from trainwatch.core.app.rehearse.rehearse import Limits, rehearse
+    from trainwatch.core.views.rehearsal_text import rehearsal_lines
+
+    if not (args.timeout > 0 and math.isfinite(args.timeout)):
+        raise CliError(ExitCode.USAGE, f"--timeout: must be more than 0, got {args.timeout:g}")
+    if args.scratch and not Path(args.scratch).is_dir():
+        raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
+    words = tuple(args.command_after_dashes or args.words)
+    options = Overrides(
+        name=args.name if words else None,
+        preset=args.preset,
+        profile=args.profile,
+        config=args.config,
+        output_dir=args.output_dir,
+    )
+    plan = plan_command(words, options) if words else plan_project(args.name, options)
+    if plan is None:
+        raise CliError(
+            ExitCode.USAGE, "no command to rehearse: trainwatch rehearse -- COMMAND, or write a trainwatch.toml"
+        )
+    if words and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
+        warn(unused)
+    limits = Limits(limit_s=args.timeout, scratch=Path(args.scratch) if args.scratch else None, keep=args.keep)
+    result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))
+    written = None
+    if args.write and result.safe:
+        written = write_proven(Path(plan.spec.cwd), result.config)
+    if args.json:
+        print_json(rehearsal_object(result) | {"written": None if written is None else str(written)})
+    else:
+        print("\n".join(printable(line) for line in rehearsal_lines(result)))
+        if written is not None:
+            print(f"written: {written}")
+    if args.write and not result.safe:
+        warn("nothing was written: this is not proven")
+    return ExitCode.DONE if result.safe else ExitCode.FAILED
+
+
+def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
+    """The object of ``--json``; docs/how-to/rehearse.md explains its fields."""
+    found: dict[str, Any] = jsonable(result)
+    hang = next((fault.after_s for fault in result.faults if fault.fault.startswith("hang")), None)
+    resume = {"will": found.pop("will"), "how": found.pop("how"), "source": found.pop("source")}
+    return {"safe": result.safe, **found, "resume": resume, "hang_after_s": hang}
+
+
+# ``trainwatch trial``: train for some minutes under one profile, or each, and measure it.
+
+TRIAL_HELP = "measure a profile on this machine for some minutes"
+TRIAL_DESCRIPTION = (
+    "Runs this project's command under a profile for some minutes (from its first step on), with its output apart from "
+    "yours, ends it gently, and shows what it needed here: seconds per step, GPU memory, RAM, GPU load, and whether it "
+    "was stable: it started, showed no error, its memory did not grow, the loss fell, evaluations got no worse. Your "
+    "checkpoints are not touched. Options after -- are added to the command and override those of the profile; a "
+    "COMMAND after -- is tried as it is."
+)
+TRIAL_EXAMPLE = "--profile safe_mode --timeout 300 -- --epochs 5 --batch_size 16 --quiet"
+
+
+def trial_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "trainwatch trial [options] [RUN] [-- OPTIONS … | -- COMMAND …]"
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--profile", metavar="P", action="append", help="which profile; may be given several times (default: the run's)"
+    )
+    which.add_argument("--all", action="store_true", help="each profile of the ladder, safest first")
+    parser.add_argument("--minutes", type=float, default=5.0, metavar="M", help="length of each trial (default 5)")
+    parser.add_argument("--timeout", type=float, metavar="S", help="longest time of each trial, start-up included")
+    parser.add_argument("--steps", type=int, metavar="N", help="end a trial after so many steps, if that is sooner")
+    parser.add_argument("--scratch", metavar="DIR", help="where trials write (default: below TRAINWATCH_HOME)")
+    parser.add_argument("--keep", action="store_true", help="keep what the trainer wrote")
+    parser.add_argument("--yes", "-y", action="store_true", help="even while a run trains on the same GPU")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument(
+        "run", nargs="?", help="run whose command is used (default: this project's, else one started in this folder)"
+    )
+
+
+def trial_verb(args: argparse.Namespace) -> int:
+    """One trial after the other; 1 if one of them was not stable."""
+    from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
+    from trainwatch.core.app.trial.trial_here import try_here
+    from trainwatch.core.app.trial.trial_run import Trial, TrialLength, run_to_try, trial_outlook
+
+    _refuse_nonsense(args)
+    words = tuple(args.command_after_dashes or ())
+    extra = words if words and (words[0].startswith("-") or "=" in words[0]) else ()
+    spec, names = run_to_try(
+        args.run, None if args.all else args.profile or (), beside_others=args.yes, command=() if extra else words
+    )
+    if words and not extra and (unused := not_used_for_a_command("try that with `trainwatch trial`")) is not None:
+        warn(unused)
+    length = TrialLength(minutes=args.minutes, steps=args.steps, limit_s=args.timeout)
+    scratch = Path(args.scratch) if args.scratch else None
+    results: list[TrialResult] = []
+    for number, name in enumerate(names, 1):
+        trial = Trial(profile=name, length=length, extra=extra)
+        takes, whole = trial_outlook(spec, trial)
+        print(f"trial {number} of {len(names)}: {name}: {printable(takes)}", file=sys.stderr, flush=True)
+        if whole:
+            print(f"  the whole training: {printable(whole)}", file=sys.stderr, flush=True)
+        results.append(try_here(spec, trial, scratch, keep=args.keep))
+    if args.json:
+        print_json({"run": spec.name, "trials": [trial_object(result) for result in results]})
+    else:
+        print("\n".join(table(results)))
+    return ExitCode.FAILED if any(result.stable is False for result in results) else ExitCode.DONE
+
+
+def trial_object(result: "TrialResult") -> dict[str, Any]:
+    """A result for ``--json``: its fields, the verdict, and the doubts."""
+    found: dict[str, Any] = jsonable(result)
+    return {**found, "stable": result.stable, "doubts": list(result.doubts)}
+
+
+def table(results: "list[TrialResult]") -> list[str]:
+    """One line for each profile, then the doubts."""
+    from trainwatch.core.views.columns import TRIALS, text_rows
+
+    lines = text_rows(TRIALS, results, titles=True)
+    wide = max(7, *(len(r.profile) for r in results))
+    for r in results:
+        lines += [f"{'':{wide}}  {r.profile}: {doubt}" for doubt in r.doubts]
+    if any(r.simulated_gpu for r in results):
+        lines.append("the GPU values are of a simulated GPU")
+    return lines
+
+
+def _refuse_nonsense(args: argparse.Namespace) -> None:
+    if not (args.minutes > 0 and math.isfinite(args.minutes)):
+        raise CliError(ExitCode.USAGE, f"--minutes: must be more than 0, got {args.minutes:g}")
+    if args.timeout is not None and not (args.timeout > 0 and math.isfinite(args.timeout)):
+        raise CliError(ExitCode.USAGE, f"--timeout: must be more than 0, got {args.timeout:g}")
+    if args.steps is not None and args.steps < 1:
+        raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
+    if args.scratch and not Path(args.scratch).is_dir():
+        raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
+
+
+# ``trainwatch profiles [list · show NAME · diff A B]``: bundles of training settings.
+
+PROFILES_HELP = "bundles of training settings"
+PROFILES_DESCRIPTION = "Shows profiles: bundles of training settings, shipped and your own."
+PROFILES_EXAMPLE = "show balanced"
+
+
+def profiles_arguments(parser: argparse.ArgumentParser) -> None:
+    parts = add_parts(parser, "profiles", "profiles", "balanced")
+    diff = add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive")
+    diff.add_argument("a", help="name of a profile")
+    diff.add_argument("b", help="name of another one")
+
+
+def profiles_verb(args: argparse.Namespace) -> int:
+    """3 if there is none of that name."""
+    from trainwatch.core.app.plan.specs import profiles_here
+
+    known = profiles_here()
+    match args.part:
+        case "show":
+            return print_one(named(known, args.name, "profile"), as_json=args.json)
+        case "diff":
+            return _diff(named(known, args.a, "profile"), named(known, args.b, "profile"), as_json=args.json)
+        case _:
+            return print_list(known, args.verb, as_json=args.json)
+
+
+def _diff(a: "Profile", b: "Profile", *, as_json: bool) -> int:
+    keys = sorted({*a.settings, *b.settings})
+    changes = {
+        key: {"a": a.settings.get(key), "b": b.settings.get(key)}
+        for key in keys
+        if a.settings.get(key) != b.settings.get(key)
+    }
+    if as_json:
+        print_json({"a": a.name, "b": b.name, "changes": changes})
+        return ExitCode.DONE
+    for key, values in changes.items():
+        print(f"{key:34} {a.name} {values['a']!r:12} {b.name} {values['b']!r}")
+    if not changes:
+        print(f"{a.name} and {b.name} set the same")
+    return ExitCode.DONE
+
+
+# ``trainwatch presets [list · show NAME]``: what trainwatch knows about frameworks.
+
+PRESETS_HELP = "what trainwatch knows about frameworks"
+PRESETS_DESCRIPTION = "Shows presets: what trainwatch knows about frameworks, shipped and your own."
+PRESETS_EXAMPLE = "show kohya"
+
+
+def presets_arguments(parser: argparse.ArgumentParser) -> None:
+    add_parts(parser, "presets", "presets", "kohya")
+
+
+def presets_verb(args: argparse.Namespace) -> int:
+    """3 if there is none of that name."""
+    from trainwatch.core.app.plan.specs import presets_here
+
+    known = presets_here()
+    if args.part == "show":
+        return print_one(named(known, args.name, "preset"), as_json=args.json)
+    return print_list(known, args.verb, as_json=args.json)
+
+
+# ``trainwatch hosts``: the other machines, whether they answer, and a copy of trainwatch for one that has none.
+
+HOSTS_HELP = "other machines: which answer, and put trainwatch there"
+HOSTS_DESCRIPTION = (
+    "Lists the machines of [hosts.NAME] and asks each for its trainwatch. `install NAME` puts a copy of this one into "
+    "a folder of its own there (asks; needs Python 3.11 there), `remove NAME` takes that folder away again. "
+    "`trainwatch --on NAME VERB` runs a verb there, `trainwatch --on NAME` opens the screen "
+    "there, `trainwatch runs --on all` lists the runs of all."
+)
+HOSTS_EXAMPLE = "install box1"
+
+
+def hosts_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("part", nargs="?", choices=("list", "install", "remove"), default="list", help="default: list")
+    parser.add_argument("name", nargs="?", help="the host")
+    parser.add_argument("--json", action="store_true", help='one JSON object: {"hosts": […]}')
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+
+
+def hosts_verb(args: argparse.Namespace) -> int:
+    """1 if a host that was named on the command line does not answer."""
+    from trainwatch.core.app.hosts.known_hosts import all_hosts, host_named
+
+    may_ask = sys.stdin.isatty() and sys.stderr.isatty()
+    if args.part == "list":
+        hosts = all_hosts() if args.name is None else {args.name: host_named(args.name)}
+        return _list(hosts, may_ask=may_ask and args.name is not None, as_json=args.json, named=args.name is not None)
+    if args.name is None:
+        raise CliError(ExitCode.USAGE, f"which host? trainwatch hosts {args.part} NAME")
+    host = host_named(args.name)
+    from trainwatch.core.app.hosts.own_copy import put_there, remove_there, shown_folder, why_not
+
+    question = why_not(host, may_ask=may_ask) if args.part == "install" else f"remove {shown_folder()} on {host.name}"
+    if not args.yes:
+        if not sys.stdin.isatty():
+            raise CliError(ExitCode.USAGE, f"{question}: there is no terminal to ask on; add --yes if that is meant")
+        confirm(f"{question}?")
+    print(put_there(host, may_ask=may_ask) if args.part == "install" else remove_there(host, may_ask=may_ask))
+    return ExitCode.DONE
+
+
+def _list(hosts: "dict[str, Host]", *, may_ask: bool, as_json: bool, named: bool) -> int:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from trainwatch.core.app.hosts.known_hosts import NONE_KNOWN
+    from trainwatch.core.views.columns import HOSTS, text_rows
+
+    with ThreadPoolExecutor(max_workers=max(1, len(hosts))) as threads:
+        rows = list(threads.map(lambda host: _row(host, may_ask=may_ask), hosts.values()))
+    if as_json:
+        print_json({"hosts": rows, "version": __version__})
+    elif not rows:
+        print(NONE_KNOWN)
+    else:
+        other = [row | {"trouble": row["trouble"] or _differs(row["version"])} for row in rows]
+        for line in text_rows(HOSTS, other):
+            print(printable(line))
+    return ExitCode.FAILED if named and rows[0]["trouble"] else ExitCode.DONE
+
+
+def _differs(version: str | None) -> str:
+    return "" if version == __version__ else f"this machine has {__version__}"
+
+
+def _row(host: "Host", *, may_ask: bool) -> dict[str, Any]:
+    from trainwatch.core.app.hosts.run_there import look, missing_there
+
+    told = {"name": host.name, "ssh": host.ssh, "reached": False, "version": None, "path": None, "trouble": None}
+    try:
+        found = look(host, may_ask=may_ask)
+    except CliError as error:
+        return told | {"trouble": str(error).removeprefix(f"{host.name}: ")}
+    trouble = None if found.version else missing_there(host).removeprefix(f"{host.name}: ")
+    return told | {"reached": True, "version": found.version or None, "path": found.path or None, "trouble": trouble}
+
+
+# ``trainwatch notify test``: send one notice to everybody whom ``[notify]`` names.
+
+NOTIFY_HELP = "send a test notice to all that [notify] names"
+NOTIFY_DESCRIPTION = (
+    "`trainwatch notify test` sends one notice as a run would, and says who was notified. It needs a trainwatch.toml "
+    "with [notify] urls or command, or a run that was started with one."
+)
+NOTIFY_EXAMPLE = "test"
+
+
+def notify_arguments(parser: argparse.ArgumentParser) -> None:
+    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
+    test = parts.add_parser(
+        "test", description=NOTIFY_DESCRIPTION, help=NOTIFY_HELP, epilog="example: trainwatch notify test"
+    )
+    test.add_argument("run", nargs="?", help=RUN_HELP)
+    test.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def notify_verb(args: argparse.Namespace) -> int:
+    """1 if somebody was not notified."""
+    from trainwatch.core.app.notify import send_test_notice
+
+    result = send_test_notice(args.run)
+    if args.json:
+        print_json(result)
+    else:
+        print(f"{'ok' if result['ok'] else 'FAILED'}: {result['detail']}")
+        if result["output"]:
+            print(result["output"])
+    return ExitCode.DONE if result["ok"] else ExitCode.FAILED
+
+
+# ``trainwatch completion``: what a shell needs to complete trainwatch's verbs, options, files and run names.
+
+SHELLS = ("bash", "zsh", "fish")
+COMPLETION_HELP = "print the completion script of your shell (bash, zsh, fish)"
+COMPLETION_DESCRIPTION = (
+    "Prints a script that completes verbs, options, files and names of runs. Put it where your shell finds it. "
+    "bash: ~/.local/share/bash-completion/completions/trainwatch, or without the package bash-completion the line "
+    "`source <(trainwatch completion bash)` in ~/.bashrc; zsh: a file _trainwatch in a folder of $fpath, or after "
+    "compinit the line `source <(trainwatch completion zsh)` in ~/.zshrc; "
+    "fish: ~/.config/fish/completions/trainwatch.fish. Then open a new shell. After an update print it again."
+)
+COMPLETION_EXAMPLE = "bash"
+FILES = frozenset({"F", "FILE", "LOG", "PATH", "CHECKPOINT", "TRACE", "A", "B"})
+"""Metavars of arguments that name a file or a folder."""
+FOLDERS = frozenset({"DIR", "DEST", "DIRECTORY"})
+RUNS = frozenset({"run", "run_name"})
+"""Arguments that name a run."""
+ASK_RUNS = "trainwatch completion --runs 2>/dev/null"
+BASH_REST = "complete -o bashdefault -o default -F _shtab_trainwatch trainwatch\n"
+"""With ``default`` the shell completes file names if nothing of ours fits: the command behind ``--``."""
+ZSH_END = "typeset -A opt_args\n"
+"""What shtab ends the script with. Its own end registers nothing for a script that is read by ``source``."""
+ZSH_REST = """_trainwatch() {  # behind -- stands a command with completions of its own
+  local at=${words[(i)--]}
+  if (( at < CURRENT )); then
+    shift at words
+    (( CURRENT -= at ))
+    _normal
+  else
+    _shtab_trainwatch "$@"
+  fi
+}
+
+if [[ $zsh_eval_context[-1] == (eval|file) ]]; then
+  compdef _trainwatch trainwatch
+else  # found in $fpath, when it is first needed
+  _trainwatch "$@"
+fi
+"""
+FISH_REST = """function _trainwatch_command  # behind -- stands a command with completions of its own
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    set -l before (string escape -- $words[(math $at + 1)..-1])
+    complete -C (string join ' ' -- $before (commandline -ct))
+end
+complete -c trainwatch -n 'contains -- -- (commandline -opc)' -ka '(_trainwatch_command)'
+"""
+
+
+_WORD = r"[\w.][\w.-]*"
+
+
+def completion_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", nargs="?", choices=SHELLS, help="which shell (default: that of $SHELL)")
+    parser.add_argument("--runs", action="store_true", help="print the names of your runs instead, one per line")
+
+
+def completion_verb(args: argparse.Namespace) -> int:
+    """Print the script. 2 without a shell that is known."""
+    if args.runs:
+        for name in _names_of_runs():
+            print(name)
+        return ExitCode.DONE
+    shell = args.shell or os.path.basename(os.environ.get("SHELL", ""))  # noqa: PTH119
+    if shell not in SHELLS:
+        raise CliError(ExitCode.USAGE, "which shell? `trainwatch completion bash`, `zsh` or `fish`")
+    sys.stdout.write(script(shell))
+    return ExitCode.DONE
+
+
+def script(shell: str) -> str:
+    """The completion script of a shell. Raises CliError if shtab is not installed."""
+    try:
+        import shtab
+    except ModuleNotFoundError:
+        raise CliError(
+            ExitCode.FAILED, f"shtab is not installed beside trainwatch: {sys.executable} -m pip install shtab"
+        ) from None
+    parser = whole_parser()
+    runs = shtab.cmd(ASK_RUNS)
+    for action in every_action(parser):
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  # has no public name
+            action.help = "verb"  # `--help` lists the verbs itself, so that this list is suppressed there
+            for verb in action._choices_actions:  # noqa: SLF001  # has no public name either
+                action.choices[verb.dest].description = verb.help
+            continue
+        name = action.metavar or action.dest.upper()
+        if action.dest in RUNS and action.nargs != 0:
+            action.complete = runs  # type: ignore[attr-defined]  # where shtab looks for it
+        elif name in FOLDERS:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        elif name in FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    text = shtab.complete(parser, shell=shell)
+    if shell == "zsh":
+        return text.partition(ZSH_END)[0] + ZSH_END + "\n" + ZSH_REST
+    return f"{text.rstrip()}\n{BASH_REST if shell == 'bash' else FISH_REST}"
+
+
+def _names_of_runs() -> list[str]:
+    """The name of each run; its id, if several have that name or it is not one plain word."""
+    import re
+    from collections import Counter
+
+    from trainwatch.core.app.runs.known_runs import all_runs
+
+    names = [(run.load_spec().name, run.id) for run in all_runs()]
+    often = Counter(name for name, _ in names)
+    return sorted(name if often[name] == 1 and re.fullmatch(_WORD, name) else run_id for name, run_id in names)
+
+
+VERBS = {
+    "check": Verb(CHECK_HELP, CHECK_DESCRIPTION, CHECK_EXAMPLE, check_arguments, check_verb),
+    "doctor": Verb(DOCTOR_HELP, DOCTOR_DESCRIPTION, DOCTOR_EXAMPLE, doctor_arguments, doctor_verb),
+    "rehearse": Verb(REHEARSE_HELP, REHEARSE_DESCRIPTION, REHEARSE_EXAMPLE, rehearse_arguments, rehearse_verb),
+    "trial": Verb(TRIAL_HELP, TRIAL_DESCRIPTION, TRIAL_EXAMPLE, trial_arguments, trial_verb),
+    "profiles": Verb(PROFILES_HELP, PROFILES_DESCRIPTION, PROFILES_EXAMPLE, profiles_arguments, profiles_verb),
+    "presets": Verb(PRESETS_HELP, PRESETS_DESCRIPTION, PRESETS_EXAMPLE, presets_arguments, presets_verb),
+    "hosts": Verb(HOSTS_HELP, HOSTS_DESCRIPTION, HOSTS_EXAMPLE, hosts_arguments, hosts_verb),
+    "notify": Verb(NOTIFY_HELP, NOTIFY_DESCRIPTION, NOTIFY_EXAMPLE, notify_arguments, notify_verb),
+    "completion": Verb(
+        COMPLETION_HELP, COMPLETION_DESCRIPTION, COMPLETION_EXAMPLE, completion_arguments, completion_verb
+    ),
+}

@@ -1,0 +1,378 @@
+"""The verbs that watch runs."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.suggestion import typed
+
+from .output import end_when_unread, print_json, printable, warn
+from .run_argument import RUN_HELP, add_run, run_of, run_to_read
+from .verb import Verb
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.record import Record
+
+
+# ``trainwatch status [RUN]``: show the state of a run.
+
+STATUS_HELP = "the state of a run"
+STATUS_DESCRIPTION = "Shows the status of a run: state, progress, machine, checkpoints, incidents."
+STATUS_EXAMPLE = "--json"
+
+
+def status_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument(
+        "--exit-code", action="store_true", help="exit with the code that `wait` would have now; 7: it goes on"
+    )
+
+
+def status_verb(args: argparse.Namespace) -> int:
+    """0 whenever the run is known, but for ``--exit-code``."""
+    from trainwatch.core.app.runs.run_status import status_of
+
+    status, still, seen = status_of(args.run, warn)
+    if args.json:
+        print_json(status)
+    else:
+        from .status_text import status_lines
+
+        print("\n".join(status_lines(status, still)))
+        seen()
+    if not args.exit_code:
+        return ExitCode.DONE
+    from trainwatch.core.app.runs.waiting import CODES, kind_of
+
+    asks, held = status["question"] is not None, status["hold"] is not None
+    return CODES[kind_of(status["state"], held=held, asks=asks, watched=status["supervisor"]["alive"])]
+
+
+# ``trainwatch runs``: list all runs of this machine, newest first.
+
+RUNS_HELP = "all known runs"
+RUNS_DESCRIPTION = (
+    "Lists the runs that this machine knows, newest first. Ended runs of `demo` and `drill` are only counted; "
+    "--all lists them, --json always has them. `--on all` lists those of all machines of [hosts], too; all are asked "
+    "at the same time, and one that does not answer is named with the reason."
+)
+RUNS_EXAMPLE = "--json"
+
+
+def runs_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help='one JSON object: {"runs": […]}')
+    parser.add_argument("--all", action="store_true", help="list ended runs of demo and drill, too")
+    parser.add_argument("--on", metavar="HOST", help="of that host; `all`: of this machine and of all hosts")
+
+
+def runs_verb(args: argparse.Namespace) -> int:
+    """0 also if there are none."""
+    from trainwatch.core.app.runs.known_runs import queued_entries
+    from trainwatch.core.app.runs.run_status import run_rows
+
+    rows = run_rows(warn)
+    waiting: list[dict[str, Any]] = [
+        {"id": entry.id, "name": entry.name, "place": place, "why": entry.why or None, "cwd": entry.cwd}
+        for place, entry in enumerate(queued_entries(warn), 1)
+    ]
+    told: dict[str, Any] = {"runs": [row for row, _ in rows], "queued": waiting}
+    if args.on is not None:
+        hosts = _add_others(rows, waiting)
+        told = {"runs": [row for row, _ in rows], "queued": waiting, "hosts": hosts}
+    if args.json:
+        print_json(told)
+        return ExitCode.DONE
+    from trainwatch.core.views import quantity
+    from trainwatch.core.views.columns import RUNS, text_rows
+
+    shown = [each for each in rows if args.all or not _is_ended_example(each[0])]
+    for entry in waiting:
+        why = f": {printable(entry['why'])}" if entry.get("why") else ""
+        print(f"{printable(_name(entry, entry['name'])):32} queued, place {entry['place']}{why}")
+    if not shown and not waiting:
+        print("no runs yet: start one with `trainwatch run -- COMMAND`")
+    for line in text_rows(RUNS, [({**row, "id": _name(row, row["id"])}, still) for row, still in shown]):
+        print(printable(line))
+    for host in told.get("hosts", ()):
+        if host["trouble"]:
+            print(printable(f"{host['name']:32} no answer: {host['trouble'].removeprefix('no answer: ')}"))
+    if len(shown) < len(rows):
+        print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
+    return ExitCode.DONE
+
+
+def _add_others(rows: list[tuple[dict[str, Any], str]], waiting: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the runs of the other machines (``host`` None: this one), newest first together. Returns the machines."""
+    from trainwatch.core.app.hosts.far_runs import runs_of_all
+    from trainwatch.core.app.hosts.known_hosts import NONE_KNOWN, all_hosts
+
+    answers = runs_of_all(all_hosts().values())
+    if not answers:
+        warn(NONE_KNOWN)
+    for row in [*(row for row, _ in rows), *waiting]:
+        row["host"] = None
+    for answer in answers:
+        rows += [({**row, "host": answer.host}, "") for row in answer.rows]
+        waiting += [{**entry, "host": answer.host} for entry in answer.queued]
+    rows.sort(key=lambda each: -each[0]["created"])
+    return [{"name": a.host, "reached": not a.trouble, "trouble": a.trouble or None} for a in answers]
+
+
+def _name(row: dict[str, Any], name: str) -> str:
+    """``box1:job-1a2b3c4d`` of a run of another machine."""
+    return f"{row['host']}:{name}" if row.get("host") else name
+
+
+def _is_ended_example(row: dict[str, Any]) -> bool:
+    """A run of demo or drill that has ended."""
+    from trainwatch.core.model.run import LIVE_STATES
+
+    return row.get("stand_in") is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
+
+
+# ``trainwatch events [RUN] [--follow]``: print a run's journal, as text or as JSON lines.
+
+EVENTS_HELP = "the events of a run, from its journal"
+EVENTS_DESCRIPTION = "Prints observations, findings, decisions and their outcomes, oldest first."
+EVENTS_EXAMPLE = "--follow"
+
+
+def events_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("--follow", "-f", action="store_true", help="keep printing new events (Ctrl-C ends)")
+    parser.add_argument("--json", action="store_true", help="JSON lines, one record each")
+
+
+def events_verb(args: argparse.Namespace) -> int:
+    """A run without a journal has no events."""
+    from trainwatch.core.app.runs.run_events import records_of
+
+    run = run_to_read(args)
+    if args.follow:
+        end_when_unread()
+    for record in records_of(run, follow=args.follow):
+        show(record, run.id, as_json=args.json)
+    return ExitCode.DONE
+
+
+def show(record: "Record", run: str, *, as_json: bool) -> None:
+    """Print one record, as JSON or as a line of text. Some records have no line."""
+    if as_json:
+        print_json(record)
+        return
+    from .event_text import event_line
+
+    if line := event_line(record, run):
+        print(line, flush=True)
+
+
+# ``trainwatch logs [RUN]``: print what the trainer printed.
+
+LOGS_HELP = "what the trainer printed: the log of its newest attempt"
+LOGS_DESCRIPTION = (
+    "Prints the end of the log of the newest attempt, or all of it, with its colours and without what else acts on a "
+    "terminal (`--path` names the file as it is). `trainwatch attach` shows it live in a "
+    "terminal of its own, `trainwatch` on the screen."
+)
+LOGS_EXAMPLE = "-n 200"
+LINES = 100
+
+
+def logs_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("--lines", "-n", type=int, default=LINES, help=f"last lines to print (default {LINES})")
+    parser.add_argument("--all", action="store_true", help="print all of it")
+    parser.add_argument("--follow", "-f", action="store_true", help="keep printing what is added (Ctrl-C ends)")
+    parser.add_argument("--attempt", type=int, help="another attempt than the newest")
+    parser.add_argument("--path", action="store_true", help="print the path of the log instead")
+
+
+def logs_verb(args: argparse.Namespace) -> int:
+    """3 if there is no log."""
+    from trainwatch.core.app.runs.known_runs import log_of, log_pieces
+
+    if args.lines < 1:
+        raise CliError(ExitCode.USAGE, "--lines takes a number of at least 1")
+    run = run_to_read(args)
+    path = log_of(run, args.attempt)
+    if args.path:
+        print(path)
+        return ExitCode.DONE
+    if args.follow:
+        end_when_unread()
+    for piece in log_pieces(run, path, None if args.all else args.lines, follow=args.follow):
+        sys.stdout.write(piece)
+        if args.follow:  # else whole lines go on: a secret is not cut in two
+            sys.stdout.flush()
+    return ExitCode.DONE
+
+
+# ``trainwatch wait [RUN]``: block until a run is over or needs somebody.
+
+WAIT_HELP = "block until a run is over or needs you"
+WAIT_DESCRIPTION = (
+    "Blocks until the run is over or needs you, and prints one line. Exit code: 0 finished; 1 given up or ended early; "
+    "6 it needs you: held, stopped or paused by a person, or a question is open; 124 the time limit passed; "
+    "5 nothing watches it and it is not over; 3 no such run. With --until X: 0 when X is reached; 1 or 6 when it "
+    "cannot be reached any more. `trainwatch snooze` gives a suspected hang more time."
+)
+WAIT_EXAMPLE = "--until finished --timeout 36000"
+
+
+def wait_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument(
+        "--until",
+        metavar="WHAT",
+        help="over, finished, needs-you, or a state as `status --json` has it (default: over or needs-you)",
+    )
+    parser.add_argument("--timeout", type=float, metavar="S", help="wait at most this many seconds")
+    parser.add_argument("--json", action="store_true", help="one JSON object: run, state, step, reason")
+
+
+def wait_verb(args: argparse.Namespace) -> int:
+    """The exit code says how the run stands."""
+    from typing import get_args
+
+    from trainwatch.core.app.runs.waiting import wait_for
+    from trainwatch.core.model.run import RunState
+
+    if args.until is not None and args.until not in (known := ("over", "needs-you", *get_args(RunState))):
+        raise CliError(ExitCode.USAGE, f"--until {printable(args.until)}: it is one of {', '.join(known)}")
+    try:
+        run = run_to_read(args)
+    except CliError as error:
+        if error.code is ExitCode.NOT_FOUND and (args.run or "").isdecimal():
+            hint = f"{error}; `trainwatch snooze` gives a suspected hang more time"
+            raise CliError(ExitCode.NOT_FOUND, hint) from None
+        raise
+    code, now = wait_for(run, args.until, args.timeout)
+    name = run.load_spec().name
+    if args.json:
+        print_json({"run": name, "state": now.state, "step": now.step, "reason": now.reason})
+    else:
+        late = f" after {args.timeout:g} s" if code is ExitCode.TIMEOUT else ""
+        print(printable(f"{name} is {now.state.replace('_', ' ')}{late}" + (f": {now.reason}" if now.reason else "")))
+    return code
+
+
+# ``trainwatch attach [RUN]``: open the trainer's terminal (pty mode), or a view of its log (file mode).
+
+ATTACH_HELP = "open the trainer's terminal, or its live log"
+ATTACH_DESCRIPTION = (
+    "In pty mode this opens the trainer's own terminal. In file mode it shows the trainer's log: keys cannot "
+    "reach the trainer."
+)
+ATTACH_EXAMPLE = ""
+
+
+def attach_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+
+
+def attach_verb(args: argparse.Namespace) -> int:
+    """Replaces this process by the view; 1 if there is nothing to show."""
+    from trainwatch.core.app.wiring.supervisor import attach_argv
+
+    run = run_of(args)
+    try:
+        argv = attach_argv(run)
+    except RuntimeError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    if not sys.stdout.isatty():
+        raise CliError(ExitCode.USAGE, f"attach needs a terminal; the log: `{typed('logs', run.id)}` (-f follows it)")
+    os.execvp(argv[0], argv)
+
+
+# ``trainwatch serve``: the screen in a browser.
+
+SERVE_HELP = "the screen in a browser, behind a token"
+SERVE_DESCRIPTION = (
+    "Serves the screen to browsers of this machine and prints the address with its token. From elsewhere: "
+    "ssh -L 8700:localhost:8700 HOST. Ctrl-C ends it; training and supervisor continue."
+)
+SERVE_EXAMPLE = "--read-only"
+PORT = 8700
+MISSING = "the screen in a browser needs textual-serve: pip install 'trainwatch-tui[web]'"
+
+
+def serve_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    parser.add_argument("--read-only", action="store_true", help="screens that can change nothing")
+    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any free one")
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="keep the token in this file (default: a new one at each start)"
+    )
+
+
+def serve_verb(args: argparse.Namespace) -> int:
+    """Serves until Ctrl-C; 1 if the port is taken."""
+    import asyncio
+
+    try:
+        from . import web
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in {"aiohttp", "textual_serve"}:
+            raise
+        raise CliError(ExitCode.FAILED, MISSING) from None
+    from trainwatch.core.app.runs.known_runs import find_run
+
+    words = ["--run", find_run(args.run).id] if args.run else []
+    words += ["--read-only"] if args.read_only else []
+    token = web.token_in(args.token_file) if args.token_file is not None else web.new_token()
+    title = f"trainwatch {args.run or ''}".strip()
+    server = web.TokenServer(web.screen_command(words), token, title)
+    web.use_browser_environment()
+    try:
+        asyncio.run(web.serve(server, args.port, token, _listening))
+    except OSError as error:
+        why = error.strerror or error
+        raise CliError(ExitCode.FAILED, f"port {args.port}: {why}; choose another with --port") from None
+    return ExitCode.DONE
+
+
+def _listening(address: str) -> None:
+    print(address, flush=True)
+    print("Ctrl-C ends it; training and supervisor continue.", file=sys.stderr, flush=True)
+
+
+# ``trainwatch metrics``: the newest values of all runs for Prometheus.
+
+METRICS_HELP = "the newest values of all runs, for Prometheus"
+METRICS_DESCRIPTION = (
+    "Prints the newest values of all runs of this user in the Prometheus text format: steps, loss, checkpoints, "
+    "incidents, troubles, GPUs, host; runs that are over for a day are left out. --textfile writes them for the "
+    "textfile collector of node_exporter, in one rename; call it from a timer. For an endpoint that Prometheus reads "
+    "itself, set [metrics] prometheus in trainwatch.toml."
+)
+METRICS_EXAMPLE = "--textfile /var/lib/node_exporter/trainwatch.prom"
+
+
+def metrics_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--textfile", metavar="PATH", help="write to this file (*.prom) instead; replaces an older one")
+
+
+def metrics_verb(args: argparse.Namespace) -> int:
+    from trainwatch.core.app.metrics_out import prometheus_page, write_textfile
+
+    if args.textfile is not None:
+        write_textfile(Path(args.textfile), warn)
+        return ExitCode.DONE
+    print(prometheus_page(warn), end="")
+    return ExitCode.DONE
+
+
+VERBS = {
+    "status": Verb(STATUS_HELP, STATUS_DESCRIPTION, STATUS_EXAMPLE, status_arguments, status_verb),
+    "runs": Verb(RUNS_HELP, RUNS_DESCRIPTION, RUNS_EXAMPLE, runs_arguments, runs_verb),
+    "events": Verb(EVENTS_HELP, EVENTS_DESCRIPTION, EVENTS_EXAMPLE, events_arguments, events_verb),
+    "logs": Verb(LOGS_HELP, LOGS_DESCRIPTION, LOGS_EXAMPLE, logs_arguments, logs_verb),
+    "wait": Verb(WAIT_HELP, WAIT_DESCRIPTION, WAIT_EXAMPLE, wait_arguments, wait_verb),
+    "attach": Verb(ATTACH_HELP, ATTACH_DESCRIPTION, ATTACH_EXAMPLE, attach_arguments, attach_verb),
+    "serve": Verb(SERVE_HELP, SERVE_DESCRIPTION, SERVE_EXAMPLE, serve_arguments, serve_verb),
+    "metrics": Verb(METRICS_HELP, METRICS_DESCRIPTION, METRICS_EXAMPLE, metrics_arguments, metrics_verb),
+}

@@ -1,0 +1,340 @@
+"""``trainwatch serve``: the screen in a browser, by textual-serve on loopback, with a token before all of it.
+
+textual-serve runs one screen for each page and has no authentication: a middleware refuses every request without the
+token, and its routes are below a secret path. A browser gives cookies to every port of a host, and another user may
+listen on one: the cookie is for that path only, and is not the token.
+"""
+
+import asyncio
+import hmac
+import html
+import os
+import re
+import secrets
+import shlex
+import signal
+import stat
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import psutil
+from aiohttp import WSMsgType, web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+from textual_serve.server import Server
+
+from trainwatch.core.app.errors import CliError, ExitCode
+
+HOST = "127.0.0.1"
+MOST_SCREENS = 8
+"""Each open page is a process of about 60 MB."""
+CLOSE_S = 3.0
+"""How long a screen has to end after its page, and to take a key; then it is killed. Seconds."""
+WIDEST, HIGHEST = 1000, 400
+"""Cells of a screen: a larger one takes gigabytes."""
+COOKIE_S = 30 * 24 * 3600
+HEARTBEAT_S = 15.0
+REAPED_LOOKS = 100
+"""Looks whether a killed screen is gone, spread over CLOSE_S."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "font-src 'self' data:; connect-src 'self' ws: wss:; frame-ancestors 'none'; base-uri 'none'; "
+        "form-action 'none'"
+    ),
+}
+COOKIE = "trainwatch"
+OPEN = "/open/"
+"""Before the token in the address."""
+REFUSED = "trainwatch: open the address with its token, as `trainwatch serve` printed it.\n"
+TOKEN_BYTES = 24
+DERIVED = 32
+SHORTEST = 16
+"""Characters of a token that a person chose."""
+_HOST = re.compile(r"[\w.:\[\]-]+")
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="static/css/xterm.css">
+<script src="static/js/textual.js"></script>
+<script src="focus.js"></script>
+<style>
+html, body {{ height: 100%; margin: 0; background: #12161b; color: #c6ccd4; font-family: monospace; }}
+.textual-terminal {{ height: 100vh; }}
+.note {{ position: absolute; inset: 0; display: flex; align-items: center; justify-content: center; z-index: 10;
+  background: #12161b; }}
+.note a {{ color: #7cc4d4; }}
+body.-first-byte .waiting, .ended, #start {{ display: none; }}
+body.-closed .ended {{ display: flex; }}
+</style>
+</head>
+<body>
+<div class="note waiting intro-dialog"><div>Opening the screen …</div><span id="start"></span></div>
+<div class="note ended closed-dialog"><div>The screen was closed. The training continues. <a href=".">Open it again</a>
+</div></div>
+<div id="terminal" class="textual-terminal" data-session-websocket-url="{socket}" data-font-size="{size}"></div>
+</body>
+</html>
+"""
+FOCUS = """addEventListener("load", () => {
+  const timer = setInterval(() => {
+    const keys = document.querySelector(".xterm-helper-textarea");
+    if (keys) { keys.focus(); clearInterval(timer); }
+  }, 50);
+});
+"""
+"""Keys reach the screen without a click."""
+FONT_PX = 15
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class TokenServer:
+    """Screens and page files of textual-serve behind a token. ``command``: of a screen. ``folder``: the secret path."""
+
+    def __init__(self, command: Sequence[str], token: str, title: str) -> None:
+        self.folder = f"/s/{derived(token, 'path')}"
+        self._command = f"exec {shlex.join(command)}"
+        self._title = title
+        self._token = token
+        self._session = derived(token, "cookie")
+        self._screens = 0
+        self._starting = asyncio.Lock()
+
+    async def application(self) -> web.Application:
+        """The page, its files and its screen below ``folder``, and the token before everything."""
+        inside = web.Application()
+        inside.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/ws", self._screen),
+                web.get("/focus.js", _focus),
+                web.static("/static", Server(self._command).statics_path),
+            ]
+        )
+
+        async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+            return await self._check(request, handler)
+
+        outside = web.Application(middlewares=[web.middleware(check)])
+        outside.add_subapp(self.folder, inside)
+        outside.on_response_prepare.append(_add_headers)
+        return outside
+
+    async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """The token comes with the address once, then as a cookie below ``folder``."""
+        if not _HOST.fullmatch(request.host):
+            return web.Response(status=400, text="A Host header with other characters than those of an address.\n")
+        if request.path.startswith(OPEN) and is_token(request.path.removeprefix(OPEN), self._token):
+            answer = web.Response(status=303, headers={"Location": f"{self.folder}/"})  # out of the history
+            answer.set_cookie(
+                COOKIE,
+                self._session,
+                path=f"{self.folder}/",
+                max_age=COOKIE_S,
+                httponly=True,
+                samesite="Strict",
+                secure=_scheme(request) == "https",
+            )
+            return answer
+        inside = request.path.startswith(f"{self.folder}/")
+        if not inside or not is_token(request.cookies.get(COOKIE, ""), self._session):
+            return web.Response(status=401, text=REFUSED)
+        return await handler(request)
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        """The page. textual-serve's own asks a server on the internet for a font."""
+        secure = "s" if _scheme(request) == "https" else ""
+        text = page(self._title, f"ws{secure}://{request.host}{request.path}ws")
+        return web.Response(text=text, content_type="text/html")
+
+    async def _screen(self, request: web.Request) -> web.WebSocketResponse:
+        """A screen of its own, of a bounded size, for this page. Pages of other sites cannot open one."""
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != request.host:
+            raise web.HTTPForbidden(text="This page belongs to another site.\n")
+        if self._screens >= MOST_SCREENS:
+            raise web.HTTPServiceUnavailable(text=f"{MOST_SCREENS} screens are open already: close one.\n")
+        self._screens += 1
+        try:
+            socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
+            await socket.prepare(request)
+            await self._show(socket, *bounded(request.query.get("width"), request.query.get("height")))
+            return socket
+        finally:
+            self._screens -= 1
+
+    async def _show(self, socket: web.WebSocketResponse, width: int, height: int) -> None:
+        """Run a screen for a page until one of them ends: the screen ends with its page."""
+
+        async def close() -> None:
+            await socket.close()
+
+        screen = AppService(
+            self._command,
+            write_bytes=socket.send_bytes,
+            write_str=socket.send_str,
+            close=close,
+            download_manager=DownloadManager(),
+        )
+        async with self._starting:  # so that the new child is that of this screen
+            before = set(psutil.Process().children())
+            await screen.start(width, height)
+            started = [child for child in psutil.Process().children() if child not in before]
+        try:
+            async for message in socket:
+                try:
+                    said = message.json() if message.type is WSMsgType.TEXT else None
+                except (ValueError, RecursionError):
+                    continue
+                async with asyncio.timeout(CLOSE_S):
+                    await _take(said, socket, screen)
+        except (TimeoutError, ConnectionError):
+            await socket.close()
+        finally:
+            await _end(screen, started)
+
+
+async def _take(said: Any, websocket: web.WebSocketResponse, screen: AppService) -> None:
+    match said:
+        case ["stdin", str(keys)]:
+            await screen.send_bytes(keys.encode("utf-8", "replace"))
+        case ["resize", {"width": width, "height": height}]:
+            await screen.set_terminal_size(*bounded(width, height))
+        case ["ping", data]:
+            await websocket.send_json(["pong", data])
+        case ["blur" | "focus" as kind, *_]:
+            await (screen.blur() if kind == "blur" else screen.focus())
+        case _:
+            pass
+
+
+async def _end(screen: AppService, processes: Sequence[psutil.Process]) -> None:
+    """Ask it to end, and kill it if it has not after CLOSE_S, or if the server itself ends."""
+    stopping = asyncio.ensure_future(screen.stop())
+    try:
+        await asyncio.wait((stopping,), timeout=CLOSE_S)
+    finally:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        await asyncio.wait((stopping,), timeout=CLOSE_S)
+        if stopping.done() and not stopping.cancelled():
+            stopping.exception()  # its pipe broke
+        for _ in range(REAPED_LOOKS):
+            if not any(process.is_running() for process in processes):
+                break
+            await asyncio.sleep(CLOSE_S / REAPED_LOOKS)
+
+
+def bounded(width: Any, height: Any) -> tuple[int, int]:
+    """Columns and rows as a page gives them; 80 and 24 for what is no number."""
+    return _bounded(width, 80, WIDEST), _bounded(height, 24, HIGHEST)
+
+
+def _bounded(value: Any, usual: int, most: int) -> int:
+    try:
+        return min(max(int(value), 1), most)
+    except (TypeError, ValueError, OverflowError):
+        return usual
+
+
+async def serve(server: TokenServer, port: int, token: str, listening: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; port 0: any free one. ``listening``: takes the address. Raises OSError."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, ended.set)
+    runner = web.AppRunner(await server.application(), access_log=None, shutdown_timeout=CLOSE_S)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HOST, port).start()
+        listening(f"http://{HOST}:{runner.addresses[0][1]}{OPEN}{quote(token)}")
+        await ended.wait()
+    finally:
+        await runner.cleanup()
+
+
+def screen_command(words: Sequence[str]) -> tuple[str, ...]:
+    """What runs the screen with these options, in this environment."""
+    return (sys.executable, "-m", "trainwatch", *words)
+
+
+def use_browser_environment() -> None:
+    """The screens inherit this environment: it describes the terminal in the page, not the one of the server."""
+    os.environ["TERM"] = "xterm-256color"
+    for name in ("TMUX", "STY", "COLUMNS", "LINES", "NO_COLOR", "TRAINWATCH_IMAGES"):
+        os.environ.pop(name, None)
+    if "utf" not in (os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "").lower():
+        os.environ["LC_ALL"] = "C.UTF-8"
+
+
+def page(title: str, socket: str) -> str:
+    """The page. ``socket``: address of the WebSocket of the screen."""
+    return PAGE.format(title=html.escape(title), socket=html.escape(socket), size=FONT_PX)
+
+
+async def _focus(_: web.Request) -> web.StreamResponse:
+    return web.Response(text=FOCUS, content_type="text/javascript")
+
+
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)
+
+
+def _scheme(request: web.Request) -> str:
+    """What the browser uses; a proxy with TLS in front says so."""
+    scheme: str = request.headers.get("X-Forwarded-Proto", request.scheme)
+    return scheme
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def token_in(path: Path) -> str:
+    """The token of a file that only its owner can read; a missing file is made with a new token."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read(path)
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{path}: {error.strerror}") from None
+    token = new_token()
+    with os.fdopen(file, "w") as out:
+        out.write(token + "\n")
+    return token
+
+
+def _read(path: Path) -> str:
+    try:
+        mode, token = path.stat().st_mode, path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CliError(ExitCode.FAILED, f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CliError(ExitCode.FAILED, f"{path} can be read by others: chmod 600 {path}")
+    if len(token) < SHORTEST or not (token.isascii() and token.isprintable()) or " " in token:
+        raise CliError(ExitCode.FAILED, f"{path}: a token has {SHORTEST} printable characters or more, without blanks")
+    return token
+
+
+def derived(token: str, use: str) -> str:
+    """What only who knows the token can compute, for one use; the same after a restart with the same token."""
+    return hmac.new(token.encode(), use.encode(), "sha256").hexdigest()[:DERIVED]
+
+
+def is_token(given: str, token: str) -> bool:
+    """Compared in the same time wherever they differ."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())

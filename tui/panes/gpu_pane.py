@@ -1,0 +1,342 @@
+"""The GPU pane: one line per reading for a single GPU, a table for several."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from ...core.views.dashboard import GpuPaneView, GpuView, MemoryView, Meter
+from ...core.views.metrics import axis_unit, words_of
+from ..ui.cells import LEVEL_WORDS, Glyphs, Line, Span, cut, pad, right, wrap_words
+from ..ui.chart import Columns, SeriesQuery, spark, spark_range, stretch
+from ..ui.looks import LastValue
+from ..ui.recent import Charts, TimeWindow
+from .pane import Pane
+
+SPARK_MOST = 48
+"""Maximum length of a sparkline: longer ones show no more."""
+PICKS: tuple[Callable[[GpuView], Meter], ...] = (lambda gpu: gpu.util, lambda gpu: gpu.vram)
+"""The readings that the table of several GPUs draws."""
+NAME_FROM = 84
+"""Columns from which the table of several GPUs has room for their names."""
+NUMBERS = 7 + 8 + 9 + 9
+"""Columns of the numbers of the table, with their signs."""
+NUMBERS_REST_S = 1.5
+"""The numbers of several GPUs stay for so long, also while other panes are drawn each second: with their colours they
+are most of what is written then."""
+
+
+class GpuPane(Pane):
+    """Shows a GpuPaneView."""
+
+    view = GpuPaneView()
+    window = TimeWindow()
+    charts = Charts()
+
+    def show(self, view: GpuPaneView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
+        """Draw it; ``series`` answers ``series_queries``."""
+        if 0.0 < view.t - self.view.t < NUMBERS_REST_S and len(view.gpus) > 1:
+            view = _with_numbers_of(self.view, view)
+            series = self.charts.series if self.charts.series.keys() >= series.keys() else series
+        self.view, self.window = view, window
+        self.charts = self.charts.followed_by(series, window, self.series_queries())
+        self.set_title(*self._titles())
+        self.redraw()
+
+    def series_queries(self) -> list[SeriesQuery]:
+        """The queries for the charts of this pane at its size."""
+        width, gpus = self.size.width, self.view.gpus
+        if len(gpus) == 1:
+            return meter_queries(gpus[0].meters, width, self.window)
+        spark_cells = self._table_columns(width)[-1]
+        if spark_cells < SPARK_LEAST:
+            return []
+        # The pane grows to what it holds; more rows than the screen has are never shown.
+        meters = (m for g in self._shown(self.screen.size.height) for m in (g.util, g.vram))
+        return [self.window.series_query(m.series, spark_cells) for m in meters if m.series is not None]
+
+    def cuts(self, width: int) -> tuple[int, ...]:
+        """Numbers and sparklines."""
+        gpus = self.view.gpus
+        if len(gpus) == 1:
+            return () if gpus[0].trouble else meter_cuts(gpus[0].meters, width)
+        if not gpus:
+            return ()
+        name, cells = self._table_columns(width)
+        return (3 + name + NUMBERS + 2,) if cells >= SPARK_LEAST else ()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The pane's content."""
+        view = self.view
+        if not view.gpus:
+            return [(("label", row),) for row in wrap_words(view.message or "", width)]
+        if len(view.gpus) == 1:
+            gpu = view.gpus[0]
+            if gpu.trouble:
+                return self._troubled(gpu, width)
+            lines = meter_lines(
+                gpu.meters,
+                width,
+                self.charts.window,
+                self.charts.series,
+                glyphs=self.glyphs,
+                last_values=self.last_values,
+            )
+            if gpu.throttle and height > len(lines):
+                lines.append((("warning", f"{self.glyphs.levels['warning']} throttled: {gpu.throttle}"),))
+            return lines
+        return self._table(width, height)
+
+    def _titles(self) -> tuple[str, str]:
+        gpus = self.view.gpus
+        note = self.view.note or ""
+        if len(gpus) == 1:
+            name = f" · {gpus[0].name}" if gpus[0].name else ""
+            return f"GPU {gpus[0].index}{name}", note
+        title = f"{len(gpus)} GPUs" if gpus else "GPU"
+        names = {g.name for g in gpus if g.name}
+        if len(names) == 1:
+            title += f" · {names.pop()}"
+        return title, note
+
+    def _troubled(self, gpu: GpuView, width: int) -> list[Line]:
+        mark = self.glyphs.levels["danger"]
+        rows = wrap_words(f"{gpu.trouble}", max(1, width - 2))
+        return [(("danger", f"{mark} "), ("text", rows[0])), *((("text", "  " + r),) for r in rows[1:])]
+
+    def _table_columns(self, width: int) -> tuple[int, int]:
+        """(cells for a name, cells of each of the two sparklines)."""
+        names = {g.name for g in self.view.gpus if g.name}
+        name = max((len(n) for n in names), default=0) + 1 if width >= NAME_FROM and len(names) > 1 else 0
+        return name, min(SPARK_MOST, max(0, (width - 3 - name - NUMBERS) // 2 - 2))
+
+    def _table(self, width: int, height: int) -> list[Line]:
+        name, cells = self._table_columns(width)
+        sparks = cells >= SPARK_LEAST
+        # Numbers first, charts to their right: a repaint starts at the left edge, and numbers change most often.
+        heading: list[Span] = [
+            ("label", "   " + pad("name", name)[:name] + right("util", 5) + right("vram", 8) + right("temp", 9)),
+            ("label", right("power", 9) + "    "),
+        ]
+        scales = [self._table_scale([pick(g) for g in self.view.gpus], cells) for pick in PICKS]
+        if sparks:
+            words = [
+                f"{word} from {low}" if 0 < len(low) <= cells - 10 else word
+                for word, (_, low) in zip(("util", "vram"), scales, strict=True)
+            ]
+            heading.append(("label", pad(words[0], cells + 2) + words[1]))
+        lines: list[Line] = [tuple(heading)]
+        shown = self._shown(height)
+        ranges = [scaled for scaled, _ in scales]
+        lines += [self._row(gpu, width, name, cells if sparks else 0, ranges) for gpu in shown]
+        if len(shown) < len(self.view.gpus):
+            lines.append((("label", f"   and {len(self.view.gpus) - len(shown)} more, none of them worse"),))
+        return lines
+
+    def _table_scale(self, meters: Sequence[Meter], cells: int) -> tuple[tuple[float, float] | None, str]:
+        """The scale that the sparklines of a column share, and the words where it begins; None: each has its own."""
+        if not meters or len({(m.low, m.high) for m in meters}) > 1:
+            return None, ""
+        known = [
+            value
+            for m in meters
+            if m.series is not None
+            for value in self.charts.series.get(self.charts.window.series_query(m.series, cells), ())
+        ]
+        low, high = spark_range(known, meters[0].low, meters[0].high)
+        series, whole = meters[0].series or "", meters[0].whole
+        if whole:
+            return (low, high), f"{100 * low / whole:.0f} %" if low > meters[0].low else ""
+        factor, word = axis_unit(words_of(series).unit, low, high)
+        return (low, high), f"{low / factor:.3g} {word}" if low > meters[0].low else ""
+
+    def _row(
+        self, gpu: GpuView, width: int, name: int, cells: int, ranges: Sequence[tuple[float, float] | None]
+    ) -> Line:
+        line: list[Span] = [("accent" if gpu.own else "label", right(str(gpu.index), 2) + " ")]
+        if name:
+            line.append(("label", pad(cut(gpu.name, name - 1), name)))
+        if gpu.trouble:
+            mark = self.glyphs.levels["danger"]
+            return (*line, ("danger", f"{mark} "), ("text", cut(gpu.trouble, width - 5 - name)))
+        for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
+            style = meter.level if meter.level in PRESSING else "text"
+            line.append((style, f"{right(meter.text, size)} {self.glyphs.levels[meter.level]}"))
+        for pick, scaled in zip(PICKS, ranges, strict=True) if cells else ():
+            window, series = self.charts.window, self.charts.series
+            drawn = meter_spark(pick(gpu), cells, window, series, self.last_values, glyphs=self.glyphs, scaled=scaled)
+            line += [("text", "  "), *drawn]
+        return tuple(line)
+
+    def _shown(self, height: int) -> tuple[GpuView, ...]:
+        """The GPUs that fit below the heading, with a line for the others."""
+        return self.view.gpus if len(self.view.gpus) <= height - 1 else self._worst_first(height - 2)
+
+    def _worst_first(self, rows: int) -> tuple[GpuView, ...]:
+        """The GPUs that fit, the ones with trouble first chosen, in the order of their index."""
+        rank = {"danger": 0, "warning": 1, "underused": 2, "safe": 3, "unknown": 1}
+        ordered = sorted(
+            self.view.gpus, key=lambda g: (g.trouble is None, min(rank[m.level] for m in g.meters), g.index)
+        )
+        return tuple(sorted(ordered[: max(0, rows)], key=lambda g: g.index))
+
+
+def _with_numbers_of(before: GpuPaneView, view: GpuPaneView) -> GpuPaneView:
+    """The view with the GPUs of the one before where nothing but numbers has changed, and with its time."""
+    known = {gpu.index: gpu for gpu in before.gpus}
+    gpus = tuple(known[g.index] if g.index in known and _differ_in_numbers(known[g.index], g) else g for g in view.gpus)
+    return msgspec.structs.replace(view, gpus=gpus, t=before.t)
+
+
+def _differ_in_numbers(before: GpuView, now: GpuView) -> bool:
+    levels = zip(before.meters, now.meters, strict=True)
+    if any(a.level != b.level and {a.level, b.level} & PRESSING for a, b in levels):
+        return False
+    rest = {"util": now.util, "vram": now.vram, "temp": now.temp, "power": now.power}
+    return msgspec.structs.replace(before, **rest) == now
+
+
+# The pane *machine* of the dashboard: RAM, available, swap, CPU of the trainer, disk.
+
+
+class MemoryPane(Pane):
+    view = MemoryView()
+    window = TimeWindow()
+    charts = Charts()
+
+    def show(self, view: MemoryView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
+        """Draw it; ``series`` answers ``series_queries``; the border names the window of the sparklines."""
+        self.view, self.window = view, window
+        self.charts = self.charts.followed_by(series, window, self.series_queries())
+        self.set_title("machine", view.note or (window.words if view.meters else ""))
+        self.redraw()
+
+    def series_queries(self) -> list[SeriesQuery]:
+        """The queries for the charts of this pane at its size."""
+        return meter_queries(self.view.meters, self.size.width, self.window)
+
+    def cuts(self, width: int) -> tuple[int, ...]:
+        """Values and sparklines."""
+        return meter_cuts(self.view.meters, width) if self.view.meters else ()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The pane's content."""
+        if not self.view.meters:
+            return [(("label", row),) for row in wrap_words(self.view.message or "", width)]
+        window, series = self.charts.window, self.charts.series
+        return meter_lines(
+            self.view.meters[:height], width, window, series, glyphs=self.glyphs, last_values=self.last_values
+        )
+
+
+# Rows of readings with level and sparkline, shared by the GPU and memory panes.
+
+SPARK_LEAST = 6
+SCALE, SCALE_FROM = 5, 14
+"""Cells for the lowest value of a sparkline's scale, and from how many cells on it is written."""
+PRESSING = frozenset({"warning", "danger", "unknown"})
+"""A number that gets one of these levels, or had it, is shown at once; in the table of several GPUs it has the colour
+of its level. The others have one colour there, signs included: no text between two of them changes it, and those that
+matter stand out."""
+EXTRA_FROM = 52
+"""Columns from which there is room for the second form of a value."""
+
+
+def meter_lines(
+    meters: Sequence[Meter],
+    width: int,
+    window: TimeWindow,
+    series: Mapping[SeriesQuery, Columns],
+    *,
+    glyphs: Glyphs,
+    last_values: LastValue,
+) -> list[Line]:
+    """A line a meter: label, value, level, sparkline of the window."""
+    label, text, extra, cells = _columns(meters, width)
+    scales = cells >= SCALE_FROM
+    if scales:
+        cells -= SCALE
+    lines: list[Line] = []
+    for meter in meters:
+        word = LEVEL_WORDS[meter.level]
+        line: list[Span] = [
+            ("label", pad(meter.label, label)),
+            ("strong" if meter.level != "unknown" else "unknown", right(meter.text, text)),
+        ]
+        if extra:
+            line.append(("label", "  " + pad(meter.extra, extra - 2)))
+        line.append((meter.level, f" {glyphs.levels[meter.level]} "))
+        room = cells
+        if word and room >= SPARK_LEAST + len(word) + 1:
+            line.append((meter.level, word + " "))
+            room -= len(word) + 1
+        if room >= SPARK_LEAST:
+            if scales:
+                low = low_text(meter, series.get(window.series_query(meter.series, cells), ()) if meter.series else ())
+                line.append(("label", right(low, SCALE - 1) + " "))
+            line += meter_spark(meter, cells, window, series, last_values, glyphs=glyphs, room=room)
+        lines.append(tuple(line))
+    return lines
+
+
+def meter_spark(
+    meter: Meter,
+    cells: int,
+    window: TimeWindow,
+    series: Mapping[SeriesQuery, Columns],
+    last_values: LastValue,
+    *,
+    glyphs: Glyphs,
+    room: int | None = None,
+    scaled: tuple[float, float] | None = None,
+) -> Line:
+    """The sparkline of this many cells, or the newest ``room`` of them. ``scaled``: its range; None = its own."""
+    if meter.series is None:
+        return (("text", " " * cells),)
+    hidden = 0 if room is None else cells - room
+    known = series.get(window.series_query(meter.series, cells), ())
+    marked = {cell - hidden: style for cell, style in window.marked(cells).items()}
+
+    def drawn() -> Line:
+        values = stretch(known, cells)
+        values = ((None,) * (cells - len(values)) + values)[hidden:]
+        low, high = spark_range(values, meter.low, meter.high) if scaled is None else scaled
+        return spark(values, low, high, meter.bounds, glyphs, marked=marked)
+
+    return last_values.get(
+        meter.series, (known, cells, hidden, meter.low, meter.high, scaled, meter.bounds, glyphs, marked), drawn
+    )
+
+
+def low_text(meter: Meter, known: Columns) -> str:
+    """Where the scale of its sparkline begins: 95, 14.2; in the unit of the reading."""
+    low, high = spark_range(known, meter.low, meter.high)
+    if meter.series is None or not any(v is not None for v in known):
+        return ""
+    if meter.whole:
+        return f"{100 * low / meter.whole:.0f}"
+    factor, _ = axis_unit(words_of(meter.series).unit, low, high)
+    return f"{low / factor:.3g}"[: SCALE - 1].rstrip(".")
+
+
+def meter_cuts(meters: Sequence[Meter], width: int) -> tuple[int, ...]:
+    """The column where the sparklines begin."""
+    label, text, extra, cells = _columns(meters, width)
+    return (label + text + extra + 3,) if cells >= SPARK_LEAST else ()
+
+
+def meter_queries(meters: Sequence[Meter], width: int, window: TimeWindow) -> list[SeriesQuery]:
+    """The queries for the sparklines that ``meter_lines`` draws at this width."""
+    cells = _columns(meters, width)[3]
+    cells -= SCALE if cells >= SCALE_FROM else 0
+    if cells < SPARK_LEAST:
+        return []
+    return [window.series_query(m.series, cells) for m in meters if m.series is not None]
+
+
+def _columns(meters: Sequence[Meter], width: int) -> tuple[int, int, int, int]:
+    """Widths of label, value, second form (0 = none) and sparkline."""
+    label = max((len(m.label) for m in meters), default=0) + 1
+    text = max(6, *(len(m.text) for m in meters)) if meters else 6
+    extra = max((len(m.extra) for m in meters), default=0)
+    extra = extra + 2 if extra and width >= EXTRA_FROM else 0
+    return label, text, extra, max(0, width - label - text - extra - 3)

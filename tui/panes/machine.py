@@ -1,0 +1,250 @@
+"""The panes of the machine's pages: facts, gauges, GPUs, memory."""
+
+from collections.abc import Mapping, Sequence
+
+from textual import events
+
+from ...core.model.text import GIB
+from ...core.views.host_page import Fact, Gauge, axis_label, round_up
+from ...core.views.quantity import UNKNOWN
+from ...core.views.state.run_progress import SEVERITY, level_in
+from ..ui.cells import LEVEL_WORDS, Line, Span, cut, fit, pad, right, width_of, wrap_words
+from ..ui.chart import Columns, SeriesQuery, curve, spark, spark_range, stretch
+from ..ui.recent import Recent, TimeWindow
+from .pane import Pane
+
+# Facts: labels and values, in columns if there is room.
+
+FACT_COLUMNS = 34
+GAP = 2
+
+
+class FactsPane(Pane):
+    """Shows facts; the ones that are bad keep their colour and sign."""
+
+    facts: tuple[Fact, ...] = ()
+    message = ""
+    top = 0
+
+    def show(self, facts: Sequence[Fact], message: str = "") -> None:
+        """Draw them; ``message``: why there are none."""
+        self.facts, self.message = tuple(facts), message
+        self.redraw()
+
+    def scroll(self, rows: int) -> None:
+        """Down (positive) or up."""
+        self.top += rows
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The facts that fit."""
+        if not self.facts:
+            return [(("label", row),) for row in wrap_words(self.message, width)]
+        across = max(1, min((width + GAP) // (FACT_COLUMNS + GAP), -(-len(self.facts) // max(1, height))))
+        down = -(-len(self.facts) // across)
+        each = (width - GAP * (across - 1)) // across
+        label = max(len(fact.label) for fact in self.facts) + 2
+        lines: list[Line] = []
+        for row in range(down):
+            line: list[Span] = []
+            for column in range(across):
+                at = column * down + row
+                cells = self._fact(self.facts[at], label) if at < len(self.facts) else ()
+                line += [*([("text", " " * GAP)] if column else []), *fit(cells, each)]
+            lines.append(tuple(line))
+        self.top = max(0, min(self.top, len(lines) - height))
+        return lines[self.top : self.top + height]
+
+    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
+        self.scroll(2)
+
+    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
+        self.scroll(-2)
+
+    def _fact(self, fact: Fact, label: int) -> Line:
+        bad = fact.level in {"warning", "danger"}
+        style = fact.level if bad or fact.level == "unknown" else "text"
+        sign = f"{self.glyphs.levels[fact.level]} " if bad else ""
+        return (("label", fact.label.ljust(label)), (style, f"{sign}{fact.text}"))
+
+
+# Gauges: readings with their curves in a grid, or a line each if there is little room.
+
+GAUGE_COLUMNS = 34
+"""Narrowest gauge with a curve beside others."""
+GAUGE_ROWS = 3
+"""Lowest gauge with a curve: its heading and two rows."""
+WIDEST = 84
+"""A wider pane has gauges beside each other."""
+MOST_ROWS = 8
+GUTTER = 10
+"""Columns for the labels of the axis."""
+
+SPARK_LEAST = 8
+
+
+class GaugesPane(Pane):
+    """Shows gauges. ``recent``: values of those that the history does not keep."""
+
+    gauges: tuple[Gauge, ...] = ()
+    _titles = ("", "")
+    _more = ""
+    series: Mapping[SeriesQuery, Columns] = {}
+    window = TimeWindow()
+    recent = Recent()
+    message = ""
+    top = 0
+
+    def show(
+        self,
+        gauges: Sequence[Gauge],
+        series: Mapping[SeriesQuery, Columns],
+        window: TimeWindow,
+        recent: Recent,
+        *,
+        message: str = "",
+    ) -> None:
+        """Draw them; ``series`` answers ``series_queries``; ``message``: why there are none."""
+        self.gauges, self.series, self.window = tuple(gauges), series, window
+        self.recent, self.message = recent, message
+        self.redraw()
+
+    def series_queries(self) -> tuple[SeriesQuery, ...]:
+        """The queries for the curves of this pane at its size."""
+        width, height = self.size
+        if not width or not height or not self.gauges:
+            return ()
+        cells = self._cells(width, height)
+        return tuple(self.window.series_query(g.series, cells) for g in self.gauges if g.series is not None)
+
+    def scroll(self, rows: int) -> None:
+        """Down (positive) or up."""
+        self.top += rows
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The gauges that fit."""
+        if not self.gauges:
+            return [(("label", row),) for row in wrap_words(self.message, width)]
+        across, rows = self._grid(width, height)
+        each = (width - GAP * (across - 1)) // across
+        drawn = [self._gauge(gauge, each, rows) for gauge in self.gauges]
+        lines: list[Line] = []
+        for first in range(0, len(drawn), across):
+            blocks = drawn[first : first + across]
+            for row in range(rows):
+                line: list[Span] = []
+                for number, block in enumerate(blocks):
+                    line += [*([("text", " " * GAP)] if number else []), *fit(block[row], each)]
+                lines.append(tuple(line))
+        self.top = max(0, min(self.top, len(lines) - height))
+        below = -(-(len(lines) - self.top - height) // rows) * across if len(lines) > self.top + height else 0
+        more = "" if not below else f"{min(below, len(self.gauges))} more ↓"
+        if more != self._more:
+            self._more = more
+            self.set_title(*self._titles)
+        return lines[self.top : self.top + height]
+
+    def set_title(self, title: str, subtitle: str = "") -> None:
+        """The texts on the border; on the lower one also how many gauges are out of sight."""
+        self._titles = (title, subtitle)
+        super().set_title(title, " · ".join(filter(None, (self._more, subtitle))))
+
+    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
+        self.scroll(2)
+
+    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
+        self.scroll(-2)
+
+    def _grid(self, width: int, height: int) -> tuple[int, int]:
+        """(gauges beside each other, rows of each); 1 row: a line each, with a sparkline."""
+        count = max(1, len(self.gauges))
+        most = max(1, min((width + GAP) // (GAUGE_COLUMNS + GAP), count))
+        for across in range(min(most, 1 + width // WIDEST), most + 1):
+            down = -(-count // across)
+            if height // down >= 5 or (across == most and height // down >= GAUGE_ROWS):
+                return across, min(MOST_ROWS, height // down)
+        side_by_side = count > height and (width - GAP * (most - 1)) // most >= self._fixed() + SPARK_LEAST
+        return (most if side_by_side else 1), 1
+
+    def _cells(self, width: int, height: int) -> int:
+        """How many values a curve shows: two for each column of braille, one for each of a sparkline."""
+        across, rows = self._grid(width, height)
+        each = (width - GAP * (across - 1)) // across
+        if rows < GAUGE_ROWS:
+            return max(1, each - self._fixed())
+        return max(1, each - GUTTER) * 2
+
+    def _fixed(self) -> int:
+        """Columns of title, value and level of a gauge in one line."""
+        return max(len(g.title) for g in self.gauges) + max(len(g.text) for g in self.gauges) + 5
+
+    def _values(self, gauge: Gauge, count: int) -> Columns:
+        if gauge.series is not None:
+            known = stretch(self.series.get(self.window.series_query(gauge.series, count), ()), count)
+            return ((None,) * (count - len(known)) + known)[:count]
+        return (None,) * count if gauge.recent is None else self.recent.columns(gauge.recent, self.window, count)
+
+    def _gauge(self, gauge: Gauge, width: int, rows: int) -> list[Line]:
+        if rows < GAUGE_ROWS:
+            return [self._one_line(gauge, width)]
+        known = gauge.text != UNKNOWN  # one sign is enough for what is not known
+        level = (gauge.level, f" {self.glyphs.levels[gauge.level]}" if known else "")
+        value: Span = ("strong" if gauge.level != "unknown" else "unknown", gauge.text)
+        word: Span = (gauge.level, f" {LEVEL_WORDS[gauge.level]}" if LEVEL_WORDS[gauge.level] else "")
+        title = cut(gauge.title, max(4, width - width_of((value, level, word)) - 2))
+        return [
+            (("label", f"{title}  "), value, level, word),
+            *self._curve(gauge, width, rows - 1),
+        ]
+
+    def _curve(self, gauge: Gauge, width: int, rows: int) -> list[Line]:
+        cells = max(1, width - GUTTER)
+        values = self._values(gauge, cells * 2)
+        known = [value for value in values if value is not None]
+        factor = GIB if gauge.unit == "GiB" else 1.0
+        high = gauge.high if gauge.high is not None else factor * round_up(max([*known, gauge.low]) / factor)
+        ends = (
+            axis_label(high, gauge.unit) if known or gauge.high is not None else "",
+            axis_label(gauge.low, gauge.unit),
+        )
+        if high <= gauge.low:
+            high = gauge.low + 1.0
+            ends = ("", ends[1])
+        drawn = curve(values, rows, gauge.low, high, self.glyphs)
+        styles = [_style(gauge, values[at * 2 : at * 2 + 2]) for at in range(cells)]
+        marks = self.window.marked(cells)
+        lines: list[Line] = []
+        for number, row in enumerate(drawn):
+            label = ends[0] if number == 0 else ends[1] if number == rows - 1 else ""
+            line: list[Span] = [("label", right(label, GUTTER - 2)), ("faint", " ┤" if label else " │")]
+            style = "text"
+            for at, char in enumerate(row):
+                if char == " " and marks.get(at) == "mark":
+                    line.append(("mark", self.glyphs.mark))
+                    continue
+                style = style if char == " " else styles[at]  # no other style, so no repaint, where nothing is seen
+                line.append((style, char))
+            lines.append(fit(line, width))
+        return lines
+
+    def _one_line(self, gauge: Gauge, width: int) -> Line:
+        text = max(len(g.text) for g in self.gauges)
+        title = min(max(len(g.title) for g in self.gauges), max(4, width - text - 4))
+        cells = width - self._fixed()
+        line: list[Span] = [
+            ("label", pad(cut(gauge.title, title), title) + " "),
+            ("strong" if gauge.level != "unknown" else "unknown", right(gauge.text, text)),
+            (gauge.level, f" {self.glyphs.levels[gauge.level]} "),
+        ]
+        if cells >= SPARK_LEAST:
+            values = self._values(gauge, cells)
+            low, high = spark_range(values, gauge.low, gauge.high)
+            line += spark(values, low, high, gauge.bounds, self.glyphs, marked=self.window.marked(cells))
+        return tuple(line)
+
+
+def _style(gauge: Gauge, values: Columns) -> str:
+    """The style of a cell: that of the worst of its values."""
+    levels = [level_in(gauge.bounds, value) for value in values if value is not None]
+    return f"spark-{max(levels, key=SEVERITY.__getitem__)}" if levels else "text"

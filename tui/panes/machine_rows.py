@@ -1,0 +1,201 @@
+"""Lists of the GPU page and the host page: GPUs, processes on them, processes of the run; and the cores."""
+
+from collections.abc import Mapping, Sequence
+
+from ...core.views.gpu_page import GpuCard, ProcessRow
+from ...core.views.host_page import TreeRow
+from ...core.views.machine_columns import GPU_COLUMNS, PROCESS_COLUMNS, RANK_COLUMNS, TREE_COLUMNS
+from ...core.views.ranks_page import NodeRow, RankRow, RanksPageView
+from ..ui.cells import Line, Span, cut, fit, pad, right, width_of, wrap_words
+from ..ui.chart import Columns, SeriesQuery, bar
+from ..ui.recent import TimeWindow
+from .gpu_pane import meter_spark
+from .pane import Pane
+from .rows_pane import RowsPane, heading_cells, row_cells
+
+SPARK_LEAST, SPARK_MOST = 10, 44
+TEXT_LEAST = 110
+"""Columns of the texts of a GPU, so that its sparklines do not jump when it is slowed down."""
+CORE_COLUMNS = 20
+"""Columns of a core: number, bar, per cent."""
+
+
+class GpuRows(RowsPane):
+    """A row for each GPU: its readings, and their curves of the time window."""
+
+    window = TimeWindow()
+    series: Mapping[SeriesQuery, Columns] = {}
+
+    def series_queries(self, cards: Sequence[GpuCard]) -> tuple[SeriesQuery, ...]:
+        """The queries for the sparklines at this size."""
+        cells = self._spark_cells(cards, max(0, self.size.width - 2))
+        meters = [m for card in cards for m in (card.view.util, card.view.vram)] if cells else []
+        return tuple(self.window.series_query(m.series, cells) for m in meters if m.series is not None)
+
+    def show_gpus(
+        self, cards: Sequence[GpuCard], note: str, series: Mapping[SeriesQuery, Columns], window: TimeWindow
+    ) -> None:
+        """Draw them; one with trouble has its sentence. ``series`` answers ``series_queries``."""
+        self.series, self.window = series, window
+        names = {card.view.name for card in cards if card.view.name}
+        bad = sum(card.level == "danger" for card in cards)
+        title = f"{len(cards)} GPUs{f' · {names.pop()}' if len(names) == 1 else ''}"
+        self.set_title(f"{title} · {bad} in trouble" if bad else title, note)
+        width = max(0, self.size.width - 2)
+        cells = self._spark_cells(cards, width)
+        rows = [self._row(card, cards, width, cells) for card in cards]
+        head: Line = (("label", "  "), *heading_cells(GPU_COLUMNS, cards, width - 2))
+        if cells:
+            used = width_of(head)
+            room = width - 2 * (cells + 2)
+            head = (*fit(head, max(used, room)), ("label", f"  {pad('util', cells)}  memory"))
+        self.show(rows, head=[head])
+
+    def _spark_cells(self, cards: Sequence[GpuCard], width: int) -> int:
+        """Cells of each of the two sparklines; 0: no room."""
+        used = max((width_of(row_cells(GPU_COLUMNS, c, cards, width - 2, self.glyphs)) for c in cards), default=width)
+        cells = min(SPARK_MOST, (width - 2 - max(used, TEXT_LEAST)) // 2 - 2)
+        return cells if cells >= SPARK_LEAST else 0
+
+    def _row(self, card: GpuCard, cards: Sequence[GpuCard], width: int, cells: int) -> Line:
+        sign: Span = (card.level, f"{self.glyphs.levels[card.level]} ")
+        if card.view.trouble:
+            return (sign, ("label", right(str(card.index), 2) + " "), ("text", cut(card.view.trouble, width - 5)))
+        line: Line = (sign, *row_cells(GPU_COLUMNS, card, cards, width - 2, self.glyphs))
+        if not cells:
+            return line
+        line = fit(line, width - 2 * (cells + 2))
+        for meter in (card.view.util, card.view.vram):
+            drawn = meter_spark(meter, cells, self.window, self.series, self.last_values, glyphs=self.glyphs)
+            line = (*line, ("text", "  "), *drawn)
+        return line
+
+
+class ProcessRows(RowsPane):
+    def show_processes(self, rows: Sequence[ProcessRow], *, title: str, note: str, old: bool) -> None:
+        """Draw them; ``note``: their age, or why there are none. ``old``: dimmed."""
+        self.set_title(title, note if rows else "")
+        width = max(0, self.size.width - 2)
+        lines = [_dimmed(row_cells(PROCESS_COLUMNS, row, rows, width, self.glyphs), old=old) for row in rows]
+        head = [tuple(heading_cells(PROCESS_COLUMNS, rows, width))]
+        self.show(lines, head=head, message=note, ids=[(row.gpu, row.pid) for row in rows])
+
+
+class TreeRows(RowsPane):
+    """Processes of the run."""
+
+    def show_tree(self, rows: Sequence[TreeRow], *, title: str, note: str) -> None:
+        """Draw them; ``note``: their age, or why there are none."""
+        self.set_title(title, note if rows else "")
+        width = max(0, self.size.width - 2)
+        lines = [_dimmed(row_cells(TREE_COLUMNS, row, rows, width, self.glyphs), old=bool(note)) for row in rows]
+        head = [tuple(heading_cells(TREE_COLUMNS, rows, width))]
+        self.show(lines, head=head, message=note, ids=[row.pid for row in rows])
+
+
+def _dimmed(cells: Sequence[Span], *, old: bool) -> Line:
+    return tuple(("unknown", text) for _, text in cells) if old else tuple(cells)
+
+
+class CoresPane(Pane):
+    """A bar for each core; many cores are one sign each."""
+
+    cores: tuple[float | None, ...] = ()
+    message = ""
+
+    def show(self, cores: tuple[float | None, ...], note: str) -> None:
+        """Draw them; ``note``: why there are none."""
+        self.cores, self.message = cores, note
+        self.set_title(f"{len(cores)} cores" if cores else "cores", note if cores else "")
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """Bars if they fit, else one sign a core."""
+        if not self.cores:
+            return [(("label", row),) for row in wrap_words(self.message, width)]
+        across = max(1, width // CORE_COLUMNS)
+        down = -(-len(self.cores) // across)
+        if down > height:
+            return self._signs(width, height)
+        each = width // across
+        lines: list[Line] = []
+        for row in range(down):
+            line: list[Span] = []
+            for column in range(across):
+                at = column * down + row
+                if at < len(self.cores):
+                    line += self._core(at, each)
+            lines.append(tuple(line))
+        return lines
+
+    def _core(self, at: int, width: int) -> Line:
+        share = self.cores[at]
+        cells = max(1, width - 10)
+        full, rest = bar((share or 0.0) / 100.0, cells, self.glyphs)
+        text = "–" if share is None else f"{share:.0f} %"
+        return (("label", right(str(at), 3) + " "), ("bar", full), ("bar-rest", rest), ("text", right(text, 6)))
+
+    def _signs(self, width: int, height: int) -> list[Line]:
+        signs = "".join(
+            self.glyphs.levels["unknown"]
+            if core is None
+            else self.glyphs.eighths[max(1, round(core / 100.0 * (len(self.glyphs.eighths) - 1)))]
+            for core in self.cores
+        )
+        lines: list[Line] = [(("spark-safe", signs[at : at + width]),) for at in range(0, len(signs), width)]
+        return lines[:height]
+
+
+# Lists of the page of ranks: ranks, and the GPUs of nodes.
+
+NAME_MOST = 20
+CELL = 6
+"""Columns of a GPU: sign, per cent, blank."""
+
+
+class RankRows(RowsPane):
+    """One rank a row; those apart from the others first."""
+
+    def show_ranks(self, view: RanksPageView) -> None:
+        self.set_title(view.title, view.note)
+        width = max(0, self.size.width - 4)
+        widest = sorted(view.ranks, key=lambda row: len(row.node))[-1:]  # of hundreds: widths follow from one row
+        head: Line = (("label", "  "), *heading_cells(RANK_COLUMNS, widest, width))
+        self.show(
+            [self._row(row, widest, width) for row in view.ranks],
+            head=[head],
+            message=view.message,
+            ids=[row.rank for row in view.ranks],
+        )
+
+    def _row(self, row: RankRow, rows: Sequence[RankRow], width: int) -> Line:
+        sign: Span = (row.level, f"{self.glyphs.levels[row.level]} ")
+        return fit((sign, *row_cells(RANK_COLUMNS, row, rows, width, self.glyphs)), width)
+
+
+class NodeRows(RowsPane):
+    """One node a row: each of its GPUs with its level and its utilisation in per cent."""
+
+    def show_nodes(self, view: RanksPageView) -> None:
+        self.set_title(view.nodes_title, view.job)
+        width = max(0, self.size.width - 4)
+        names = min(NAME_MOST, max((len(row.name) for row in view.nodes), default=4))
+        most = max((len(row.cells) for row in view.nodes), default=0)
+        gpus = "".join(right(f"gpu{at}", CELL - 1) + " " for at in range(most))
+        head: Line = fit((("label", f"  {pad('node', names)}  {gpus}"),), width)
+        rows = [self._row(row, names, most, width) for row in view.nodes]
+        self.show(rows, head=[head] if rows else [], message=view.message, ids=[row.name for row in view.nodes])
+
+    def _row(self, row: NodeRow, names: int, most: int, width: int) -> Line:
+        line: list[Span] = [
+            (row.level, f"{self.glyphs.levels[row.level]} "),
+            ("text", pad(row.name[:names], names) + "  "),
+        ]
+        for cell in row.cells:
+            style = "text" if cell.level == "safe" else cell.level
+            line += [(cell.level, self.glyphs.levels[cell.level]), (style, right(cell.text, CELL - 2) + " ")]
+        line += [
+            ("text", " " * CELL * (most - len(row.cells))),
+            ("label" if row.level != "danger" else "danger", row.note),
+        ]
+        return fit(line, width)

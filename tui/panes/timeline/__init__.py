@@ -1,1 +1,0 @@
-"""The timeline: events, loss and pace on one axis of time."""

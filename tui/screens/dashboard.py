@@ -1,0 +1,674 @@
+"""The dashboard: everything about one run on one screen."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from ...core.model.screen_ports import Attacher, OpenRun, SupervisorStarter
+from ...core.model.situation import Situation
+from ...core.model.suggestion import typed
+from ...core.views.dashboard import DashboardView, GpuPaneView, Meter, dashboard_view
+from ..background import Aside, LongTask, Poller, Show, Snapshot, TaskQueue
+from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
+from ..log.dashboard_log import DashboardLog
+from ..log.log_view import LogView
+from ..operations import ACTS, Operations
+from ..panes.checkpoint_panes import CheckpointsPane, IncidentsPane
+from ..panes.gpu_pane import PRESSING, GpuPane, MemoryPane
+from ..panes.head import Head, KeyBar, head_rows
+from ..panes.pane import Pane
+from ..panes.timeline_pane import TimelinePane
+from ..places import TerminalTitle
+from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, Box, PaneFocus, next_pane, zoomed
+from ..ui.cells import glyphs_for
+from ..ui.chart import SeriesQuery, same_charts
+from ..ui.recent import WHOLE, TimeWindow, window, zoomed_by
+from .away_watch import AwayWatch
+from .pane_screen import PanedScreen, is_place
+
+if TYPE_CHECKING:
+    from .place_screen import PlaceScreen
+
+
+# The panes of the dashboard: their places, what each draws, focus and full size, the cursor of the timeline.
+
+
+class DashboardPanes(PanedScreen):
+    """The panes of the dashboard and their places. The log pane is filled by a LogViewer."""
+
+    remembered: PaneFocus
+
+    def made(self) -> Sequence[Pane]:
+        """All panes of the dashboard."""
+        self.head = Head(id="head", classes="-bare")
+        self.gpu = GpuPane(id="gpu")
+        self.memory = MemoryPane(id="memory")
+        self.timeline = TimelinePane(id="timeline")
+        self.incidents = IncidentsPane(id="incidents")
+        self.checkpoints = CheckpointsPane(id="checkpoints")
+        self.key_bar = KeyBar(id="keys", classes="-bare")
+        self.log_pane = LogView(id="log", compact=True)
+        bodies = (self.gpu, self.memory, self.timeline, self.incidents, self.checkpoints, self.log_pane)
+        panes = (self.head, *bodies, self.key_bar)
+        for pane in panes:
+            pane.early = True
+        return panes
+
+    def show_panes(self, view: DashboardView, snapshot: Snapshot | None, shown: TimeWindow, *, part: bool) -> None:
+        """Give each what it draws. ``shown``: the time that the charts span, only a ``part`` of the run or all."""
+        series = snapshot.series if snapshot is not None else {}
+        self.head.show(view.header)
+        self.gpu.show(view.gpu, series, shown)
+        self.memory.show(view.memory, series, shown)
+        first_gpu = view.gpu.gpus[0].index if view.gpu.gpus else None
+        self.timeline.show(view.timeline, series, first_gpu, shown if part else None)
+        self.incidents.show(view.incidents, view.incident_count)
+        self.checkpoints.show(view.checkpoints)
+
+    def series_queries(self) -> tuple[SeriesQuery, ...]:
+        """What the charts want read for their next picture."""
+        return (*self.gpu.series_queries(), *self.memory.series_queries(), *self.timeline.series_queries())
+
+    def place_panes(self, view: DashboardView, width: int, height: int) -> None:
+        """Put each where it belongs on a screen of this size."""
+        boxes = arrange(
+            width,
+            height,
+            Contents(
+                head_rows=head_rows(view.header, width),
+                gpus=max(1, len(view.gpu.gpus)),
+                memory_rows=max(4, len(view.memory.meters)),
+                incidents=len(view.incidents),
+                open_incidents=sum(i.open for i in view.incidents),
+                checkpoints=len(view.checkpoints),
+                empty=bool(view.timeline.message) and not view.gpu.gpus and not view.memory.meters,
+            ),
+        )
+        focused = self.remembered.focused
+        if self.remembered.whole and focused is not None:
+            boxes = zoomed(boxes, focused, width, height)
+        for name, pane in self.panes.items():
+            pane.set_class(name == focused, "-focus")
+        self.place_boxes(boxes)
+
+
+class FocusedPanes(DashboardPanes):
+    """The part of the dashboard that answers tab, z, arrows, Enter, Escape and clicks on panes."""
+
+    zoom: int | None
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Show everything that changed."""
+        raise NotImplementedError
+
+    def show_message(self, text: str) -> None:
+        """A sentence in the footer."""
+        raise NotImplementedError
+
+    def action_follow_end(self) -> None:
+        """Follow the log, whatever it showed."""
+        raise NotImplementedError
+
+    def action_pane(self, panes: int) -> None:
+        self.focus_pane(next_pane(self.remembered, self.panes, panes))
+
+    def focus_pane(self, name: str | None) -> None:
+        """Mark a pane as the one that is looked at; None: none of them."""
+        self.remembered.focused = name
+        if name is None:
+            self.remembered.whole = False
+        self.draw()
+
+    def on_pane_pressed(self, message: Pane.Pressed) -> None:
+        """A click looks at a pane; a second one opens its screen."""
+        name = message.pane.id
+        if name == self.remembered.focused:
+            self.action_open()
+        elif name in PANES:
+            self.focus_pane(name)
+
+    def action_whole(self) -> None:
+        """Show the pane at full size, and back."""
+        self.remembered.whole = not self.remembered.whole
+        self.focus_pane(self.remembered.focused or "log")
+
+    def action_event(self, events: int) -> None:
+        """Walk the events of the timeline."""
+        self.timeline.step(events)
+        self.draw()
+        if self.timeline.cursor is None and events > 0:
+            self.show_message("This is the present.")
+
+    def action_open(self) -> None:
+        """The screen that tells more of the event under the cursor, else of the pane that is looked at."""
+        mark = self.timeline.cursor
+        name = PLACE_OF_MARK.get(mark.kind) if mark is not None else None
+        name = name or PLACE_OF_PANE.get(self.remembered.focused or "")
+        if name is not None:
+            self.call_later(self.run_action, f"app.place('{name}')")
+
+    def action_back(self) -> None:
+        """Take back the newest of: event, zoom of time, full size, pane, held log."""
+        if self.timeline.cursor is not None:
+            self.timeline.cursor = None
+            self.draw()
+        elif self.zoom is not None:
+            self.zoom = None
+            self.draw()
+        elif self.remembered.focused is not None:
+            self.focus_pane(None)
+        else:
+            self.action_follow_end()
+
+
+BELOW_DIALOG_S = 12.0
+"""How often the screen below a dialog is drawn if nothing happens: Textual paints all of the terminal each time."""
+
+
+class Dashboard(FocusedPanes):
+    """Shows one run. Its poller reads, its operations send commands."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(k.key, f"operate('{k.action}')" if k.action in ACTS else k.action, show=False) for k in KEYS),
+        *(Binding(key, action, show=False) for key, action in ALSO),
+    ]
+
+    def __init__(
+        self,
+        run: OpenRun,
+        *,
+        starter: SupervisorStarter | None = None,
+        attacher: Attacher | None = None,
+        read_only: bool = False,
+        has_runs: bool = False,
+        can_launch: bool = False,
+        interval_s: float = 1.0,
+        memory: PaneFocus | None = None,
+    ) -> None:
+        super().__init__()
+        self.remembered = memory if memory is not None else PaneFocus()
+        self.run, self.starter, self.attacher = run, starter, attacher
+        self.read_only, self.has_runs, self.can_launch = read_only, has_runs, can_launch
+        self.now = Situation()
+        self.view: DashboardView = dashboard_view(self.now, run.name)
+        self._polled = (self.now, self.view)
+        """What the newest poll found, from its thread."""
+        self.snapshot: Snapshot | None = None
+        self.zoom: int | None = None
+        self.operations = Operations(self)
+        self.tasks = TaskQueue(self)
+        self.long_task = LongTask(self, self._long_task_changed)
+        self.terminal_title = TerminalTitle(run.screen, self._to_terminal, self._ring, glyphs_for())
+        self.screen_states: dict[str, object] = {}
+        """By numbered screen: what it restores when it is opened again."""
+        self._interval_s = interval_s
+        self._left = False
+        self._drawn_at = 0.0
+        self._drawn: tuple[object, ...] = ()
+        """What had happened then."""
+        self._in_sight = False
+        """No other screen and no dialog is over this one."""
+        self._polls = TaskQueue(self, "poll", in_order=True)
+        self.poller = Poller(
+            run.feed, self._polls, self.take, period_s=interval_s, at_once=self._at_once, aside=self._log_ahead
+        )
+        self.away: AwayWatch | None = None
+
+    def made(self) -> Sequence[Pane]:
+        """The panes, and the viewer that fills the log pane."""
+        panes = super().made()
+        self.output = DashboardLog(self, self.log_pane, self.run)
+        return panes
+
+    def on_mount(self) -> None:
+        """Draw the empty screen, then poll."""
+        self.draw(*self.app.size)  # its own size is not known yet
+        if self.away is not None:
+            self.away.begin()
+        if self._interval_s > 0:
+            self.call_later(self.poll)  # after the first paint, by ScreenResume: both together would delay it
+
+    def on_unmount(self) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """End reading, and cancel the long task: the dashboard of another run takes its place."""
+        if self._left:
+            return
+        self._left = True
+        self._polls.close()
+        self.output.viewer.close()
+        self.long_task.leave()
+        if self.away is not None:
+            self.away.leave()
+        self.terminal_title.restore()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.draw(event.size.width, event.size.height)
+        if self.snapshot is not None:
+            self.poll()
+
+    def on_screen_resume(self) -> None:
+        """Draw the newest snapshot after a screen over it was closed."""
+        self._in_sight = True
+        if self.snapshot is not None:
+            self.draw()
+            self.poll()
+
+    def on_screen_suspend(self) -> None:
+        """Another screen is over this one: it shows each poll."""
+        self._in_sight = False
+
+    def poll(self) -> None:
+        """Take a snapshot in the background now; with ``interval_s`` 0 only ``look`` takes one."""
+        if self._interval_s > 0 and not self._left:
+            self.poller.poll()
+
+    def look(self) -> None:
+        """Poll and draw on the calling thread, log included (tests, pictures)."""
+        self.take(self.poller.once())
+        self.take(self.poller.once())
+        self.output.viewer.driver.look(wait=True)
+
+    def _at_once(self, now: Situation) -> object:
+        """What is shown without waiting for the next two seconds; None: everything. In the thread of the poll."""
+        self._polled = (now, dashboard_view(now, self.run.name))
+        return at_once(*self._polled) if self._in_sight else None
+
+    def _log_ahead(self) -> Aside | None:
+        """Read the log in the thread of the poll; None if the dashboard is not drawn."""
+        return self.output.ahead() if self._in_sight else None
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot and draw it."""
+        self.snapshot = snapshot
+        if snapshot.situation.story.seq or snapshot.trouble is None:
+            self.now = snapshot.situation
+        polled, view = self._polled
+        self.view = view if polled is self.now else dashboard_view(self.now, self.run.name)
+        if not self._waits_below_dialog():
+            (self.in_front or self).draw()
+        self.operations.renew()
+        self.terminal_title.update(self.now, self.view.header)
+        if self.away is not None:
+            self.away.see(self.now)
+
+    def _waits_below_dialog(self) -> bool:
+        now, story = time.monotonic(), self.now.story
+        happened = (story.state, len(story.incidents), self.view.header.verdict.level, self.app.size)
+        below = self._interval_s > 0 and isinstance(self.app.screen, ModalScreen)
+        if below and happened == self._drawn and now < self._drawn_at + BELOW_DIALOG_S:
+            return True
+        self._drawn_at, self._drawn = now, happened
+        return False
+
+    @property
+    def context(self) -> KeyContext:
+        """What decides which keys apply."""
+        return KeyContext(
+            now=self.now,
+            startable=self.starter is not None,
+            has_runs=self.has_runs,
+            samples=self.run.samples is not None,
+            launchable=self.can_launch,
+            read_only=self.read_only,
+        )
+
+    @property
+    def window(self) -> TimeWindow:
+        """The stretch of the run that the charts show."""
+        story, timeline, cursor = self.now.story, self.view.timeline, self.timeline.cursor
+        return window(
+            self.zoom,
+            now_t=timeline.now_t,
+            over=timeline.over,
+            cursor_t=cursor.t if cursor is not None else None,
+            marks=[i.t for i in story.incidents if i.severity != "info"],
+            wall0=story.wall0,
+        )
+
+    def offered(self) -> tuple[Key, ...]:
+        """Keys that do something now, what to do first in front."""
+        return applying(self.context)
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Update all panes; a dashboard that another screen covers waits until it is resumed.
+
+        Textual would repaint the screen in front for each region that changes on the one below it.
+        """
+        if self.in_front is not None or self._left:
+            return
+        if width is None or height is None:
+            width, height = self.size
+        self.place_panes(self.view, width, height)
+        part = self.zoom is not None and self.zoom != WHOLE
+        self.show_panes(self.view, self.snapshot, self.window, part=part)
+        self.output.update(self.now, self.snapshot.trouble or "" if self.snapshot else "", width)
+        self.key_bar.show(self.offered(), self.key_bar.message)
+        self.read_series(None)
+
+    def read_series(self, series_queries: tuple[SeriesQuery, ...] | None) -> None:
+        """Have these charts read with each poll, at once if they are others; None: those of the dashboard."""
+        before = self.poller.series_queries
+        self.poller.series_queries = self.series_queries() if series_queries is None else series_queries
+        if not same_charts(before, self.poller.series_queries):
+            self.poll()
+
+    def zoom_time(self, steps: int) -> None:
+        """All charts over a shorter or longer time."""
+        self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
+        self.call_later(self.poll)  # once the charts are known that are wanted now
+
+    def show_message(self, text: str) -> None:
+        """A sentence in the footer for a few seconds, on whatever screen is in front."""
+        if self.in_front is not None:
+            self.in_front.show_message(text)
+            return
+        self.answer(text)
+
+    @property
+    def in_front(self) -> "PlaceScreen | None":
+        """The numbered screen over this one."""
+        return next((s for s in reversed(self.app.screen_stack) if is_place(s)), None)
+
+    def renew(self, place: str) -> None:
+        """A task of a numbered screen changed something: redraw it if it is in front."""
+        if self.in_front is not None and self.in_front.place == place:
+            self.in_front.renew()
+
+    def _to_terminal(self, text: str) -> None:
+        driver = self.app._driver  # noqa: SLF001  no public way to write an escape sequence
+        if driver is not None:
+            driver.write(text)
+
+    def _ring(self) -> None:
+        self.app.bell()
+
+    def _long_task_changed(self) -> None:
+        if self.in_front is not None:
+            self.in_front.draw()
+
+    def in_thread(self, work: Callable[[], str]) -> None:
+        """Run something that may block; its sentence appears in the footer."""
+
+        def task() -> Show:
+            text = work()
+
+            def show() -> None:
+                self.show_message(text)
+                self.poll()
+
+            return show
+
+        self.tasks.submit(task)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that do not apply now do nothing; those of operations show why (except Enter)."""
+        name = str(parameters[0]) if action == "operate" else action
+        key = next((k for k in KEYS if k.action.partition("(")[0] == name), None)
+        if key is None or (key.acts and self.read_only):
+            return key is None
+        return key.when(self.context) or (action == "operate" and name != "start")
+
+    def action_operate(self, name: str) -> None:
+        """Run an operation, or show why it does not apply."""
+        key = next(k for k in KEYS if k.action == name)
+        if key.when(self.context):
+            ACTS[name](self.operations)
+        else:
+            self.show_message(why_not(name, self.context))
+
+    class Explain(Message):
+        """An incident is to be explained."""
+
+        def __init__(self, incident: int) -> None:
+            super().__init__()
+            self.incident = incident
+
+    def action_explain(self) -> None:
+        """The card of the newest incident, open ones first."""
+        if self.view.incidents:
+            self.post_message(self.Explain(self.view.incidents[0].id))
+
+    def action_summary(self) -> None:
+        """What happened since the last look."""
+        if self.away is not None:
+            self.away.show()
+
+    def action_help(self) -> None:
+        from ..dialogs.cards import HelpDialog
+
+        self.app.push_screen(HelpDialog(self.context))
+
+    def action_attach(self) -> None:
+        """Leave to the trainer's terminal, and come back."""
+        from ..places import run_in_terminal
+
+        if self.attacher is None:
+            self.show_message(f"Not from this screen; use: {typed('attach', self.run.run_id)}")
+            return
+        try:
+            argv = self.attacher.command(self.run.run_id)
+        except RuntimeError as error:
+            self.show_message(str(error))
+            return
+        self.show_message(run_in_terminal(self.app, argv))
+        self.poll()
+
+    def action_zoom(self, steps: int) -> None:
+        """All charts over a shorter or longer time."""
+        self.zoom_time(steps)
+        self.draw()
+        self.show_message(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
+
+    def on_log_view_wanted(self, message: LogView.Wanted) -> None:
+        """Scroll by the wheel."""
+        self.output.viewer.driver.scroll(message.rows)
+
+    def action_follow(self) -> None:
+        """Hold the log, or follow it again."""
+        self.output.follow(not self.log_pane.following)
+
+    def action_follow_end(self) -> None:
+        """Follow the log and end the search."""
+        self.output.follow(True)
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the log up (positive) or down."""
+        self.output.viewer.driver.scroll(-rows)
+
+    def action_log_start(self) -> None:
+        """Show the first line of the log."""
+        self.output.viewer.driver.to_start()
+
+    def action_search(self) -> None:
+        """Ask for a pattern and search upwards for it."""
+        self.output.viewer.ask_search("search the log (regular expression), Enter, then n and N")
+
+    def action_search_next(self, older: bool) -> None:
+        """Go to the next match."""
+        self.output.viewer.next_match(older=older)
+
+
+# The place of each pane by screen size. Pure: size and contents in, boxes out; no box overlaps another or the edge.
+
+PHONE_COLUMNS = 60
+WIDE_COLUMNS = 100
+LARGE_COLUMNS = 160
+LARGE_ROWS = 44
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What the layout depends on: rows of the head, numbers of GPUs, meters, incidents and checkpoints."""
+
+    head_rows: int = 2
+    gpus: int = 1
+    memory_rows: int = 4
+    incidents: int = 0
+    open_incidents: int = 0
+    checkpoints: int = 0
+    empty: bool = False
+    """Nothing has been read and nothing has happened: readings and timeline are a sentence each."""
+
+
+def arrange(width: int, height: int, contents: Contents) -> dict[str, Box]:
+    """Boxes by pane; a pane that is not in the answer is not shown. ``head`` and ``keys`` are always there."""
+    head = min(contents.head_rows, max(1, height - 1))
+    boxes: dict[str, Box] = {"head": (0, 0, width, head), "keys": (0, height - 1, width, 1)}
+    top, room = head, height - head - 1
+    if room < 3:
+        return boxes | ({"log": (0, top, width, room)} if room > 0 else {})
+    if width < PHONE_COLUMNS:
+        boxes |= _phone(width, top, room, contents)
+    elif width >= LARGE_COLUMNS and height >= LARGE_ROWS:
+        boxes |= _large(width, top, room, contents)
+    else:
+        boxes |= _stacked(width, top, room, contents)
+    return boxes
+
+
+def _phone(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
+    """One column. What does not fit is left out, in this order: memory, GPU, timeline."""
+    wanted = [
+        ("incidents", _incident_rows(contents, 4)),
+        ("timeline", 6),
+        ("gpu", min(contents.gpus + 3, 8) if contents.gpus > 1 else 6),
+        ("memory", 5),
+    ]
+    kept: list[tuple[str, int]] = []
+    left = room - 5
+    for name, rows in wanted:
+        if rows and rows <= left:
+            kept.append((name, rows))
+            left -= rows
+    order = {"gpu": 0, "memory": 1, "timeline": 2, "incidents": 3}
+    return _column(width, top, room, sorted(kept, key=lambda k: order[k[0]]))
+
+
+def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
+    """GPU beside memory, the timeline below, then incidents (beside checkpoints on a wide screen), the log below."""
+    wide = width >= WIDE_COLUMNS
+    tall = room >= 30
+    meters = 4 if contents.empty else max(contents.memory_rows if tall else 4, _gpu_rows(contents)) + 2
+    timeline = _timeline_rows(room, contents, tall=tall)
+    incidents = _incident_rows(contents, 8 if tall else 5)
+    if tall and wide:
+        incidents = max(incidents, min(8, contents.checkpoints + 2), 3)
+    log_least = 5 if tall else 4
+    spare = room - log_least
+    boxes: dict[str, Box] = {}
+    y = top
+    for name, rows in (("meters", meters), ("timeline", timeline), ("incidents", incidents)):
+        fitting = min(rows, spare)
+        if fitting < 3:
+            continue
+        if name == "meters":
+            left = width * 52 // 100 if contents.gpus <= 1 else width * 56 // 100
+            boxes["gpu"] = (0, y, left, fitting)
+            below = fitting - contents.memory_rows - 2
+            if contents.incidents and below >= 3 and not wide:
+                # Many GPUs on a small screen: the incidents go below memory.
+                boxes["memory"] = (left, y, width - left, fitting - below)
+                boxes["incidents"] = (left, y + fitting - below, width - left, below)
+            else:
+                boxes["memory"] = (left, y, width - left, fitting)
+        elif name == "incidents" and "incidents" in boxes:
+            continue
+        elif name == "incidents" and wide and (tall or contents.checkpoints):
+            left = width * 60 // 100
+            boxes["incidents"] = (0, y, left, fitting)
+            boxes["checkpoints"] = (left, y, width - left, fitting)
+        else:
+            boxes[name] = (0, y, width, fitting)
+        y += fitting
+        spare -= fitting
+    boxes["log"] = (0, y, width, top + room - y)
+    return boxes
+
+
+def _large(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
+    """Three bands: readings; the timeline over the whole width; the log beside incidents and checkpoints."""
+    left = width * 2 // 3
+    meters = 4 if contents.empty else max(contents.memory_rows, _gpu_rows(contents)) + 2
+    timeline = 3 if contents.empty else min(18, max(12, room - meters - 18))
+    y = top
+    boxes: dict[str, Box] = {"gpu": (0, y, left, meters), "memory": (left, y, width - left, meters)}
+    y += meters
+    boxes["timeline"] = (0, y, width, timeline)
+    y += timeline
+    rest = top + room - y
+    boxes["log"] = (0, y, left, rest)
+    wanted = _incident_rows(contents, 8) + max(0, contents.incidents - 1) if contents.incidents else 3
+    checkpoints = min(max(4, contents.checkpoints + 2), max(4, rest // 2 - 1, rest - wanted))
+    boxes["incidents"] = (left, y, width - left, rest - checkpoints)
+    boxes["checkpoints"] = (left, y + rest - checkpoints, width - left, checkpoints)
+    return boxes
+
+
+def _timeline_rows(room: int, contents: Contents, *, tall: bool) -> int:
+    """Both curves with their ticks if there is room; an open incident needs it more."""
+    if contents.empty:
+        return 3
+    if tall:
+        return 12 if room >= 34 else 10
+    if contents.open_incidents:
+        return 5
+    return 6 if contents.incidents or room < 20 else 8
+
+
+def _gpu_rows(contents: Contents) -> int:
+    """Four readings of a single GPU, or a heading and a row each."""
+    return 4 if contents.gpus <= 1 else min(contents.gpus, 16) + 1
+
+
+def _incident_rows(contents: Contents, when_open: int) -> int:
+    if not contents.incidents:
+        return 0
+    return when_open if contents.open_incidents else min(when_open, 2 + min(contents.incidents, 2))
+
+
+def _column(width: int, top: int, room: int, panes: list[tuple[str, int]]) -> dict[str, Box]:
+    boxes: dict[str, Box] = {}
+    y = top
+    for name, rows in panes:
+        boxes[name] = (0, y, width, rows)
+        y += rows
+    if top + room - y >= 3:
+        boxes["log"] = (0, y, width, top + room - y)
+    return boxes
+
+
+# What the dashboard shows as soon as it is known; all else on it may be two seconds old.
+
+
+def at_once(now: Situation, view: DashboardView) -> tuple[object, ...]:
+    """Equal for two moments that differ in numbers that only move: steps, readings, the time.
+
+    It differs with each event of the run (a state, an incident, a checkpoint), with the level of the sentence and the
+    clauses of it that are never cut (a hang and its countdown are such), and with a reading that gets or loses a level
+    that matters.
+    """
+    said, memory = view.header.verdict, view.memory
+    return (
+        now.story.seq,
+        now.story.state,
+        (now.supervisor_alive, now.frozen, now.troubles, now.job and (now.job.phase, now.job.reason)),
+        (said.level, said.worst, len(said.clauses), said.clauses[: said.vital]),
+        _of_gpus(view.gpu),
+        (memory.message, memory.note, *map(_level, memory.meters)),
+    )
+
+
+def _of_gpus(view: GpuPaneView) -> tuple[object, ...]:
+    each = ((g.index, g.name, g.own, g.trouble, g.throttle, *map(_level, g.meters)) for g in view.gpus)
+    return (view.message, view.note, *each)
+
+
+def _level(meter: Meter) -> tuple[str, str]:
+    return meter.label, meter.level if meter.level in PRESSING else ""

@@ -1,1 +1,0 @@
-"""The dashboard: everything about one run on one screen."""

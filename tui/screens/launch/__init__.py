@@ -1,1 +1,0 @@
-"""The launch screen: what can be started here, its plan and its checks."""

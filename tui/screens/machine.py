@@ -1,0 +1,804 @@
+"""Key 8: the machine: GPUs, host, processes, ranks."""
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import ClassVar, Protocol
+
+from textual.binding import BindingType
+
+from ...core.model.machine_details import MachineDetails
+from ...core.model.nodes import RankTable
+from ...core.views.gpu_page import GpuPageView, ProcessRow, gpu_page_view, worst_card
+from ...core.views.host_page import (
+    HostPageView,
+    ProcessView,
+    TreeRow,
+    host_page_view,
+    key_of,
+    process_view,
+    seen_processes,
+)
+from ...core.views.ranks_page import RanksPageView, ranks_page_view
+from ...core.views.words import passing
+from ..keys import Key
+from ..panes.machine import FactsPane, GaugesPane
+from ..panes.machine_rows import CoresPane, GpuRows, NodeRows, ProcessRows, RankRows, TreeRows
+from ..panes.pane import Pane
+from ..panes.rows_pane import PagePane, RowsPane
+from ..run_session import Application, Box, RunSession
+from ..ui.cells import Paragraph
+from ..ui.chart import Columns, SeriesQuery
+from ..ui.recent import Recent
+from .place_screen import PlaceScreen, bindings_of
+
+# The base of the GPU page and the host page: reads details while it is shown; panes that tab, z and arrows reach.
+
+DETAILS_S = 1.0
+"""How often details are read while the page is shown, seconds, at the usual ``refresh_s``."""
+LATE_S = 10.0
+"""Without details for so long they are not expected any more: a driver may take some seconds."""
+SMALL_ROWS, SMALL_COLUMNS = 13, 30
+"""On a smaller screen one pane is shown at a time."""
+
+PANE_KEYS: tuple[Key, ...] = (
+    Key(key="tab", shown="tab", action="pane(1)", label="pane", help="the next pane (shift: back)"),
+    Key(key="z", shown="z", action="whole", label="zoom", help="show the pane at full size, and back"),
+)
+FILTER_KEY = Key(
+    key="slash", shown="/", action="filter", label="filter",
+    help="show the processes whose command, user or pid contains a text; Esc shows all again",
+)  # fmt: skip
+TIME_KEYS: tuple[Key, ...] = (
+    Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="time",
+        help="all charts show a shorter or longer time"),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="escape", shown="Esc", action="back", label="back", help="small again, then back to the dashboard",
+        always=True),
+)  # fmt: skip
+ALSO: tuple[tuple[str, str], ...] = (
+    ("down", "move(1)"), ("j", "move(1)"), ("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
+    ("home", "move(-100000)"), ("end", "move(100000)"), ("shift+tab", "pane(-1)"),
+    ("right_square_bracket", "zoom(1)"), ("right", "next(1)"),
+)  # fmt: skip
+
+
+class Listed(Protocol):
+    """A process in a list."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def command(self) -> str: ...
+
+
+class MachineState:
+    """What the page restores when it is opened again."""
+
+    def __init__(self) -> None:
+        self.details = MachineDetails()
+        self.recent = Recent()
+        self.focused = ""
+        self.whole = False
+        self.sort = 0
+        self.chosen: int | None = None
+        """Place of the GPU that a person chose; None = none yet."""
+        self.own_only = False
+        self.all_processes = False
+        self.filter = ""
+        self.process: ProcessView | None = None
+        """The process that is shown alone."""
+
+
+class MachineScreen(PlaceScreen):
+    """Subclasses place ``order`` panes and show them."""
+
+    order: ClassVar[tuple[str, ...]]
+    """The panes in reading order."""
+
+    def __init__(self, application: Application, session: RunSession) -> None:
+        super().__init__(application, session)
+        self.session: RunSession = session
+        self.state: MachineState = self._state_of(session)
+        self._reading = False
+        self._opened_s = monotonic()
+
+    @property
+    def late(self) -> bool:
+        """Whether a supervisor that reads details would have shown them by now."""
+        return monotonic() - self._opened_s > LATE_S
+
+    def _state_of(self, session: RunSession) -> MachineState:
+        kept = session.screen_states.setdefault(self.place, MachineState())
+        assert isinstance(kept, MachineState)
+        return kept
+
+    def on_mount(self) -> None:
+        """Read details now and again."""
+        super().on_mount()
+        self.read_details()
+        if self.application.interval_s > 0:
+            self.set_interval(DETAILS_S * self.session.run.screen.refresh_s, self.read_details)
+
+    def on_unmount(self) -> None:
+        """The dashboard's charts are read again."""
+        self.session.read_series(None)
+
+    def read_details(self) -> None:
+        """Read them in a thread."""
+        source = self.session.run.details
+        if source is None or self._reading:
+            return
+        self._reading = True
+
+        def read() -> Callable[[], None]:
+            found = source.look()
+            return lambda: self.take_details(found)
+
+        self.tasks.submit(read)
+
+    def take_details(self, details: MachineDetails) -> None:
+        """Keep them, and draw."""
+        self._reading = False
+        self.state.details = details
+        self.remember(details)
+        self.draw()
+
+    def remember(self, details: MachineDetails) -> None:
+        """Keep the values that only this page sees, for its charts."""
+        raise NotImplementedError
+
+    def arranged(self, width: int, height: int) -> dict[str, Box]:
+        """The places of the panes that fit, in a box at the top left corner."""
+        raise NotImplementedError
+
+    def shown_panes(self) -> tuple[str, ...]:
+        """Those of ``order`` that have something to show now."""
+        return self.order
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """All panes, or one: on a small screen, at full size, and if the focused one has no room beside the others."""
+        offered = self.shown_panes()
+        focused = self.state.focused if self.state.focused in offered else ""
+        small = height < SMALL_ROWS or width < SMALL_COLUMNS
+        boxes = {} if small or (focused and self.state.whole) else self.arranged(width, height)
+        if small or (focused and focused not in boxes):
+            boxes = {focused or offered[0]: (0, 0, width, height)}
+        for name, pane in self.panes.items():
+            pane.set_class(name == focused, "-focus")
+        return {name: (x, y + top, w, h) for name, (x, y, w, h) in boxes.items()}
+
+    @property
+    def series(self) -> dict[SeriesQuery, Columns]:
+        """The charts as last read."""
+        snapshot = self.session.snapshot
+        return dict(snapshot.series) if snapshot is not None else {}
+
+    def action_pane(self, panes: int) -> None:
+        """Look at the next pane."""
+        offered = self.shown_panes()
+        at = offered.index(self.state.focused) if self.state.focused in offered else (-1 if panes > 0 else 0)
+        self.state.focused = offered[(at + panes) % len(offered)]
+        self.draw()
+
+    def action_whole(self) -> None:
+        """Show the pane at full size, and back."""
+        self.state.whole = not self.state.whole
+        if self.state.focused not in self.shown_panes():
+            self.state.focused = self.shown_panes()[0]
+        self.draw()
+
+    def action_zoom(self, steps: int) -> None:
+        """All charts over a shorter or longer time."""
+        self.session.zoom_time(steps)
+        self.draw()
+        self.show_message(f"Charts show {self.session.window.words}; [ shorter, ] longer")
+
+    def passes(self, row: Listed) -> bool:
+        """Whether a process passes the filter."""
+        found = passing(self.state.filter)
+        return not self.state.filter or any(map(found, (row.command, row.user, str(row.pid))))
+
+    @property
+    def filter_words(self) -> str:
+        """For the title of the processes."""
+        return f" · with “{self.state.filter}”" if self.state.filter else ""
+
+    def action_filter(self) -> None:
+        """Ask for a text; nothing shows all of them."""
+        from ..dialogs.dialog import AskFilter
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.state.filter = text
+                self.draw()
+
+        self.app.push_screen(AskFilter("processes whose command, user or pid", self.state.filter), answered)
+
+    def action_back(self) -> None:
+        """Take back the filter, full size, then the pane, then the page."""
+        if self.state.filter:
+            self.state.filter = ""
+        elif self.state.whole:
+            self.state.whole = False
+        elif self.state.focused:
+            self.state.focused = ""
+        else:
+            self.application.action_leave_place()
+            return
+        self.draw()
+
+    def on_pane_pressed(self, message: Pane.Pressed) -> None:
+        """A click looks at a pane."""
+        if message.pane.id in self.order:
+            self.state.focused = message.pane.id or ""
+            self.draw()
+
+    @property
+    def looked_at(self) -> Pane:
+        """The pane that arrows move in: the focused one, else the first list."""
+        name = self.state.focused if self.state.focused in self.shown_panes() else self.first_list()
+        return self.panes[name]
+
+    def first_list(self) -> str:
+        """The pane that arrows move in if none is focused."""
+        raise NotImplementedError
+
+    def tell(self, title: str, facts: Sequence[tuple[str, str]]) -> None:
+        """Show all that is known of a process."""
+        from textual.content import Content
+
+        from ..dialogs.dialog import Dialog
+
+        margin = max(len(name) for name, _ in facts) + 2
+        lines = [Content.assemble((f"{name:{margin}}", "dim"), text) for name, text in facts]
+        self.app.push_screen(Dialog(title, Content("\n").join(lines), "[Esc] close"))
+
+    def action_move(self, rows: int) -> None:
+        """Down (positive) or up in the pane that is looked at."""
+        pane = self.looked_at
+        if isinstance(pane, RowsPane):
+            pane.move(rows)
+        elif isinstance(pane, GaugesPane | FactsPane):
+            pane.scroll(rows)
+
+
+# The base of the GPU page and the host page: Enter shows the chosen process alone, with its curves; Esc the page.
+
+OFFERED = frozenset({"y", "left_square_bracket", "question_mark", "escape"})
+"""Keys that are offered while one process is shown; arrows scroll what is known of it."""
+OF_LISTS = frozenset({"pane", "whole", "process", "next", "sort", "own", "others", "filter"})
+"""Actions of the lists, which are out of sight then."""
+ABOUT_LEAST, ABOUT_MOST = 4, 10
+"""Rows of what is known of the process, below its curves."""
+PROCESS_KEY = Key(
+    key="enter", shown="Enter", action="process", label="process",
+    help="the chosen process alone: its curves since the page was opened, and all that is known of it",
+)  # fmt: skip
+
+
+class ProcessScreen(MachineScreen):
+    """Subclasses add ``process_panes`` to their bodies, and call ``draw_process``."""
+
+    def process_panes(self) -> tuple[Pane, ...]:
+        """The panes of a process that is shown alone."""
+        self.one, self.about = GaugesPane(id="process"), PagePane(id="about")
+        return (self.one, self.about)
+
+    def offered(self) -> tuple[Key, ...]:
+        """Fewer while one process is shown."""
+        keys = super().offered()
+        return keys if self.state.process is None else tuple(key for key in keys if key.key in OFFERED)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Lists are out of sight while one process is shown."""
+        if self.state.process is not None and action in OF_LISTS:
+            return False
+        return super().check_action(action, parameters)
+
+    def take_details(self, details: MachineDetails) -> None:
+        """Keep the readings of each process. A pid whose process began after its last reading is another one."""
+        recent = self.state.recent
+        newest = 0.0
+        for seen in seen_processes(details):
+            newest = max(newest, seen.t)
+            before = recent.last_t(key_of(seen.pid, ""))
+            if before is not None and seen.age_s is not None and seen.t - seen.age_s > before:
+                recent.forget(key_of(seen.pid, ""))
+            recent.add(seen.t, seen.values)
+        recent.drop_old(newest)
+        super().take_details(details)
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """One process: its curves above, facts below if there is room for both."""
+        if self.state.process is None:
+            return super().boxes(width, top, height)
+        if height < SMALL_ROWS or width < SMALL_COLUMNS:
+            return {"process": (0, top, width, height)}
+        below = min(ABOUT_MOST, max(ABOUT_LEAST, height * 2 // 5))
+        return {"process": (0, top, width, height - below), "about": (0, top + height - below, width, below)}
+
+    def show_process(self, pid: int) -> None:
+        """Show one process alone."""
+        self.state.process = process_view(self.now, self.state.details, pid, None)
+        self.about.top = self.one.top = 0
+        self.draw()
+
+    def draw_process(self) -> None:
+        """What is known of it now."""
+        before = self.state.process
+        if before is None:
+            return
+        view: ProcessView = process_view(self.now, self.state.details, before.pid, before) or before
+        self.state.process = view
+        window = self.session.window
+        self.one.set_title(f"process {view.pid}", view.note or window.words)
+        self.one.show(view.gauges, {}, window, self.state.recent)
+        facts = (*view.facts, ("command", view.command))
+        self.about.show([Paragraph(text, label) for label, text in facts], title="what is known of it")
+
+    def copied(self, row: Listed | None) -> None:
+        """Copy pid and command of the process that is shown, else of the chosen one."""
+        chosen = self.state.process or row
+        if chosen is None:
+            self.show_message("There is no process to copy.")
+        else:
+            self.application.copy(f"{chosen.pid} {chosen.command}")
+
+    def action_back(self) -> None:
+        """The page again, else what Esc does there."""
+        if self.state.process is None:
+            super().action_back()
+            return
+        self.state.process = None
+        self.draw()
+
+    def action_move(self, rows: int) -> None:
+        """Scroll what is known of the process, or the list."""
+        if self.state.process is None:
+            super().action_move(rows)
+        else:
+            (self.about if self.about.display else self.one).scroll(rows)
+
+
+# Key 8: every GPU with its charts and facts, and the processes on them.
+
+FACTS_FROM = 100
+FACTS_COLUMNS = 42
+LIST_LEAST, PROCESSES_LEAST, GAUGES_LEAST = 5, 5, 6
+MOST_GPUS = 16
+SORTS = ("memory", "GPU time", "CPU", "RAM", "GPU")
+"""By what processes are sorted, most first; the last one: by the number of the GPU."""
+
+GPU_KEYS: tuple[Key, ...] = (
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a GPU, or a process; scroll"),
+    Key(key="left", shown="← →", action="next(-1)", label="GPU", help="the previous or next GPU"),
+    *PANE_KEYS,
+    PROCESS_KEY,
+    Key(key="s", shown="s", action="sort", label="sort", help="sort the processes by memory, GPU time, CPU, RAM, GPU"),
+    Key(key="o", shown="o", action="own", label="own/all", help="only the processes of this run, or all"),
+    FILTER_KEY,
+    Key(key="y", shown="y", action="copy", label="copy", footer=False,
+        help="copy pid and command of the chosen process"),
+    *TIME_KEYS,
+)  # fmt: skip
+
+
+class GpuScreen(ProcessScreen):
+    """List and detail; the processes of all GPUs, or of the chosen one."""
+
+    place = "gpus"
+    order = ("gpus", "gauges", "facts", "processes")
+    keys = GPU_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(GPU_KEYS, ALSO)
+    view = GpuPageView()
+    opened_on: int | None = None
+    """Place of the GPU that is shown until a person chooses one: it stays while the page is open."""
+
+    def bodies(self) -> Sequence[Pane]:
+        self.table, self.gauges = GpuRows(id="gpus"), GaugesPane(id="gauges")
+        self.facts, self.processes = FactsPane(id="facts"), ProcessRows(id="processes")
+        return (self.table, self.gauges, self.facts, self.processes, *self.process_panes())
+
+    def shown_panes(self) -> tuple[str, ...]:
+        """Without a list for a single GPU, and only the reason if there is none."""
+        cards = self.view.cards
+        if not cards:
+            return ("gauges",)
+        return self.order if len(cards) > 1 else self.order[1:]
+
+    def offered(self) -> tuple[Key, ...]:
+        """Without the keys that have nothing to choose from."""
+        several, rows = len(self.view.cards) > 1, bool(self.view.processes)
+        useless = {
+            key
+            for key, useful in (
+                ("left", several),
+                ("s", rows),
+                ("o", rows),
+                ("slash", rows),
+                ("y", rows),
+                ("enter", rows),
+            )
+            if not useful
+        }
+        return tuple(key for key in super().offered() if key.key not in useless and (self.view.cards or key.always))
+
+    def first_list(self) -> str:
+        return "gpus" if len(self.view.cards) > 1 else "processes"
+
+    def arranged(self, width: int, height: int) -> dict[str, Box]:
+        """The list above, the chosen GPU in the middle, processes below."""
+        cards = self.view.cards
+        if not cards:
+            return {"gauges": (0, 0, width, height)}
+        boxes: dict[str, Box] = {}
+        top = 0
+        if len(cards) > 1:
+            top = min(min(len(cards), MOST_GPUS) + 3, max(LIST_LEAST, height * 2 // 5))
+            boxes["gpus"] = (0, 0, width, top)
+        below = min(max(len(self.rows), 1) + 3, max(PROCESSES_LEAST, height // 4))
+        if height - top - below < GAUGES_LEAST:
+            below = 0
+        middle = height - top - below
+        facts = FACTS_COLUMNS if width >= FACTS_FROM else 0
+        boxes["gauges"] = (0, top, width - facts, middle)
+        if facts:
+            boxes["facts"] = (width - facts, top, facts, middle)
+        if below:
+            boxes["processes"] = (0, top + middle, width, below)
+        return boxes
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Show everything that changed. The places depend on the number of GPUs and processes."""
+        self.view = gpu_page_view(self.now, self.state.details.gpus, late=self.late)
+        super().draw(width, height)
+
+    def show(self) -> None:
+        """The list, the chosen GPU, the processes; or one process."""
+        self.draw_process()
+        view, cards, window = self.view, self.view.cards, self.session.window
+        if self.opened_on is None and cards:
+            self.opened_on = worst_card(cards)
+        chosen = self.table.cursor = self.chosen
+        self.table.show_gpus(cards, view.note, self.series, window)
+        card = cards[chosen] if cards else None
+        message = view.message if card is None else card.view.trouble or ""
+        title = (
+            "GPU"
+            if card is None
+            else " · ".join(filter(None, (f"GPU {card.index}", card.view.name, _whose(card.view.own))))
+        )
+        single = len(cards) == 1
+        self.gauges.set_title(title, view.note if single and view.note else window.words if card is not None else "")
+        self.gauges.show(card.gauges if card else (), self.series, window, self.state.recent, message=message)
+        self.session.read_series((*self.gauges.series_queries(), *self.table.series_queries(cards)))
+        self.facts.set_title(f"GPU {card.index} now" if card is not None else "now")
+        self.facts.show(card.facts if card is not None else (), message)
+        rows = self.rows
+        what = "own processes" if self.state.own_only else "processes"
+        self.processes.show_processes(
+            rows,
+            title=(f"{what} · {len(rows)} · by {SORTS[self.state.sort]}" if rows else what) + self.filter_words,
+            note=view.processes_note or self._none(),
+            old=view.stale,
+        )
+
+    @property
+    def chosen(self) -> int:
+        """Place of the GPU that is shown."""
+        asked = self.opened_on or 0 if self.state.chosen is None else self.state.chosen
+        return max(0, min(asked, len(self.view.cards) - 1))
+
+    @property
+    def rows(self) -> tuple[ProcessRow, ...]:
+        """The processes that are listed, in their order."""
+        rows = [row for row in self.view.processes if (row.own or not self.state.own_only) and self.passes(row)]
+        if self.state.sort == len(SORTS) - 1:
+            return tuple(sorted(rows, key=lambda row: (row.gpu, -row.order[0])))
+        return tuple(sorted(rows, key=lambda row: (-row.order[self.state.sort], row.gpu, row.pid)))
+
+    def _none(self) -> str:
+        """Why no process is listed."""
+        if self.state.filter:
+            return f"No process with “{self.state.filter}”: / changes the filter, Esc ends it"
+        if not self.state.own_only:
+            return ""
+        if any(row.own is None for row in self.view.processes):
+            return "Not known: the driver has other pids than this machine (a container)"
+        return "No process of this run uses a GPU"
+
+    def remember(self, details: MachineDetails) -> None:
+        """Fan, PCIe and use of the memory: the history does not keep them."""
+        if details.gpus is None:
+            return
+        for gpu in details.gpus.gpus:
+            name = f"gpu{gpu.index}"
+            self.state.recent.add(
+                details.gpus.t,
+                (
+                    (f"{name}.fan", gpu.fan_pct),
+                    (f"{name}.pcie_in", gpu.pcie_received),
+                    (f"{name}.pcie_out", gpu.pcie_sent),
+                    (f"{name}.mem_util", gpu.mem_util_pct),
+                ),
+            )
+
+    def row_chosen(self, pane: RowsPane) -> None:
+        """Another GPU is chosen."""
+        if pane is self.table:
+            self.state.chosen = pane.cursor
+            self.draw()
+
+    def action_next(self, gpus: int) -> None:
+        """The next GPU, or the previous one."""
+        if len(self.view.cards) < 2:
+            self.show_message("There is one GPU." if self.view.cards else "There is no GPU.")
+            return
+        self.state.chosen = (self.chosen + gpus) % len(self.view.cards)
+        self.draw()
+
+    def action_sort(self) -> None:
+        """Sort the processes by something else."""
+        self.state.sort = (self.state.sort + 1) % len(SORTS)
+        self.draw()
+        self.show_message(f"Processes are sorted by {SORTS[self.state.sort]}.")
+
+    def action_own(self) -> None:
+        """Only own processes, or all."""
+        self.state.own_only = not self.state.own_only
+        self.draw()
+
+    @property
+    def row(self) -> ProcessRow | None:
+        """The chosen process."""
+        rows = self.rows
+        return rows[min(self.processes.cursor, len(rows) - 1)] if rows else None
+
+    def action_process(self) -> None:
+        """Show the chosen process alone."""
+        if self.row is not None:
+            self.show_process(self.row.pid)
+
+    def action_copy(self) -> None:
+        """Copy the chosen process."""
+        self.copied(self.row)
+
+
+def _whose(own: bool | None) -> str:
+    return {True: "used by this run", False: "not used by this run", None: ""}[own]
+
+
+# Key 9: the machine: cores, memory, disks, networks, and the processes of the run.
+
+HOST_SCREEN_FACTS_COLUMNS = 38
+CORE_CELLS = 20
+LEAST_ROWS = 5
+HOST_SCREEN_SORTS = ("tree", "CPU", "RAM", "bytes")
+"""How processes are sorted: below their parents, or most first."""
+
+HOST_KEYS: tuple[Key, ...] = (
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a process; scroll"),
+    *PANE_KEYS,
+    PROCESS_KEY,
+    Key(key="o", shown="o", action="others", label="own/all", help="the processes of the run, or also the others"),
+    Key(key="s", shown="s", action="sort", label="sort", help="sort the processes: tree, CPU, RAM, bytes"),
+    FILTER_KEY,
+    Key(key="y", shown="y", action="copy", label="copy", help="copy pid and command of the chosen process",
+        footer=False),
+    *TIME_KEYS,
+)  # fmt: skip
+
+
+class HostScreen(ProcessScreen):
+    """Gauges, facts, cores, processes."""
+
+    place = "host"
+    order = ("gauges", "facts", "cores", "tree")
+    keys = HOST_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(HOST_KEYS, [each for each in ALSO if each[0] != "right"])
+    view = HostPageView()
+
+    def bodies(self) -> Sequence[Pane]:
+        self.gauges, self.facts = GaugesPane(id="gauges"), FactsPane(id="facts")
+        self.cores, self.table = CoresPane(id="cores"), TreeRows(id="tree")
+        return (self.gauges, self.facts, self.cores, self.table, *self.process_panes())
+
+    def offered(self) -> tuple[Key, ...]:
+        """Without the keys that have nothing to choose from."""
+        return tuple(
+            key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y", "enter", "o", "slash"}
+        )
+
+    def first_list(self) -> str:
+        return "tree"
+
+    def arranged(self, width: int, height: int) -> dict[str, Box]:
+        """Gauges beside facts, then the cores, then the processes."""
+        across = max(1, (width - 4) // CORE_CELLS)
+        cores = min(-(-max(len(self.view.cores), 1) // across) + 2, max(3, height // 5))
+        tree = min(max(len(self.rows), 1) + 3, max(LEAST_ROWS, height // 3))
+        middle = height - cores - tree
+        facts = HOST_SCREEN_FACTS_COLUMNS if width >= FACTS_FROM else 0
+        boxes: dict[str, Box] = {"gauges": (0, 0, width - facts, middle)}
+        if facts:
+            boxes["facts"] = (width - facts, 0, facts, middle)
+        boxes["cores"] = (0, middle, width, cores)
+        boxes["tree"] = (0, middle + cores, width, tree)
+        return boxes
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Show everything that changed."""
+        self.view = host_page_view(self.now, self.state.details, late=self.late)
+        super().draw(width, height)
+
+    def show(self) -> None:
+        """All panes, or one process."""
+        self.draw_process()
+        view, window = self.view, self.session.window
+        self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
+        self.gauges.show(view.gauges, self.series, window, self.state.recent, message=view.message)
+        self.session.read_series(self.gauges.series_queries())
+        self.facts.set_title("now")
+        self.facts.show(view.facts, view.message)
+        self.cores.show(view.cores, view.cores_note)
+        rows = self.rows
+        by = HOST_SCREEN_SORTS[self.state.sort]
+        what = "processes that use most" if self.state.all_processes else "processes of the run"
+        title = f"{what} · {len(rows)} · {by if by == 'tree' else f'by {by}'}"
+        none = f"No process with “{self.state.filter}”: / changes the filter, Esc ends it" if self.state.filter else ""
+        self.table.show_tree(rows, title=(title if rows else what) + self.filter_words, note=view.rows_note or none)
+
+    @property
+    def rows(self) -> tuple[TreeRow, ...]:
+        """The processes in their order."""
+        listed = (*self.view.rows, *self.view.others) if self.state.all_processes else self.view.rows
+        rows = tuple(row for row in listed if self.passes(row))
+        if not self.state.sort:
+            return rows
+        return tuple(sorted(rows, key=lambda row: (-row.order[self.state.sort - 1], row.pid)))
+
+    def remember(self, details: MachineDetails) -> None:
+        """Rates of disks, networks and swap: the history does not keep them."""
+        host = details.host
+        if host is None:
+            return
+        values: list[tuple[str, float | None]] = []
+        for disk in host.disks or ():
+            values += [(f"disk.{disk.name}.read", disk.received), (f"disk.{disk.name}.written", disk.sent)]
+        for network in host.networks or ():
+            values += [(f"network.{network.name}.in", network.received), (f"network.{network.name}.out", network.sent)]
+        if host.swap_in is not None:
+            values.append(("swap", host.swap_in + (host.swap_out or 0.0)))
+        self.state.recent.add(host.t, values)
+
+    def action_sort(self) -> None:
+        """Sort the processes by something else."""
+        self.state.sort = (self.state.sort + 1) % len(HOST_SCREEN_SORTS)
+        self.draw()
+
+    def action_others(self) -> None:
+        """Only the processes of the run, or also the others."""
+        self.state.all_processes = not self.state.all_processes
+        self.draw()
+
+    @property
+    def row(self) -> TreeRow | None:
+        """The chosen process."""
+        rows = self.rows
+        return rows[min(self.table.cursor, len(rows) - 1)] if rows else None
+
+    def action_process(self) -> None:
+        """Show the chosen process alone."""
+        if self.row is not None:
+            self.show_process(self.row.pid)
+
+    def action_copy(self) -> None:
+        """Copy the chosen process."""
+        self.copied(self.row)
+
+
+# Key D: the ranks of a distributed training, and the GPUs of each node of its job.
+
+FRAME = 3
+"""Rows of a list beside its rows: border and heading."""
+RANKS_LEAST = 6
+
+RANK_KEYS: tuple[Key, ...] = (
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a rank, or a node; scroll"),
+    *PANE_KEYS,
+    Key(key="enter", shown="Enter", action="rank", label="rank", help="all that is known of the chosen rank"),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="escape", shown="Esc", action="back", label="back", help="small again, then back", always=True),
+)  # fmt: skip
+RANKS_SCREEN_ALSO: tuple[tuple[str, str], ...] = (
+    ("down", "move(1)"), ("j", "move(1)"), ("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
+    ("home", "move(-100000)"), ("end", "move(100000)"), ("shift+tab", "pane(-1)"),
+)  # fmt: skip
+
+
+class RanksScreen(MachineScreen):
+    """Nodes above, ranks below; without a job the ranks alone."""
+
+    place = "ranks"
+    order = ("nodes", "ranks")
+    keys = RANK_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RANK_KEYS, RANKS_SCREEN_ALSO)
+    view = RanksPageView()
+    table = RankTable()
+
+    def bodies(self) -> Sequence[Pane]:
+        self.nodes, self.ranks = NodeRows(id="nodes"), RankRows(id="ranks")
+        return (self.nodes, self.ranks)
+
+    def shown_panes(self) -> tuple[str, ...]:
+        return self.order if self.view.nodes or self.view.job else self.order[1:]
+
+    def offered(self) -> tuple[Key, ...]:
+        """Without the keys that have nothing to choose from, or only one list."""
+        useless = set() if self.view.ranks else {"enter"}
+        useless |= set() if self.view.ranks or self.view.nodes else {"up"}
+        useless |= set() if len(self.shown_panes()) > 1 else {"tab", "z"}
+        return tuple(key for key in super().offered() if key.key not in useless)
+
+    def first_list(self) -> str:
+        return "ranks"
+
+    def arranged(self, width: int, height: int) -> dict[str, Box]:
+        """Nodes get the rows they need, at most half."""
+        if len(self.shown_panes()) == 1:
+            return {"ranks": (0, 0, width, height)}
+        top = min(max(1, len(self.view.nodes)) + FRAME, max(FRAME + 1, (height + 1) // 2))
+        if height - top < RANKS_LEAST:
+            return {"ranks": (0, 0, width, height)}
+        return {"nodes": (0, 0, width, top), "ranks": (0, top, width, height - top)}
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Show everything that changed. The places depend on the number of nodes."""
+        self.view = ranks_page_view(self.now, self.table)
+        super().draw(width, height)
+
+    def show(self) -> None:
+        """Draw the list of nodes and that of ranks."""
+        self.nodes.show_nodes(self.view)
+        self.ranks.show_ranks(self.view)
+
+    def read_details(self) -> None:
+        """Read the table in a thread."""
+        source = self.session.run.ranks
+        if source is None or self._reading:
+            return
+        self._reading = True
+
+        def read() -> Callable[[], None]:
+            found = source.look()
+            return lambda: self.take_table(found)
+
+        self.tasks.submit(read)
+
+    def take_table(self, table: RankTable) -> None:
+        """Keep it, and draw if it is another one."""
+        self._reading = False
+        if table != self.table:
+            self.table = table
+            self.draw()
+
+    def remember(self, details: MachineDetails) -> None:
+        """Keep nothing: this page has no charts of past values."""
+
+    def action_rank(self) -> None:
+        """All that is known of the chosen rank."""
+        rows = self.view.ranks
+        if not rows:
+            return
+        row = rows[min(self.ranks.cursor, len(rows) - 1)]
+        like = "like the others" if row.level == "safe" else "not known"
+        facts = (
+            ("node", row.node or "this machine"), ("pid", row.pid), ("state", row.state),
+            ("step", row.step), ("speed", row.pace), ("last line", f"{row.age} ago" if row.line else "not known"),
+            *([("", row.line)] if row.line else []), ("standing", row.standing or like),
+        )  # fmt: skip
+        self.tell(f"Rank {row.rank}", facts)

@@ -1,1 +1,0 @@
-"""The GPU page and the host page."""

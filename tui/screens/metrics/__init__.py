@@ -1,1 +1,0 @@
-"""Key 7: the charts of a run's metrics."""
