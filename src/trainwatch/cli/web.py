@@ -112,6 +112,7 @@ class TokenServer:
         self._session = derived(token, "cookie")
         self._screens = 0
         self._starting = asyncio.Lock()
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def application(self) -> web.Application:
         """The page, its files and its screen below ``folder``, and the token before everything."""
@@ -131,6 +132,7 @@ class TokenServer:
         outside = web.Application(middlewares=[web.middleware(check)])
         outside.add_subapp(self.folder, inside)
         outside.on_response_prepare.append(_add_headers)
+        outside.on_cleanup.append(self._all_ended)
         return outside
 
     async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -204,7 +206,14 @@ class TokenServer:
         except (TimeoutError, ConnectionError):
             await socket.close()
         finally:
-            await _end(screen, started)
+            ending = asyncio.create_task(_end(screen, started))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            await asyncio.shield(ending)  # the server's own end does not cut it short
+
+    async def _all_ended(self, _: web.Application) -> None:
+        """No screen outlives the server."""
+        await asyncio.gather(*self._ending)
 
 
 async def _take(said: Any, websocket: web.WebSocketResponse, screen: AppService) -> None:
@@ -222,21 +231,19 @@ async def _take(said: Any, websocket: web.WebSocketResponse, screen: AppService)
 
 
 async def _end(screen: AppService, processes: Sequence[psutil.Process]) -> None:
-    """Ask it to end, and kill it if it has not after CLOSE_S, or if the server itself ends."""
+    """Ask it to end, kill it if it has not after CLOSE_S, and wait until it is gone."""
     stopping = asyncio.ensure_future(screen.stop())
-    try:
-        await asyncio.wait((stopping,), timeout=CLOSE_S)
-    finally:
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        await asyncio.wait((stopping,), timeout=CLOSE_S)
-        if stopping.done() and not stopping.cancelled():
-            stopping.exception()  # its pipe broke
-        for _ in range(REAPED_LOOKS):
-            if not any(process.is_running() for process in processes):
-                break
-            await asyncio.sleep(CLOSE_S / REAPED_LOOKS)
+    await asyncio.wait((stopping,), timeout=CLOSE_S)
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    await asyncio.wait((stopping,), timeout=CLOSE_S)
+    if stopping.done() and not stopping.cancelled():
+        stopping.exception()  # its pipe broke
+    for _ in range(REAPED_LOOKS):
+        if not any(process.is_running() for process in processes):
+            break
+        await asyncio.sleep(CLOSE_S / REAPED_LOOKS)
 
 
 def bounded(width: Any, height: Any) -> tuple[int, int]:
