@@ -1,5 +1,7 @@
 """The output folder that the trainer's command or config names, for runs without output_dir."""
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -169,3 +171,41 @@ def test_a_shell_script_shows_the_output_folder_of_its_trainer(folder: Path, lin
     (folder / "train.py").write_text('p.add_argument("--out_dir", default="runs/a")\n')
     (folder / "train.sh").write_text(f"#!/bin/bash\n{line}\n")
     assert found_for(folder, "bash", "train.sh")[0] == output
+
+
+JOINS = """
+import argparse, os, torch
+BASE = "{base}"
+p = argparse.ArgumentParser()
+p.add_argument("--output_dir", default="runs/a")
+args = p.parse_args()
+OUT = os.path.join(BASE, args.output_dir)
+torch.save({{}}, os.path.join(OUT, "ckpt_1.pt"))
+"""
+SLASHES = """
+import argparse
+from pathlib import Path
+import torch
+p = argparse.ArgumentParser()
+p.add_argument("--save-dir", default="models/x")
+where = Path("{base}") / p.parse_args().save_dir
+torch.save({{}}, where / "last.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "below"),
+    [
+        (JOINS, (), "data/runs/a"),
+        (JOINS, ("--output_dir", "b/c"), "data/b/c"),
+        (SLASHES, (), "data/models/x"),
+        (SLASHES, ("--save-dir", "y"), "data/y"),
+    ],
+)
+def test_an_option_that_the_source_joins_to_a_base_names_a_folder_below_that(
+    folder: Path, capsys: pytest.CaptureFixture[str], script: str, words: tuple[str, ...], below: str
+) -> None:
+    (folder / "cwd").mkdir()
+    (folder / "cwd" / "t.py").write_text(script.format(base=folder / "data"))
+    main(["run", "--dry-run", "--json", "--", sys.executable, str(folder / "cwd" / "t.py"), *words])
+    assert json.loads(capsys.readouterr().out)["output_dir"] == str(folder / below)

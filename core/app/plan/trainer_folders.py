@@ -20,7 +20,7 @@ from ...act.config.trainer_config import TrainerSettings
 from ...config.document import ConfigError, Document, display_path
 from ...config.location import find_project
 from ...config.project import load_project
-from ...model.change import OutputPlace, hides_trainer
+from ...model.change import OutputPlace, hides_trainer, is_below
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
@@ -108,6 +108,26 @@ def output_place(spec: RunSpec) -> OutputPlace | None:
 
 def _named(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
     """(folder, how it is known)."""
+    named = _by_settings(spec, preset)
+    return None if named is None else _completed(*named, spec)
+
+
+def _completed(folder: str, why: str, spec: RunSpec) -> tuple[str, str]:
+    """The folder as the source uses the value: ``join(BASE, args.out)`` saves below BASE, not in the working folder."""
+    part, absolute = os.path.normpath(folder), _absolute(spec.cwd, folder)
+    if os.path.isabs(folder) or part.startswith((".", "~")):  # noqa: PTH117  as it is written
+        return folder, why
+    saved = saved_places(spec, {})
+    if any(path == absolute or is_below(path, absolute) for path in saved):
+        return folder, why
+    for path, place in saved.items():
+        before, found, _ = f"{path}/".partition(f"/{part}/")
+        if found:
+            return f"{before}/{part}", f"{why}, which {place} completes"
+    return folder, why
+
+
+def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
     spec = _within_shell(spec)
     settings = _settings(spec, preset)
     below = {name for template in preset.output_below for name in _NAME.findall(template)}
