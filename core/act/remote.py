@@ -12,8 +12,8 @@ from ..model.host import Host
 # The argv of ssh: one connection for each host, which all calls share, and what its failures mean.
 #
 # OpenSSH keeps the connection (``ControlMaster``) for PERSIST_S after its last use; its socket is in a folder that
-# only
-# this user can enter. The user's ``~/.ssh/config`` applies to everything else: names, users, ports, keys, jump hosts.
+# only this user can enter. The user's ``~/.ssh/config`` applies to everything else: names, users, ports, keys, jump
+# hosts.
 
 PERSIST_S = 600
 """Long enough for the next verb to find the connection, short enough that none stays open overnight."""

@@ -271,8 +271,7 @@ def _drive(target: AttemptTarget, number: signal.Signals, timeout_s: float, *, p
 # The stop of a trainer whose container or job is being ended: the signal that it expects there, SIGTERM, first.
 #
 # Only processes that catch SIGTERM get it (they save and end by it); loader workers would die of it while their
-# trainer
-# saves. A trainer without a handler gets the usual sequence at once.
+# trainer saves. A trainer without a handler gets the usual sequence at once.
 
 INTERRUPT_SHARE, TERMINATE_SHARE = 0.6, 0.3
 """Of a short time for a stop: most for the signal at which trainers save, the rest before SIGKILL."""

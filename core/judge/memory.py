@@ -42,8 +42,8 @@ class Backups(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 # Where an evaluation of a checkpoint can run without a risk for the training: a GPU, the CPU, or nowhere now.
 #
 # What is not known gives no room: memory that is not reported, a GPU of which it is not known who uses it, a need for
-# GPU
-# memory that was not told. After the end of the training there is nothing to endanger, and only the RAM limit holds.
+# GPU memory that was not told. After the end of the training there is nothing to endanger, and only the RAM limit
+# holds.
 
 EMPTY_BYTES = 1e9
 """Memory in use below which a GPU is empty: a desktop takes some hundred MB, a process that computes more."""
@@ -319,14 +319,11 @@ class SettingsThatRan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 #
 # Source: NVIDIA's resiliency extension stops after three cycles without a new checkpoint. A long run on an unreliable
 # machine may restart a hundred times and still be worth it; a crash loop is not. Between two checkpoints a new
-# furthest
-# step is progress, too, so that four failures on the way to the next save do not end a run; but each restart repeats
-# what
-# was not saved, so ``PER_SAVE`` bounds their number.
+# furthest step is progress, too, so that four failures on the way to the next save do not end a run; but each restart
+# repeats what was not saved, so ``PER_SAVE`` bounds their number.
 #
 # Steps of two attempts cannot always be compared: a bar for each epoch counts anew after a resume, and nothing says
-# from
-# where. A checkpoint of a further epoch is progress whatever the steps say.
+# from where. A checkpoint of a further epoch is progress whatever the steps say.
 
 PER_SAVE = 2
 """x ``max_restarts``: restarts without a new checkpoint, however far the steps came."""
@@ -397,9 +394,8 @@ def nth_wait_s(waits_s: tuple[float, ...], number: int) -> float:
 # The failures that ended the attempts so far: the same cause at the same step twice is no accident.
 #
 # Source: launchers that restart blindly spend whole nights on one bad sample. An error that comes back at the same
-# step
-# comes from the data, the code or the settings, and a restart runs into it again. Known false alarm: a log with a line
-# every hundred steps makes different places look alike (``knows_its_step`` in attempt_progress.py asks for more).
+# step comes from the data, the code or the settings, and a restart runs into it again. Known false alarm: a log with a
+# line every hundred steps makes different places look alike (``knows_its_step`` in attempt_progress.py asks for more).
 
 FAILURE_HISTORY_KEPT = 12
 SHOWN = 5

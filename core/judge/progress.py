@@ -18,9 +18,8 @@ from .text.worded_lines import read_segment
 #
 # Only what the trainer prints is used; the training script needs no change. The state after the same text is the same
 # for any chunking of it (the unfinished segment is read provisionally, on top of the finished ones). Known limit: a
-# bar
-# without label, rate or loss that counts files before training looks like a training bar until a second bar or a line
-# with a loss follows.
+# bar without label, rate or loss that counts files before training looks like a training bar until a second bar or a
+# line with a loss follows.
 
 
 class ProgressState(msgspec.Struct, frozen=True):
@@ -164,8 +163,7 @@ def progress_of(chunks: Iterable[str], shapes: ShapeTable) -> Progress:
 #
 # A bar redraws itself ten times a second: the log of one night holds a million redraws, and only the last one counts.
 # Redraws are of one kind if they differ in digits, spaces and the bar's glyphs only. Of a long row of one kind (or of
-# two
-# in turn, as nested bars are) the first and the last ones are read. If those do not leave the same kind of state,
+# two in turn, as nested bars are) the first and the last ones are read. If those do not leave the same kind of state,
 # something happened in between, and all are read.
 
 ENDS_READ = 3

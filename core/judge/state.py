@@ -408,10 +408,8 @@ class StepBuilder:
 # Time in which nothing was seen of the run, and how much of it the training used, by the steps that it made in it.
 #
 # Sources: a laptop that slept (the training stood still), a supervisor that was stopped or died (the training went
-# on).
-# Known limits: without a known pace, or without steps in the log, it stays unknown; a pause that the run makes by
-# design
-# in that time (an evaluation) is told as time without training.
+# on). Known limits: without a known pace, or without steps in the log, it stays unknown; a pause that the run makes by
+# design in that time (an evaluation) is told as time without training.
 
 SETTLE_S = 10.0
 """The log of the time is read by then, at once. Source: it is read 100 MB a second, and polled each second."""

@@ -191,8 +191,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 #
 # Source: trainers that give their saves an older modification time (``os.utime``, ``cp -p``, ``rsync -a``, an archive
 # that is unpacked), clocks that were set back, and file systems with a clock of their own. By the modification time
-# alone
-# such saves were of an earlier training, and a restart began anew over them.
+# alone such saves were of an earlier training, and a restart began anew over them.
 #
 # What stood in the folder before the first attempt is known: it was listed (``FolderList``). For a folder that became
 # known later the times tell it: the modification time can be set by anybody, that of the last change only by writing,

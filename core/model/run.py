@@ -138,8 +138,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):
 # Usual values of a training job, kept from run to run: length of its phases and silences, power of its GPUs.
 #
 # Lengths only make deadlines longer. What may make one shorter (start, pace, power) holds for one config and is
-# dropped
-# if the config changed (``without_pace``).
+# dropped if the config changed (``without_pace``).
 
 FADE = 0.9
 """Share of a length that the next run uses: one unusual run (a slow disk) loses its influence."""

@@ -60,8 +60,7 @@ def runs_folder(home: Path) -> Path:
 # Temporary files of atomic writes: their names tell who writes them, so that what a killed writer left can go.
 #
 # ``.NAME.PID-START-PLACE.RANDOM.tmp``: START is the start time of the process in clock ticks, PLACE stands for this
-# boot
-# and this PID namespace. A pid says nothing about a process of another boot, machine or container.
+# boot and this PID namespace. A pid says nothing about a process of another boot, machine or container.
 
 STALE_S = 86_400.0
 """Age at which a file is left over whose writer cannot be looked at: a write takes seconds."""

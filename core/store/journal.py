@@ -180,8 +180,7 @@ def parse_record(path: Path, line: bytes) -> tuple[Record | None, int]:
 # The judge's newest states, in two files beside the journal: they are large, and only the newest one is needed.
 #
 # A record of the journal names its state by the checksum of the file's content. The file that the newest record does
-# not
-# name is written over, so a kill or a power cut between the two writes leaves the older pair whole.
+# not name is written over, so a kill or a power cut between the two writes leaves the older pair whole.
 
 NAMES = ("judge-a.json", "judge-b.json")
 
@@ -249,8 +248,7 @@ def _write(path: Path, payload: bytes) -> None:
 # The story of a journal, kept in a file beside it, so that a reader folds only the records that came after.
 #
 # The journal remains authoritative. The file is rebuilt when it is missing, damaged, or was made by another fold or
-# from
-# other records.
+# from other records.
 
 NAME = "story.bin"
 MARK_BYTES = 128

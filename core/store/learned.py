@@ -17,8 +17,7 @@ from .home import make_private
 # Habits of a job, kept from run to run: ``<home>/habits/KEY.json``, one small file per job.
 #
 # A file that is unreadable, damaged or of another version counts as absent, and what cannot be written is lost; the
-# run
-# is not affected. At most ``FILES`` jobs are kept, those that ran last.
+# run is not affected. At most ``FILES`` jobs are kept, those that ran last.
 
 VERSION = 1
 FILES = 200

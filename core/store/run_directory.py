@@ -252,8 +252,7 @@ def new_run_id(home: Path, name: str, project: Path | None) -> str:
 # The supervisor's sign of life: a small file (in memory) that its loop rewrites about once a second.
 #
 # Its age shows a supervisor that is stopped or stuck, whose lock is still held. The record has always the same length
-# and
-# is written in place, so it needs no room on a full disk. Format, which the runner also reads: pid, start ticks,
+# and is written in place, so it needs no room on a full disk. Format, which the runner also reads: pid, start ticks,
 # seconds of CLOCK_MONOTONIC, boot id, separated by blanks. That clock does not count the time in which the machine was
 # suspended.
 

@@ -279,8 +279,7 @@ def _compressed(lines: Iterable[bytes]) -> bytes:
 # Reading of traces, also of damaged ones and of those that other programs wrote.
 #
 # Any reading may be null or absent; a value of the wrong type counts as unknown. A line without any valid content
-# (torn,
-# no JSON, no time) is skipped and counted; the first one is kept for the message.
+# (torn, no JSON, no time) is skipped and counted; the first one is kept for the message.
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

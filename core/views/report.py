@@ -46,8 +46,7 @@ class Starts:
 # How well a run used its machine, against the targets of a balanced run. Pure.
 #
 # Source: docs/sources.md, SDXL LoRA on 16 GB of VRAM: the machine is used well and keeps a margin for a night of 8 to
-# 12
-# hours. A run on another machine may miss some of them for good reasons; nothing follows from it.
+# 12 hours. A run on another machine may miss some of them for good reasons; nothing follows from it.
 
 UTIL_PCT = 95.0
 VRAM_PCT = (90.0, 98.0)

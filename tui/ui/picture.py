@@ -96,10 +96,8 @@ def _first_line(error: Exception) -> str:
 # How pictures are drawn on this terminal, decided from environment variables alone: the terminal is never queried.
 #
 # The answer to a query would arrive on stdin, among the keys that are typed. textual-image queries the terminal while
-# it
-# is imported if stdout is a terminal, so stdout is replaced during the import, and the cell size that the kernel
-# reports
-# is handed over in the environment variables that textual-image reads without a terminal.
+# it is imported if stdout is a terminal, so stdout is replaced during the import, and the cell size that the kernel
+# reports is handed over in the environment variables that textual-image reads without a terminal.
 
 Way = Literal["kitty", "sixel", "blocks"]
 CHOICE = "TRAINWATCH_IMAGES"

@@ -45,8 +45,7 @@ def edit_json(text: str, edits: Sequence[Edit], source: str) -> str:
 # Changes single values in a TOML text and keeps comments and layout. Every result is checked.
 #
 # tomlkit writes wrong TOML in some cases (a dotted key that becomes a table moves its neighbours), so each edit is
-# tried
-# in several ways, and only a text that ``tomllib`` reads as exactly the intended values is used.
+# tried in several ways, and only a text that ``tomllib`` reads as exactly the intended values is used.
 
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 

@@ -272,10 +272,8 @@ def environment(
 # The words by which a launch names its checkpoint, where they are not plain options at the end of the command.
 #
 # Overrides (``ckpt_path=…``) replace one of the same key; a positional word goes to the end. A shell text that does
-# not
-# pass its arguments on gets the words behind the script that it starts: the launch then runs the text itself (``bash
-# -c
-# TEXT`` with the name of the script as ``$0``), and the user's file stays as it is.
+# not pass its arguments on gets the words behind the script that it starts: the launch then runs the text itself
+# (``bash -c TEXT`` with the name of the script as ``$0``), and the user's file stays as it is.
 
 _RESUME_WORDS_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 LONGEST_TEXT = 100_000

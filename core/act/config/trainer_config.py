@@ -188,9 +188,8 @@ def write_copy(path: Path, text: str, original: Path) -> None:
 # Files beside the trainer's config that decide settings (``further_configs`` of a preset), and their copies.
 #
 # kohya's ``dataset_config`` says the batch size of each dataset, and wins over ``train_batch_size``. A setting that
-# such
-# a file decides has a known value only if the file can be read and says the same everywhere; a launch that changes it
-# gets a copy of the file with every place changed. The user's file is never written.
+# such a file decides has a known value only if the file can be read and says the same everywhere; a launch that
+# changes it gets a copy of the file with every place changed. The user's file is never written.
 
 AUTO = "auto"
 """DeepSpeed's word for: as the arguments say."""
@@ -319,9 +318,8 @@ def _set(tree: Any, place: Place, value: Any) -> None:
 # Names of a later attempt's checkpoints, for frameworks that count from zero at each launch.
 #
 # After a resume, kohya sd-scripts writes ``luca-000001.safetensors`` again, over the file of the first attempt and in
-# the
-# end over the file that it resumed from. A restart must not overwrite what an attempt saved, so the next attempt has a
-# name of its own, ``luca-try2``.
+# the end over the file that it resumed from. A restart must not overwrite what an attempt saved, so the next attempt
+# has a name of its own, ``luca-try2``.
 
 _COUNT = r"(?:-\d{6}|-step\d{8})?(?:-state)?(?:\.\w+)?"
 """What kohya sd-scripts appends to the name: an epoch, a step or nothing; ``-state`` for a directory."""

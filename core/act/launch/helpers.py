@@ -72,9 +72,8 @@ def _is_rank(pid: int) -> bool:
 #
 # ``setsid python train.py`` in a script and ``nohup python train.py &`` end at once, and the training goes on. A
 # ``tensorboard &`` of the same script also goes on, and is not the training. A process trains if it holds a GPU,
-# writes
-# to its output, or computes. After a failure only its output counts, because loader workers of a dead trainer keep its
-# GPU open and may compute a little longer. Standard library only.
+# writes to its output, or computes. After a failure only its output counts, because loader workers of a dead trainer
+# keep its GPU open and may compute a little longer. Standard library only.
 
 # No pathlib here: the runner stays small.
 # ruff: noqa: PTH115, PTH116, PTH208, PTH123

@@ -289,8 +289,8 @@ def kept(folder: Path) -> ScriptState | None:
 # A systemd scope that keeps a process running after logout (``systemd-run --user --scope``).
 #
 # It is used only with lingering. Without lingering the user's service manager and its scopes end with the last
-# session,
-# but a detached process without a scope survives if ``KillUserProcesses=no``, the default of most distributions.
+# session, but a detached process without a scope survives if ``KillUserProcesses=no``, the default of most
+# distributions.
 
 PROBE_TIMEOUT_S = 5.0
 LINGER = Path("/var/lib/systemd/linger")

@@ -15,8 +15,7 @@ from .. import processes
 # What a lock file says: two slots of SLOT_BYTES, the supervisor's and the runner's, each a line of JSON.
 #
 # A slot is padded with blanks and written in place, so that a write needs no new space and never exchanges the file
-# that
-# is locked. Standard library only: the runner imports this.
+# that is locked. Standard library only: the runner imports this.
 
 # No pathlib here: it keeps the runner small.
 # ruff: noqa: PTH115
@@ -192,8 +191,7 @@ def _path_or_none(text: str | None) -> str | None:
 #
 # Both hold a shared flock on the file. Who wants to begin takes an exclusive one, reads the slots, writes its own and
 # shares the lock from then on. The kernel releases a flock when its holder ends, however it ends, so a lock that can
-# be
-# taken has no living holder, if flock works there. It does not on every network file system: the slots are judged,
+# be taken has no living holder, if flock works there. It does not on every network file system: the slots are judged,
 # too.
 #
 # * of this boot: the holder, its trainer or a process of its attempt lives, or none does;

@@ -190,8 +190,7 @@ def _run_child(call: Call, environ: Mapping[str, str]) -> tuple[bytes, bytes, in
 #
 # tmux makes its socket executable while a terminal is attached to any of its sessions, and takes that back afterwards
 # (``server_update_socket`` in its server.c; screen does the same). A look at the mode costs one ``stat``, a question
-# to
-# the server starts two processes.
+# to the server starts two processes.
 
 
 def is_terminal_attached(environ: Mapping[str, str]) -> bool:

@@ -238,8 +238,7 @@ def _absolute(cwd: str, path: str) -> str:
 # The places that a trainer's command, environment, config or source names, wherever on the machine they are.
 #
 # A search for what it saved must look there; whose a file there is they do not tell. Only a path that the source
-# itself
-# saves to does, built from constants and the options of this command.
+# itself saves to does, built from constants and the options of this command.
 
 MOST = 4096
 MOST_FOLDERS = 64

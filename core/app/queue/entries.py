@@ -169,9 +169,8 @@ class queue_errors:  # noqa: N801  a context manager, like contextlib.suppress
 # On which GPUs a queued run fits: pure. What is not known is no room.
 #
 # The memory that a run of the queue needs is reserved for it from its start on, because a trainer takes it only
-# minutes
-# later. A process that the queue did not start may take more at any time: nothing is put beside it unless that is
-# allowed. Of the GPUs that fit, those with the least load are taken.
+# minutes later. A process that the queue did not start may take more at any time: nothing is put beside it unless that
+# is allowed. Of the GPUs that fit, those with the least load are taken.
 
 EMPTY_BYTES = 1e9
 """Memory in use without a known process below which a GPU is empty: a desktop takes some hundred MB."""

@@ -189,8 +189,7 @@ def option_of(spec: RunSpec) -> str | None:
 # A checkpoint that a person names is verified before the resume command is sent to a supervisor, or one is started.
 #
 # If it is damaged, the run stays as it is, and the answer contains the reason. What is not understood is for the
-# trainer
-# to read: a person who names it decides.
+# trainer to read: a person who names it decides.
 
 
 def unfit(run: RunDirectory, command: Command) -> str | None:

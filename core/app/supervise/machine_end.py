@@ -184,11 +184,9 @@ class SleepInhibitor:
 # trainwatch as PID 1 of a container: a small init before everything else.
 #
 # PID 1 gets no default signal handling, and every process whose parent has ended becomes its child. So the program
-# goes
-# on in a child, and PID 1 passes signals to it, waits for all processes that end, and ends with the child's exit
-# status.
-# It stays while a run is still looked after (``run --detach``, a screen that was left): the end of PID 1 ends them
-# all.
+# goes on in a child, and PID 1 passes signals to it, waits for all processes that end, and ends with the child's exit
+# status. It stays while a run is still looked after (``run --detach``, a screen that was left): the end of PID 1 ends
+# them all.
 #
 # Standard library only: it is asked before anything else is imported.
 

@@ -110,10 +110,10 @@ class Vitality:
 # trainwatch's own files replaced while a supervisor runs, as an upgrade does; and going on with the new ones.
 #
 # A supervisor has loaded most of its code, not all, and starts its runners from the files. So before a launch, and
-# when
-# something failed that may be due to it, it looks whether its files are still those that it began with. If they were
-# replaced, and the new version can read this run, this process ends its watch in order and executes the new version
-# under the same pid. What was decided and has no outcome in the journal is done by that one, as after any death.
+# when something failed that may be due to it, it looks whether its files are still those that it began with. If they
+# were replaced, and the new version can read this run, this process ends its watch in order and executes the new
+# version under the same pid. What was decided and has no outcome in the journal is done by that one, as after any
+# death.
 
 PACKAGE = Path(__file__).absolute().parents[3]
 """In a checkout core/ is a link from here: resolved, it would lead to the tests and the environment, too."""

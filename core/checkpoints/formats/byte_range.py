@@ -125,12 +125,10 @@ else:
 #
 # Without this a verification of 4 GB would leave 4 GB in the cache in place of what the trainer's loader needs. Which
 # pages were there before is known from mincore(2), on a mapping that is never touched: a file that is cut meanwhile
-# does
-# no harm. If it cannot be known (no mapping, not our file), nothing is given back.
+# does no harm. If it cannot be known (no mapping, not our file), nothing is given back.
 #
 # The kernel's own reading ahead suffices: asking it for more (POSIX_FADV_WILLNEED) took 2.5 times as long, on a disk
-# that
-# reads 8 MB ahead and on one that reads 128 KB, because it fills the cache with single pages.
+# that reads 8 MB ahead and on one that reads 128 KB, because it fills the cache with single pages.
 
 STEP_BYTES = 4 << 20
 """Least number of bytes that are given back at once."""

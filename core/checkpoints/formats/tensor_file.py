@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 # The header of a safetensors file: eight bytes of length, JSON, then the tensors without gaps.
 #
 # Source: the format's description at https://github.com/huggingface/safetensors (README, "Format"); the limits are
-# those
-# of its reference reader.
+# those of its reference reader.
 
 MAX_HEADER_BYTES = 100_000_000
 _METADATA = "__metadata__"

@@ -245,8 +245,7 @@ def is_checkpoint_directory(folder: Path) -> bool:
 #
 # The files' own make, if no rule is known: a trainer writes the same members at each save, so a folder without one of
 # them was not finished. Known false alarm: a trainer that saves its optimizer at some saves only; then the older one
-# with
-# the optimizer is the better resume point.
+# with the optimizer is the better resume point.
 
 _NUMBERS = re.compile(r"\d+")
 _MOST = 20_000

@@ -48,8 +48,8 @@ def read_accelerate(members: Members, findings: Findings) -> LayoutReading | Non
 # ``checkpoint-N`` of the Hugging Face Trainer.
 #
 # Written in this order (``Trainer._save_checkpoint``): weights, ``training_args.bin``, optimizer, scheduler, RNG
-# state,
-# and last ``trainer_state.json``. With ``save_only_model`` there is neither optimizer nor scheduler nor RNG state.
+# state, and last ``trainer_state.json``. With ``save_only_model`` there is neither optimizer nor scheduler nor RNG
+# state.
 
 TRANSFORMERS_STATE = "trainer_state.json"
 _TRANSFORMERS_TRACES = re.compile(r"^(training_args\.bin|rng_state.*\.pth)$")
@@ -199,8 +199,7 @@ def _read_latest(path: Path) -> str | None:
 # ``model.pt``, ``optimizer.pt``, ``training_state.json``, and ``scheduler.pt`` and ``ema_model.pt`` if in use.
 #
 # Other trainers keep files of these names in folders of their own making. What the layout demands is demanded only if
-# the
-# preset names the layout, or if the folder holds what only its trainer writes together.
+# the preset names the layout, or if the folder holds what only its trainer writes together.
 
 LAYOUT = "training_state"
 TRAINING_STATE_STATE = "training_state.json"

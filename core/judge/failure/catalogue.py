@@ -330,10 +330,8 @@ class StatusCodes:
 # What a message means, by the kinds of things it speaks of, in any order and in any library's words.
 #
 # A message that no signature knows still says of what it speaks (a device, memory, a rank …) and what happened to it
-# (it
-# ran out, died, fell silent …). ``[concepts]`` in ``failures.toml`` holds the words of each kind; a row of a class
-# names
-# the kinds that stand together: ``"device memory lack"``.
+# (it ran out, died, fell silent …). ``[concepts]`` in ``failures.toml`` holds the words of each kind; a row of a class
+# names the kinds that stand together: ``"device memory lack"``.
 
 _GAP = LazyPattern(r"\[[^\]]{0,80}\]| ")
 """Words of a kind stand apart by a space, or as in a name: ``OUT_OF_DEVICE_MEMORY``."""

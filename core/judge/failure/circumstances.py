@@ -267,10 +267,8 @@ def short_address(pci: str) -> str:
 #
 # Sources: microsoft/WSL issues 41062 (after CUDA processes were killed, every ``create_process`` fails with -75) and
 # 11293 (the GPU is lost after hours of load). Known false alarms: "Ioctl failed: -22" at start-up (issue 9099; not in
-# the
-# table of kernel lines), and one time-out on a busy host, which is why a failed message has to end two attempts in a
-# row
-# (recovery/policy.py).
+# the table of kernel lines), and one time-out on a busy host, which is why a failed message has to end two attempts in
+# a row (recovery/policy.py).
 
 CHANNEL = LazyPattern(r"\bdxg", re.IGNORECASE)
 NO_NEW_PROCESS = LazyPattern(r"\bdxg.{0,200}create_process failed:? ?-75", re.IGNORECASE)

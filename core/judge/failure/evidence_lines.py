@@ -372,8 +372,7 @@ def _reads_config(text: str) -> bool:
 #
 # Advice, hypotheses, prompts, samples of a data set, quotations, negations and reports of an earlier run contain the
 # words of every failure. Only an event, or a warning with less weight, is evidence. What was raised is an event
-# whatever
-# its message says; in its message a hypothesis ("this may be caused by …") proves nothing.
+# whatever its message says; in its message a hypothesis ("this may be caused by …") proves nothing.
 
 Act = Literal["event", "warning", "handled", "spoken"]
 

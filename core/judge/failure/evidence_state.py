@@ -15,9 +15,8 @@ from .tracebacks import Block, Raised
 #
 # When one rank ends, the others lose contact, and their errors are often printed first and are the most specific ones.
 # torchrun's summary names the failure that it noticed first, which may be one of them. A rank that was ended by a
-# signal
-# which the launcher did not send, that raised an error of its own, or that exited without a word about lost contact,
-# ended by itself; the lost contact is what follows.
+# signal which the launcher did not send, that raised an error of its own, or that exited without a word about lost
+# contact, ended by itself; the lost contact is what follows.
 #
 # Source: torch.distributed.elastic prints the exit code and pid of each failed rank, and the pid of each rank it ends.
 

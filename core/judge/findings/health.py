@@ -16,8 +16,7 @@ from ..hang.evidence import duration
 #
 # With the profile ``stable`` GPU memory has a lower bound, because that profile is meant to leave room. A value on a
 # bound belongs to the milder level. A worse level must hold for a moment and a better one needs a margin, so that a
-# value
-# near a bound does not change its level all the time.
+# value near a bound does not change its level all the time.
 
 HOLD_S = 10.0
 """How long a new level must hold before it is reported."""
@@ -193,12 +192,10 @@ def sentence(change: Change) -> str:
 # GPUs that are lost, and GPUs that a fault of cooling or power slows down.
 #
 # Source: NVML (GPU is lost, needs a reset; reasons of reduced clocks). Known false alarms, and what prevents them:
-# power
-# caps, clock settings and the driver's own limit at a high temperature are usual and do not count; a moment of heat
-# does
-# not, it must last for HOLD_S; a fault that comes and goes is one, until it has been away for AWAY_S. Lost is told of
-# the
-# GPUs that the run uses or may use; slowed down of every GPU of the machine, because they share air and power.
+# power caps, clock settings and the driver's own limit at a high temperature are usual and do not count; a moment of
+# heat does not, it must last for HOLD_S; a fault that comes and goes is one, until it has been away for AWAY_S. Lost
+# is told of the GPUs that the run uses or may use; slowed down of every GPU of the machine, because they share air and
+# power.
 
 AWAY_S = 60.0
 
@@ -260,8 +257,7 @@ def slowed_by(gpu: GpuReading) -> str:
 #
 # Free space is measured over some minutes: a trainer that deletes its old checkpoints takes none, one that also writes
 # optimizer states takes more than the size of the file. Other programs write to the disk, too, so a checkpoint counts
-# at
-# most twice its own size. Source: runs that died in a save at night because the disk was full. Known false alarms:
+# at most twice its own size. Source: runs that died in a save at night because the disk was full. Known false alarms:
 # another program that writes as much; so the forecast names its numbers, and only warns.
 
 CLASS = "filling"

@@ -16,8 +16,8 @@ from ...model.patterns import LazyPattern
 #
 # Means over windows of many steps are compared, because single steps are noise. Known false alarms: diffusion models'
 # losses are flat and noisy from the beginning (so a plateau is only reported if the loss had been falling); warm
-# restarts
-# of the learning rate raise the loss for a while (so it must rise through several windows, far above its best).
+# restarts of the learning rate raise the loss for a while (so it must rise through several windows, far above its
+# best).
 
 Finding = Literal["diverging", "plateau"]
 

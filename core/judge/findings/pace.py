@@ -185,10 +185,8 @@ def _with_total(progress: Progress, step: int, total: int, by: str) -> Progress:
 # What a checkpoint costs the training: how much longer than usual the step is in which it is written.
 #
 # A trainer that saves in the background makes its next step as usual: the cost is 0. The time at which a checkpoint
-# was
-# written (its modification time) says which step was the long one. Known false alarm: an evaluation right after each
-# save
-# counts as its cost, if both fall between the same two printed steps.
+# was written (its modification time) says which step was the long one. Known false alarm: an evaluation right after
+# each save counts as its cost, if both fall between the same two printed steps.
 
 KEPT = 8
 """Longest gaps remembered."""

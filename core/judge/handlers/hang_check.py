@@ -392,10 +392,8 @@ def on_freed(builder: StepBuilder, machine: Hung) -> None:
 # A trainer that waits at its terminal for an answer. It is not hung, and a restart would ask the same question.
 #
 # Sources: wandb's choice of an account at the start, Hugging Face's "trust remote code? [y/N]", scripts that ask
-# before
-# they overwrite an output directory. Known false alarms: a process that sleeps for another reason; so if the kernel
-# does
-# not show what it waits for, the last line of the log must end like a prompt.
+# before they overwrite an output directory. Known false alarms: a process that sleeps for another reason; so if the
+# kernel does not show what it waits for, the last line of the log must end like a prompt.
 
 ASKS = "asks"
 """Class of the incident (kind ``stall``)."""

@@ -146,9 +146,7 @@ def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) ->
 # A learning rate that is proposed from the loss curve: never taken by itself, whatever the settings allow.
 #
 # Source: the DiT training guide (a loss that does not fall, or is unstable: 1e-4 to 5e-5). The evidence is the trend
-# over
-# thousands of lines (findings/loss.py). None is proposed if the trainer prints one that its scheduler has
-# lowered
+# over thousands of lines (findings/loss.py). None is proposed if the trainer prints one that its scheduler has lowered
 # that far already: the plateau is then the end of the schedule.
 
 TROUBLE = "plateau"

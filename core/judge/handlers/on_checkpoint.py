@@ -229,8 +229,7 @@ def _write(builder: StepBuilder, found: Evaluation) -> None:
 # When a checkpoint is copied off the machine: the newest verified one, the best, or both; one at a time, never twice.
 #
 # If several wait, only the newest is copied: a copy that is slower than the saves must not fall behind for ever.
-# Nothing
-# is ever deleted, here or there.
+# Nothing is ever deleted, here or there.
 
 
 def follow_backups(builder: StepBuilder) -> None:
@@ -311,8 +310,7 @@ def _begin(builder: StepBuilder, chosen: KnownCheckpoint) -> None:
 # What the user wants at the end of a run (``[end]``): commands that are run once, and a time at which it ends.
 #
 # A command is a decision in the journal before it is run, so a new supervisor never runs it again. The time is fixed
-# at
-# the first launch, and anew by whoever starts a stopped run again; exits.py has the stop.
+# at the first launch, and anew by whoever starts a stopped run again; exits.py has the stop.
 
 SLACK_S = 5.0
 """Beside its graces, a stop takes the time to look at its processes."""

@@ -397,9 +397,8 @@ def _accept(builder: StepBuilder, training: Training) -> None:
 # Which older checkpoints are deleted if ``[checkpoints] keep_last`` is set.
 #
 # After each new complete checkpoint a plan is made (act reads the files). Each deletion that it proposes is a decision
-# of
-# its own, so that it is in the journal before it happens. Each proposal is checked again against what is known of the
-# run: only checkpoints that this run wrote are deleted, and never one that a restart could need. One whose time
+# of its own, so that it is in the journal before it happens. Each proposal is checked again against what is known of
+# the run: only checkpoints that this run wrote are deleted, and never one that a restart could need. One whose time
 # cannot be right is kept: a person may have copied it in.
 
 

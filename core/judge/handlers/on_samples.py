@@ -427,8 +427,7 @@ def _in_words(seen: JobSeen) -> str:
 #
 # Source: a training that was started by hand a second time in its folder, while the first one ran: checkpoints of both
 # lay there under the same names. Known false alarms: a command that takes its output folder from the environment, so
-# that
-# two of the same command write to two folders.
+# that two of the same command write to two folders.
 
 SHOWN = 3
 """Most trainers, and most files of one, that are told of."""

@@ -11,12 +11,9 @@ from ...model.progress import Phase
 # What the trainer's log shows besides steps: announced phases, bars of other work, and lines without progress.
 #
 # Lines without a step are no heartbeat, but they lengthen the deadline. An announced phase restarts the wait for the
-# next
-# step, once per phase between two steps: a hung trainer that prints "waiting for save" for ever restarts it once. A
-# bar
-# of another phase than training restarts it each time its count grows: an evaluation that asks a remote model, a
-# download
-# that maps its file and a decoder that is limited by memory show no other sign of life.
+# next step, once per phase between two steps: a hung trainer that prints "waiting for save" for ever restarts it once.
+# A bar of another phase than training restarts it each time its count grows: an evaluation that asks a remote model, a
+# download that maps its file and a decoder that is limited by memory show no other sign of life.
 #
 # Known false alarms: a watchdog of a dead trainer that prints "saving checkpoint before abort" (a phase counts only if
 # another sign of life was seen just before); words of an upload in the name of a metric.
@@ -121,10 +118,8 @@ def after_gap(log: LogActivity, now: float) -> LogActivity:
 #
 # Utilisation alone misleads: a GPU that waits in a collective shows 100 % and draws a third of its usual power (the
 # common report "GPU 100 % and frozen"), and a monitor or a desktop shows a few per cent on an idle one. So: busy =
-# usual
-# power, spin = 100 % at low power, idle = neither. Without a power reading "pinned" stays undecided; so does "dim",
-# 100 %
-# at a power between that of a spin and the usual one, which a smaller phase may draw for a while.
+# usual power, spin = 100 % at low power, idle = neither. Without a power reading "pinned" stays undecided; so does
+# "dim", 100 % at a power between that of a spin and the usual one, which a smaller phase may draw for a while.
 
 GpuState = Literal["busy", "pinned", "dim", "spin", "active", "idle", "unknown"]
 """busy: works at its usual power. pinned: near 100 %, power unknown. dim: near 100 %, power well below usual. spin:

@@ -18,10 +18,9 @@ from .phase_times import PhaseTimes, habit
 # The usual time from one step to the next, and when a step is overdue.
 #
 # Source of the idea: training monitors with learned time-outs (NVIDIA's resiliency extension: 5 x the longest
-# interval, after a warm-up). Known false alarms of such clocks: long pauses that the run makes by
-# design (evaluation, saving, refilling a buffer), which are learned apart; lines that are printed only now and then,
-# so
-# the distance of lines is learned, not that of steps.
+# interval, after a warm-up). Known false alarms of such clocks: long pauses that the run makes by design (evaluation,
+# saving, refilling a buffer), which are learned apart; lines that are printed only now and then, so the distance of
+# lines is learned, not that of steps.
 
 BLOCK_S = 10.0
 """Steps of this long make one block; only the block's slowest step and mean are kept. The pace is known after one."""
@@ -401,8 +400,7 @@ def _for_silence(run: HangInput, hang: Hang, *, partly_seen: bool) -> float:
 #
 # Known false alarms that the rules are made against: evaluations and saves (their bar or their file grows), lines that
 # come once an hour (40 x the usual distance), counters of epochs that the log does not number: if the total is unknown
-# a
-# counter that fell is another one, because it cannot be told from a restart.
+# a counter that fell is another one, because it cannot be told from a restart.
 
 STALL_FACTOR = 40.0
 """x the usual distance of progress lines: people are notified of no new highest step. At least ``hang.max_s``."""
@@ -453,11 +451,9 @@ def limit_s(usual_s: float | None, max_s: float) -> float | None:
 # The save in progress: a phase in which no step is due, from its first sign to the completed file.
 #
 # Its signs are a checkpoint that is not complete and younger than the last step, a line that announces a save, and a
-# save
-# on the stack of a process. A mount uploads at ``close()``, and nothing of that shows in the trainer: silence in a
-# save
-# counts from the last byte that moved, and has a deadline of its own (``deadlines.for_save``). Sources: uploads of
-# gcsfuse, rclone and s3fs, which take minutes; trainers that hang after "Saving checkpoint" with the file complete.
+# save on the stack of a process. A mount uploads at ``close()``, and nothing of that shows in the trainer: silence in
+# a save counts from the last byte that moved, and has a deadline of its own (``deadlines.for_save``). Sources: uploads
+# of gcsfuse, rclone and s3fs, which take minutes; trainers that hang after "Saving checkpoint" with the file complete.
 #
 # A step ends the phase: a trainer that saves in the background goes on. So does the completed file, whatever the last
 # line says. Known false alarms: a trainer that prepares a further file for minutes after the first one is complete.

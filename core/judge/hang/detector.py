@@ -37,16 +37,13 @@ from .pauses import LoopWatch, longest_gap
 #     P(dead) x expected further wait  >  P(alive) x (work at risk + reload)
 #
 # A silence that has lasted t goes on for about as long again, so the expected further wait is t. P(dead) / P(alive),
-# the
-# odds, are ``STRONG``, ``EVEN`` or ``WEAK`` at the learned deadline, by what is seen of the run, and grow with the
-# power
-# ``GROWTH`` of t / deadline, because the harmless silences of public reports become rare that fast. Work at risk is
-# the
-# training since the newest checkpoint, which a restart repeats; reload is the time from a launch to its first step.
+# the odds, are ``STRONG``, ``EVEN`` or ``WEAK`` at the learned deadline, by what is seen of the run, and grow with the
+# power ``GROWTH`` of t / deadline, because the harmless silences of public reports become rare that fast. Work at risk
+# is the training since the newest checkpoint, which a restart repeats; reload is the time from a launch to its first
+# step.
 #
 # So a run that has just saved is ended at its deadline, and one with hours of unsaved work gets more time, the more
-# the
-# weaker the evidence is. Some evidence is certain (detector.py) and does not ask this rule.
+# the weaker the evidence is. Some evidence is certain (detector.py) and does not ask this rule.
 
 Weight = Literal["certain", "strong", "even", "weak"]
 """certain: waiting shows nothing more. strong: the readings contradict work. even: the processes do what they do while

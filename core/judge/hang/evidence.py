@@ -17,12 +17,10 @@ from .liveness import Liveness, silence_now
 # The kind of a hang as the stack frames of the hung processes show it, whatever GPU and CPU looked like.
 #
 # Sources: py-spy dumps of hung DataLoaders (the main process waits in ``_try_get_data``: pytorch/pytorch issues 1355
-# and
-# 75147, RolnickLab/ami-data-companion issue 140), of collectives whose peers never come (NCCL watchdog reports), and
-# of a
-# GPU that does not finish its kernels (``cudaStreamSynchronize`` below ``item`` or ``synchronize``). A process that
-# moved
-# between the two looks proves nothing: a healthy training synchronises, too, but not for ten seconds in one place.
+# and 75147, RolnickLab/ami-data-companion issue 140), of collectives whose peers never come (NCCL watchdog reports),
+# and of a GPU that does not finish its kernels (``cudaStreamSynchronize`` below ``item`` or ``synchronize``). A
+# process that moved between the two looks proves nothing: a healthy training synchronises, too, but not for ten
+# seconds in one place.
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):

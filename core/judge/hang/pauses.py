@@ -134,18 +134,13 @@ def sampled(time: ActiveTime) -> ActiveTime:
 # Whether all that is busy in a run without steps is in loops that change nothing, or waits for a GPU at rest.
 #
 # No reading tells a core that computes from one that loops. A look (core/act/evidence/loop_looks.py) does: several
-# stacks
-# of each busy thread, and the source of the ``while`` that it is in. Two looks in a row, some time apart, that find
-# the
-# same loops are evidence as strong as a GPU near 100 % at idle power. A look that finds a busy thread in other
-# functions
-# each time shows work, and a run that works is ended by the slow clock only (deadlines.py). A thread that waits for
-# its
-# GPU uses a core, too; a look tells that from work, and GPUs at rest tell that nothing will come.
+# stacks of each busy thread, and the source of the ``while`` that it is in. Two looks in a row, some time apart, that
+# find the same loops are evidence as strong as a GPU near 100 % at idle power. A look that finds a busy thread in
+# other functions each time shows work, and a run that works is ended by the slow clock only (deadlines.py). A thread
+# that waits for its GPU uses a core, too; a look tells that from work, and GPUs at rest tell that nothing will come.
 #
 # Known false alarms that the rules are made against: a first silent evaluation, an index built in one Python function,
-# a
-# single long call (``sqrtm``, ``sorted``): they keep results or are inside a call, so no look finds such a loop. An
+# a single long call (``sqrtm``, ``sorted``): they keep results or are inside a call, so no look finds such a loop. An
 # optimizer on the CPU beside an idle GPU computes in its own library and not in the driver's.
 
 AGREEING = 2

@@ -332,8 +332,7 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], None]] = {
 # Whether an operator command makes sense in the present state, and the reply that the operator gets.
 #
 # The same text goes back over the control socket and into the journal. A command that is refused, or fulfilled
-# already,
-# changes nothing.
+# already, changes nothing.
 
 
 class CommandReply(msgspec.Struct, frozen=True, kw_only=True):

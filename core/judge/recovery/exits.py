@@ -525,8 +525,7 @@ def end(builder: StepBuilder) -> None:
 # The job of an attempt nears its time limit: its script asked for a checkpoint; when that came, the next job goes on.
 #
 # What would be trained after that save would be lost with the limit. If no save comes, the job runs to its limit.
-# Nothing
-# is ended if the training will be over before the limit.
+# Nothing is ended if the training will be over before the limit.
 
 REASON = "its job is near the time limit, and the checkpoint that was asked for is complete"
 

@@ -551,12 +551,10 @@ def _commands(waiting: tuple[Option, ...], run: tuple[str, ...]) -> tuple[str, .
 # Back to the settings that ran: a change of ours that fails before its first step must not end a run.
 #
 # A profile or a remedy is an experiment. If the new settings do not even start (a flag that the script does not know,
-# a
-# library that is missing), the run goes on as before, at once and uncharged, and does not take them again by itself. A
-# first start with a profile goes back to the user's own settings in the same way, if its failure is one of code or
+# a library that is missing), the run goes on as before, at once and uncharged, and does not take them again by itself.
+# A first start with a profile goes back to the user's own settings in the same way, if its failure is one of code or
 # settings. Known false alarm: a failure that has nothing to do with the settings and comes just then. The profile is
-# then
-# left although it would have worked; an operator who asks for it again gets it.
+# then left although it would have worked; an operator who asks for it again gets it.
 
 OWN = SettingsThatRan(attempt=0)
 """The user's own settings, before any attempt has trained."""

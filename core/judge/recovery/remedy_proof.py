@@ -138,8 +138,7 @@ def _word(value: Any) -> str:
 #
 # What used the memory may be gone: another program on the GPU, a fragmented allocator, one long sample. The last such
 # remedy is taken back once, at a checkpoint, so that little is lost if the memory is short again; then the remedy
-# comes
-# back as after any failure and stays. Never under WSL2, where running out of memory may end the driver.
+# comes back as after any failure and stays. Never under WSL2, where running out of memory may end the driver.
 
 MEMORY = "cuda_oom"
 

@@ -54,8 +54,7 @@ from .resume_choice import choose
 # The stages of a restart up to the choice of the resume point.
 #
 # (checkpoint asked for →) stop → no process left → GPU memory released → output folder listed → resume point chosen
-# and
-# verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on,
+# and verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on,
 # restarts.py the last one. Every stage is a state of the run that waits for the outcome of one decision.
 
 replace = msgspec.structs.replace

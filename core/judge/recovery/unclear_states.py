@@ -192,9 +192,8 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
 # A checkpoint that may be of this run, which cannot be told: nothing begins anew over it.
 #
 # It lies in a folder that is not known as the run's own, or in one that is, with times that do not tell whether it
-# stood
-# there before. Sources: a script saved to a folder that nothing names and was killed at once; a checkpoint that was
-# copied in with the modification time of its original.
+# stood there before. Sources: a script saved to a folder that nothing names and was killed at once; a checkpoint that
+# was copied in with the modification time of its original.
 
 UNSURE = "unsure_output"
 """Class of the incident (kind ``checkpoint``) of a checkpoint that may be the run's, while it trains."""
@@ -333,12 +332,9 @@ def _first_step_t(state: JudgeState) -> float | None:
 # Copies of what no attempt resumes from, made before a start from the beginning that may write over it.
 #
 # Source: a script that always saves to ``last.pt``, in place, and is killed in a save. Its only checkpoint is torn,
-# the
-# next attempt begins anew, and its first save truncates the file, although a part of it could have been recovered, or
-# the
-# verdict could have been wrong. The run is not held for it, because nobody can resume from it without repairing it
-# first.
-# Without room for the copy, or if it fails, the run waits or is held.
+# the next attempt begins anew, and its first save truncates the file, although a part of it could have been recovered,
+# or the verdict could have been wrong. The run is not held for it, because nobody can resume from it without repairing
+# it first. Without room for the copy, or if it fails, the run waits or is held.
 
 KEPT_COPIES_CLASS = "kept"
 """Class of the incident (kind ``checkpoint``) that tells where the copy is."""

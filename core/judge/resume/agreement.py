@@ -13,13 +13,11 @@ from ..text.run_count import RunCount
 # Whether the step that a checkpoint holds agrees with the steps that the log prints.
 #
 # Source: states that were saved with another counter than the printed one (epochs for steps, a counter that a resume
-# did
-# not restore, an old file copied under a new name) make a resume continue from the wrong step. Known false alarms, and
-# what prevents them: bars that count batches while optimizer steps are stored, and logs that print every hundredth
-# step
-# (only the advance between two saves is compared, with a tolerance for both); an epoch that is trained again after a
-# resume while the stored counter goes on (their advance is the same); a step within the epoch (``agreement.py``); a
-# copy of an earlier best state (reported as information only).
+# did not restore, an old file copied under a new name) make a resume continue from the wrong step. Known false alarms,
+# and what prevents them: bars that count batches while optimizer steps are stored, and logs that print every hundredth
+# step (only the advance between two saves is compared, with a tolerance for both); an epoch that is trained again
+# after a resume while the stored counter goes on (their advance is the same); a step within the epoch
+# (``agreement.py``); a copy of an earlier best state (reported as information only).
 
 SLACK = 3
 """Printed lines, or strides, after the step that it holds at which a save may be noticed."""
@@ -76,12 +74,9 @@ def _same_ratio(first: tuple[int, int], second: tuple[int, int]) -> bool:
 # Whether the step that a checkpoint holds is counted within its epoch, so that it is none of the run.
 #
 # Source: ``for step, batch in enumerate(loader)`` with ``torch.save({"step": step, "epoch": epoch})`` at the end of
-# each
-# epoch: every checkpoint holds the same step. It was compared with the step of the run (*it holds step 24, no more
-# than
-# one before it*), and a resume from it was said to have begun elsewhere. Known false alarm: a counter of the run that
-# is
-# at the place of the log in its epoch by chance, while the run is at least an epoch further.
+# each epoch: every checkpoint holds the same step. It was compared with the step of the run (*it holds step 24, no
+# more than one before it*), and a resume from it was said to have begun elsewhere. Known false alarm: a counter of the
+# run that is at the place of the log in its epoch by chance, while the run is at least an epoch further.
 
 
 def counts_since(attempt: AttemptProgress, run: RunCount, stored: int, step_s: float | None = None) -> int | None:
@@ -112,11 +107,9 @@ def _length(run: RunCount) -> int | None:
 #
 # A rehearsal asks ``compare``. A run of a night, where nobody chose the place of the resume, is held to more
 # (``began_again``). Known false alarms, and what prevents them: a loss without a clear trend, or one that jumps back
-# by
-# itself (GANs, reinforcement learning, warm restarts): it reached such values before, in the later half of the way; a
-# loss that explodes after the resume: its values are not those of the beginning; a learning rate that begins high
-# again,
-# or an epoch that begins with the resume: nothing is said.
+# by itself (GANs, reinforcement learning, warm restarts): it reached such values before, in the later half of the way;
+# a loss that explodes after the resume: its values are not those of the beginning; a learning rate that begins high
+# again, or an epoch that begins with the resume: nothing is said.
 
 WEIGHTS_NOT_LOADED = "weights_not_loaded"
 """Class of the incident of kind *resume*."""

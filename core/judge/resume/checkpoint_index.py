@@ -223,12 +223,9 @@ def changed(index: CheckpointIndex, paths: Container[str], **fields: Any) -> Che
 # deleted, and nothing begins anew over it.
 #
 # The modification time tells which one is newer, whatever the order of discovery. If it cannot be right, the time of
-# the
-# last change tells it, which nobody can set. Known false alarm: the clock of the machine is set back. One that
-# appeared
-# when the trainer was at its step is the run's own and no older than the others; so is one of a higher step that
-# nobody
-# saw while there was a supervisor, and whose time says that it was there.
+# the last change tells it, which nobody can set. Known false alarm: the clock of the machine is set back. One that
+# appeared when the trainer was at its step is the run's own and no older than the others; so is one of a higher step
+# that nobody saw while there was a supervisor, and whose time says that it was there.
 
 FIRST_LOOK_S = 30.0
 """A new supervisor lists the folder at once; what appears later is not from before it."""
@@ -468,8 +465,7 @@ def _is_set_later(event: CheckpointEvent, created_wall: float) -> bool:
 #
 # Masks and the observers of quantisation hold Inf on purpose, and hold it in every checkpoint. Without an earlier
 # checkpoint to compare with, NaN counts as damage and Inf alone does not. Known false alarm: a buffer that is first
-# used
-# in the middle of the training.
+# used in the middle of the training.
 
 
 class Values(msgspec.Struct, frozen=True):
@@ -523,18 +519,14 @@ def _judged(index: CheckpointIndex, known: KnownCheckpoint) -> CheckpointIndex:
 #
 # Its structure and all its bytes were verified before the launch, so the trainer's end stands against ours. The first
 # end may have any cause; the second one before a step with the same checkpoint, or the first that says that it cannot
-# be
-# read, goes to the one before. If that one ends with the same last line, neither is to blame (``weights_only`` of
-# torch
-# 2.6, a damaged data file, a library of another version): nothing is passed over any more, the run goes back to the
-# newest and is held, until a resume has worked. An attempt that made a step has read its checkpoint: whatever fails
-# later
-# is something else, and so is a failure whose message names another file, or whose class lies elsewhere (memory, GPU,
-# disk, network, port, driver, imports).
+# be read, goes to the one before. If that one ends with the same last line, neither is to blame (``weights_only`` of
+# torch 2.6, a damaged data file, a library of another version): nothing is passed over any more, the run goes back to
+# the newest and is held, until a resume has worked. An attempt that made a step has read its checkpoint: whatever
+# fails later is something else, and so is a failure whose message names another file, or whose class lies elsewhere
+# (memory, GPU, disk, network, port, driver, imports).
 #
 # Source: a save without one of the keys that the loader wants. It was tried three times and the run given up, while
-# the
-# one before it was whole.
+# the one before it was whole.
 
 DOUBTED = "the trainer could not read it; it is complete and is kept"
 """Why it is passed over, for people."""

@@ -24,10 +24,9 @@ from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_nam
 #
 # Source: trainers whose checkpoints had a suffix that is not known, or were torn by the rules of a layout that they do
 # not follow. They counted as none: the run began anew and wrote over them. Here an entry counts as state unless
-# something
-# says that it is none: what was written before the first step and never again (data, a tokenizer), and what the death
-# of
-# its writer cut off. Known false alarm: a file of results without a known name; it holds a run that has no checkpoint.
+# something says that it is none: what was written before the first step and never again (data, a tokenizer), and what
+# the death of its writer cut off. Known false alarm: a file of results without a known name; it holds a run that has
+# no checkpoint.
 
 WENT_ON_S = 3.0
 """A step this long after a folder was written shows that its trainer took it for finished."""

@@ -29,12 +29,9 @@ from .checkpoint_index import base_name
 # What shows whether a resume was taken, where the printed count begins anew or tells nothing: a table of evidence.
 #
 # A trainer may restore everything and count from zero again (musubi-tuner, XGBoost, LightGBM, Keras), so the count
-# alone
-# is no evidence of a new beginning. A loss or a measure of quality that goes on, the trainer's own words, or a save
-# whose
-# step goes on show that the state was restored. Only losses of a first step show a new beginning, and only if the
-# first
-# and the latest losses of the run lie clearly apart (``agreement.py``).
+# alone is no evidence of a new beginning. A loss or a measure of quality that goes on, the trainer's own words, or a
+# save whose step goes on show that the state was restored. Only losses of a first step show a new beginning, and only
+# if the first and the latest losses of the run lie clearly apart (``agreement.py``).
 
 WAIT_BEATS = 50
 """Heartbeats for which losses are waited for: most logs print one with each step, few with every tenth."""

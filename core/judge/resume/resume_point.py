@@ -123,8 +123,8 @@ def _is_untold(known: KnownCheckpoint, before_t: float | None) -> bool:
 # A way to resume that was concluded from the trainer's source: what its first resumes have shown.
 #
 # Until one was taken, the state that it resumes from is copied aside before each launch, so that a wrong conclusion
-# costs
-# time and no state. Source: trainers have options that look like a resume and load weights only, or nothing at all.
+# costs time and no state. Source: trainers have options that look like a resume and load weights only, or nothing at
+# all.
 
 
 class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -161,10 +161,9 @@ def _quotes(name: str, text: str) -> bool:
 # Whether a trainer ended because it does not know the option that a resume added to its command.
 #
 # Each parser says so in its own words, and scripts that parse by hand in any: what they share is that the option is
-# named
-# where the end is explained. A line that repeats a command, lists the options, logs the settings or tells how to use
-# one
-# names it, too, and proves nothing. docopt prints the synopsis alone: an option that is not in it is not known.
+# named where the end is explained. A line that repeats a command, lists the options, logs the settings or tells how to
+# use one names it, too, and proves nothing. docopt prints the synopsis alone: an option that is not in it is not
+# known.
 #
 # Sources: argparse, click, typer, absl and gflags, fire, tyro, docopt, getopt, optparse, hydra, OmegaConf,
 # jsonargparse,

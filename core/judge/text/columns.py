@@ -136,8 +136,7 @@ def _cells(low: str, divider: LazyPattern) -> list[str]:
 # A line's *skeleton* is its text with the numbers taken out. A pair such as "120 / 5000" whose first number rises from
 # line to line of one skeleton, while the second stays, is a position and its end. One line is enough if it holds the
 # training loss and no other word names the pair; two if words of training stand in it; three, and a number with a
-# point
-# that changes, in any other case. Words of another task, or the heading of another phase above, exclude it.
+# point that changes, in any other case. Words of another task, or the heading of another phase above, exclude it.
 #
 # A counter of a known form is trusted more: after one was read, nothing is taken from a skeleton.
 

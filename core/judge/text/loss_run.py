@@ -168,8 +168,7 @@ def _next_epoch(run: LossRun, *, finite: bool) -> LossRun:
 #
 # The first ones are kept all, as they show where a training begins. Of the others every n-th is kept, and n doubles
 # whenever they are too many, so that they cover the whole attempt. They are taken line by line: the same for any
-# chunking
-# of the log.
+# chunking of the log.
 
 FEW = 5
 """Losses that are put together at the start, after the checkpoint and after the resume."""

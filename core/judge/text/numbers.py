@@ -110,10 +110,8 @@ def seconds_of(value: str, unit: str) -> float | None:
 # Places in source files that a log names: the frames of a traceback, the mark of a parser of settings.
 #
 # Forms: ``File "F", line N, in f`` (traceback.py; without ``, in`` the header of a syntax error; faulthandler without
-# the
-# comma), ``│ F:N in f`` (rich, typer), ``File F:N, in f`` (IPython), ``in "F", line N`` (PyYAML), ``file: 'F', line:
-# N``
-# (configparser).
+# the comma), ``│ F:N in f`` (rich, typer), ``File F:N, in f`` (IPython), ``in "F", line N`` (PyYAML), ``file: 'F',
+# line: N`` (configparser).
 
 GATE = 'File "'
 """Stands in the header of a syntax error that no traceback announces."""

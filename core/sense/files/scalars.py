@@ -239,10 +239,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 # The sensor of TensorBoard event files: the newest scalars that the trainer writes, while it writes them.
 #
 # Files are found as they are written below the working folder and the output folders (``noticed``), among those that
-# the
-# run's processes hold open, and by a look below the output folders, for a supervisor that takes over. They are read
-# from
-# their beginning.
+# the run's processes hold open, and by a look below the output folders, for a supervisor that takes over. They are
+# read from their beginning.
 
 NAME = "tfevents"
 """Part of the name of every event file."""

@@ -153,10 +153,8 @@ class KernelLog(Sampler):
 # Preempt); the names in the firmware tables are those of cloud-init (``ds-identify``).
 #
 # The metadata service is asked only on a machine whose firmware tables say that it is of that cloud, or if the
-# settings
-# name the cloud: anywhere else the address belongs to nobody, or to somebody else. Each request has a time limit and
-# is
-# made in a thread of its own. No proxy is used.
+# settings name the cloud: anywhere else the address belongs to nobody, or to somebody else. Each request has a time
+# limit and is made in a thread of its own. No proxy is used.
 
 POLL_S = 5.0
 """AWS advises to ask every five seconds; the others give 30 s."""

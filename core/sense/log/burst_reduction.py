@@ -210,8 +210,7 @@ def told_as_lines(told: Mapping[str, Any], before: Told) -> tuple[str, Told]:
 # What a trainer tells itself by ``trainwatch.heartbeat``: its page of memory, as lines of a log of its own.
 #
 # A line per new step at most once a period, so the judge reads it as it reads any other log of the trainer: a step
-# that
-# is told is a heartbeat, and a phase that is told has the deadline of that phase.
+# that is told is a heartbeat, and a phase that is told has the deadline of that phase.
 
 PERIOD_S = 1.0
 

@@ -19,8 +19,7 @@ from .burst_reduction import BurstReduction
 #
 # Source: scripts that log by ``logging.FileHandler`` and print nothing. A file is followed by itself if the run's own
 # processes hold it open for writing, it is the only such file, and the steps in it rise. Others are only named,
-# because
-# another program may write them. Nothing is looked for once the trainer's output shows a step.
+# because another program may write them. Nothing is looked for once the trainer's output shows a step.
 
 LOOK_S = 5.0
 """Period of the looks; a trainer that has printed a step is not looked at."""
@@ -508,8 +507,7 @@ class LogTail:
 # Tells when a followed log was written to, so that a log of a line a second is not looked at ten times a second.
 #
 # The kernel tells of writes on this machine only, and not of those through a mapping or another layer of an overlay.
-# So a
-# log counts as told of after its first event, and never again once text was found in it without an event.
+# So a log counts as told of after its first event, and never again once text was found in it without an event.
 
 
 class LogEvents:

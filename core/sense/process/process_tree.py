@@ -105,9 +105,8 @@ class ProcessTree(Sampler):
 # CPU time and bytes of a process tree since the last sample, each counted once although members come and go. Pure.
 #
 # The kernel adds the CPU time and bytes of a child to the parent that waits for it. A sum over live processes
-# therefore
-# jumps (a loader that worked for ten minutes ends: ten minutes of CPU in one second) or falls. Here each member's own
-# growth counts, and what a parent inherits is subtracted if it was already counted for the child.
+# therefore jumps (a loader that worked for ten minutes ends: ten minutes of CPU in one second) or falls. Here each
+# member's own growth counts, and what a parent inherits is subtracted if it was already counted for the child.
 
 INHERITANCE_SAMPLES = 2
 """Samples in which a parent may still inherit from a child that vanished. A longer time would hide work of a parent
@@ -285,10 +284,8 @@ def _age_order(member: Member) -> tuple[int, int]:
 # Bytes over the TCP sockets of a process tree, loopback left out (sock_diag(7), ``tcp_info``). No root is needed.
 #
 # An upload moves no I/O counter of a process, and its CPU stays near zero. The kernel lists the sockets of this
-# network
-# namespace with their inode; the tree's sockets are those that its descriptors name. Not seen: UDP (QUIC), RDMA,
-# sockets
-# that open and close between two looks, and a trainer in another network namespace (None then).
+# network namespace with their inode; the tree's sockets are those that its descriptors name. Not seen: UDP (QUIC),
+# RDMA, sockets that open and close between two looks, and a trainer in another network namespace (None then).
 
 SOCK_DIAG = 4
 """``NETLINK_SOCK_DIAG``."""
@@ -438,10 +435,8 @@ def _is_loopback(family: int, address: bytes) -> bool:
 # Which processes of a tree compute, and how many of them are stopped (state T). Pure.
 #
 # A stopped helper (a ``sleep``, a shell) says nothing about the training; a stopped trainer is a pause; one stopped
-# rank
-# of several leaves the others waiting. So a process counts by the CPU time that it used lately, compared with the
-# busiest
-# one. Workers of a stopped process wait for it and count as stopped, too.
+# rank of several leaves the others waiting. So a process counts by the CPU time that it used lately, compared with the
+# busiest one. Workers of a stopped process wait for it and count as stopped, too.
 
 SHARE = 0.1
 """Share of the busiest process's CPU time from which a process computes."""
@@ -505,8 +500,7 @@ def _parents(pid: int, tree: Mapping[int, ProcStat]) -> tuple[int, ...]:
 # Bytes that the machine read back because it had dropped them for want of memory (``/proc/vmstat``).
 #
 # In a swap storm the kernel reads a trainer's own memory back from the disk, and counts it as read by the trainer.
-# That
-# is no work. A file that is mapped and read for the first time is; the kernel's counters tell the two apart.
+# That is no work. A file that is mapped and read for the first time is; the kernel's counters tell the two apart.
 
 PAGING_COUNTERS = ("pswpin", "workingset_refault_file")
 """Pages read back from the swap, and pages of files read again soon after they were dropped."""

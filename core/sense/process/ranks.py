@@ -136,9 +136,9 @@ def _number(entries: list[bytes], variable: bytes) -> int | None:
 # The sensor of trainers that begin beside a live attempt and write where it writes.
 #
 # A look lists the pids of the machine and examines only those that are new: a process is examined at its first two
-# looks
-# (it may be between fork and exec, or not have opened its files yet). All are examined at the first look of an attempt
-# and every ``ALL_S`` seconds: a pid may be given again, and a process may load another program or open a file later.
+# looks (it may be between fork and exec, or not have opened its files yet). All are examined at the first look of an
+# attempt and every ``ALL_S`` seconds: a pid may be given again, and a process may load another program or open a file
+# later.
 
 LOOK_S = 30.0
 """Period of the looks: a rival is told of within a minute, before it saves for the first time as a rule."""

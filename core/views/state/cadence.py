@@ -90,13 +90,11 @@ def cadence_words(known: Cadence) -> str:
 # Where the time of a run went, and how much of it a perfect supervisor would have saved.
 #
 # ETTR (effective training time ratio) is the time in which new steps were made over the wall time: start-up, steps
-# that
-# had to be repeated, detection, restarts and waiting are not in it. Source: Kokolis et al., "Revisiting Reliability in
-# Large-Scale Machine Learning Research Clusters" (2024).
+# that had to be repeated, detection, restarts and waiting are not in it. Source: Kokolis et al., "Revisiting
+# Reliability in Large-Scale Machine Learning Research Clusters" (2024).
 #
 # A perfect supervisor notices a failure at once and restarts at once, from the same checkpoint: it has the same start-
-# ups
-# and repeats the same steps.
+# ups and repeats the same steps.
 
 OURS: frozenset[RunState] = frozenset({"stopping", "cleaning", "backing_off"})
 """States in which the trainer is ended and the next attempt prepared."""
