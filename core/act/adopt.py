@@ -13,7 +13,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from ..model.attempt import StartRecord
-from ..model.change import lone_config
+from ..model.command_words import lone_config
 from ..model.run import ProcessIdentity
 from ..model.settings import Tmux
 from ..private_folder import make_private

@@ -32,9 +32,9 @@ from ..model.text import printable
 from ..store.journal import JournalTooNew, load_story
 from ..store.lists import RatingsUnreadable, put_rating
 from .errors import CliError, ExitCode
+from .runs.checkpoint_quality import Quality, qualities, worth_keeping
 from .runs.known_runs import all_runs, home
 from .runs.known_verdicts import KnownListing, as_journals_know
-from .runs.lists import Quality, qualities, worth_keeping
 
 __all__ = [
     "CheckpointOverview",

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.change import lone_config
+from ..model.command_words import lone_config
 from ..model.preset import Preset
 from ..model.resume_way import Recognition, SourceFacts
 from ..model.run import PLACEHOLDERS, RunSpec

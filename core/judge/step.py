@@ -44,7 +44,7 @@ from ..model.story import RunStory
 from . import state as unseen
 from .failure.circumstances import is_of_run, names_lost_gpu
 from .failure.log_evidence import kernel_evidence
-from .handlers import hang_check, hints, on_checkpoint, on_checkpoints, on_log, on_samples
+from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log, on_samples
 from .handlers import on_checkpoints as deletion_plan
 from .handlers import on_checkpoints as on_output
 from .handlers import on_samples as on_job
@@ -185,10 +185,10 @@ class Judge:
             entries = (*entries, *more)
         if self.knowledge.settings.backup.wanted and isinstance(observation, _MAY_BACK_UP):
             builder = StepBuilder(self.knowledge, state)
-            on_checkpoint.follow_backups(builder)
+            checkpoint_jobs.follow_backups(builder)
             state, entries = builder.state, (*entries, *builder.entries)
         if self.knowledge.settings.evaluate.wanted:
-            state, more = _on_evaluations(self.knowledge, on_checkpoint.observe(state, observation))
+            state, more = _on_evaluations(self.knowledge, checkpoint_jobs.observe(state, observation))
             entries = (*entries, *more)
         return state, entries
 
@@ -276,7 +276,7 @@ def _is_too_late(knowledge: Knowledge, state: JudgeState, command: Command) -> b
 
 def _on_evaluations(knowledge: Knowledge, state: JudgeState) -> Result:
     builder = StepBuilder(knowledge, state)
-    on_checkpoint.follow(builder)
+    checkpoint_jobs.follow(builder)
     return builder.state, tuple(builder.entries)
 
 
@@ -299,10 +299,10 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
     match state.machine:
         case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
             hang_check.on_quiet_evidence(builder, quiet, outcome)
-        case _ if on_checkpoint.is_backup_awaited(state, outcome):
-            on_checkpoint.on_backup_outcome(builder, outcome)
-        case _ if on_checkpoint.is_awaited(state, outcome):
-            on_checkpoint.on_outcome(builder, outcome)
+        case _ if checkpoint_jobs.is_backup_awaited(state, outcome):
+            checkpoint_jobs.on_backup_outcome(builder, outcome)
+        case _ if checkpoint_jobs.is_awaited(state, outcome):
+            checkpoint_jobs.on_outcome(builder, outcome)
         case _ if state.attempt.aside == outcome.decision:
             restarts.on_put_aside(builder, outcome)
         case _ if state.loops.order == outcome.decision:

@@ -4,8 +4,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from .change import Change, OutputPlace
+from .change import Change
 from .job import CAPABILITIES, Capabilities, EngineName
+from .output_place import OutputPlace
 from .progress import Phase
 from .resume_way import OwnEnd, ResumeWay, SecondStart
 from .settings import Settings

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from .attempt import AttemptStory, Incident
-from .change import FailedRung, OutputPlace
+from .change import FailedRung
 from .checkpoint import Checkpoint, Evaluation, Origin, best_of, origin_of
 from .fact import (
     ActionWithheld,
@@ -18,6 +18,7 @@ from .fact import (
     RunCreated,
     SaveMeasured,
 )
+from .output_place import OutputPlace
 from .progress import HealthReading, Progress, Why
 from .run import RunState
 from .settings import Act

@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 
 from .attempt import AttemptStory
-from .change import ALLOWED_AGAIN, Change, FailedRung, OutputPlace
+from .change import ALLOWED_AGAIN, Change, FailedRung
 from .checkpoint import AgeOrder, Checkpoint, Evaluation, age_order
 from .decision import Decision, EvaluateCheckpoint, NotifyPeople
 from .fact import (
@@ -45,6 +45,7 @@ from .fact import (
     SupervisorStarted,
 )
 from .outcome import Outcome
+from .output_place import OutputPlace
 from .progress import HealthReading
 from .record import Record
 from .story import (

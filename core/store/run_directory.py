@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.change import OutputPlace
 from ..model.json_line import decode_exact, encode_exact
+from ..model.output_place import OutputPlace
 from ..model.run import RunSpec
 from ..private_folder import NotOurs, check_ours
 from .atomic import sync_directory, write_atomically

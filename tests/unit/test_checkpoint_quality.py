@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.runs.lists import rated_paths
+from trainwatch.core.app.runs.checkpoint_quality import rated_paths
 from trainwatch.core.app.supervise.run_output import RunRetention
 from trainwatch.core.checkpoints import inspect
 from trainwatch.core.model.checkpoint import Evaluation

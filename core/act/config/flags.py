@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ...model.change import Change, options_start
+from ...model.change import Change
+from ...model.command_words import options_start
 from ...model.preset import NUMBER, Preset, Profile, ResumeStyle, is_option
 from ...model.run import PLACEHOLDERS, RunSpec
 from .nested_keys import REMOVED, DeriveError, Setting, float_text, net

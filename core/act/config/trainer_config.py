@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ...model.change import Change, hides_trainer, lone_config, options_start
+from ...model.change import Change
+from ...model.command_words import hides_trainer, lone_config, options_start
 from ...model.preset import FurtherConfig, Preset, Profile
 from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN

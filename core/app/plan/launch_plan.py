@@ -16,7 +16,7 @@ from ...act.config.trainer_config import config_in_command, counted, own_name, r
 from ...checkpoints import verify
 from ...config.location import FILE_NAME, find_project
 from ...config.spec import Overrides
-from ...model.change import hides_trainer, options_start
+from ...model.command_words import hides_trainer, options_start
 from ...model.decision import StartAttempt
 from ...model.preset import OF_OPTIONS, Preset, Profile
 from ...model.run import RunSpec

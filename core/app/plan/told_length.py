@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...act.config.derive import DeriveError
 from ...act.config.flags import find_option, option_groups
 from ...act.config.trainer_config import TrainerSettings, config_in_command, given_names
-from ...model.change import options_start
+from ...model.command_words import options_start
 from ...model.length import (
     DOUBTFUL_NAMES,
     EPOCH_NAMES,

@@ -20,8 +20,9 @@ from ...act.config.trainer_config import TrainerSettings
 from ...config.document import ConfigError, Document, display_path
 from ...config.location import find_project
 from ...config.project import load_project
-from ...model.change import OutputPlace, hides_trainer, is_below
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.command_words import hides_trainer
+from ...model.output_place import OutputPlace, is_below
 from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...act.config.derive import Derived
 from ...act.local_engine import READY, Readiness
 from ...config.project import load_project
-from ...model.change import has_inodes, need_bytes
+from ...model.output_place import has_inodes, need_bytes
 from ...model.preset import Preset
 from ...model.run import RunSpec, with_place
 from ...model.text import size

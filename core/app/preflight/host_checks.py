@@ -14,8 +14,8 @@ from ...act.view import tmux
 from ...act.view.tmux_calls import TmuxError
 from ...checkpoints import verify
 from ...model import text
-from ...model.change import need_bytes
 from ...model.checkpoint import CheckpointListing
+from ...model.output_place import need_bytes
 from ...model.run import place_of
 from ...model.suggestion import typed
 from ...sense.files.checkpoint_scan import disk_bytes

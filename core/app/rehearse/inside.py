@@ -19,9 +19,9 @@ import msgspec
 from ...act.overlay import NoOverlayError, enter, written
 from ...judge.resume.resume_check import VERIFIED
 from ...model.attempt import AttemptStory
-from ...model.change import is_below
 from ...model.checkpoint import Checkpoint
 from ...model.fact import Note
+from ...model.output_place import is_below
 from ...model.preset import Preset
 from ...model.resume import resume_support
 from ...model.run import RunSpec

@@ -14,7 +14,7 @@ from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
 from ...store.run_lookup import list_runs
 from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of, saved_after_nan
-from .lists import folders_of
+from .checkpoint_quality import folders_of
 
 DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
 

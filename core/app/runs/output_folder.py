@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...checkpoints import list_checkpoints, state_in
-from ...model.change import is_below
 from ...model.checkpoint import Checkpoint, CheckpointListing, Origin, Sample, age_order, newest_resumable
 from ...model.other_files import says_state
+from ...model.output_place import is_below
 from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...sense.files.checkpoint_values import find_samples

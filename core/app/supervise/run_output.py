@@ -9,11 +9,11 @@ from ...checkpoints import BackupRefusedError, backup
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...checkpoints.inspection import verify
 from ...checkpoints.manage.pruning import apply_prune, plan_prune
-from ...model.change import OutputPlace, is_below
 from ...model.checkpoint import Checkpoint
 from ...model.checkpoint_results import PrunePlan
 from ...model.fact import OutputKnown
 from ...model.observation import HostSample, Observation, ProcessSample
+from ...model.output_place import OutputPlace, is_below
 from ...model.record import Record
 from ...model.run import RunSpec
 from ...model.story import RunStory

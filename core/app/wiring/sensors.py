@@ -22,9 +22,9 @@ from ...judge.knowledge import Knowledge
 from ...judge.progress import progress_of
 from ...judge.step import Judge
 from ...judge.text.shapes import ShapeTable
-from ...model.change import is_below
 from ...model.checkpoint import Checkpoint, Whose
 from ...model.length import ExpectedLength
+from ...model.output_place import is_below
 from ...model.preset import Preset, Profile, usual_ladders
 from ...model.resume import resume_support
 from ...model.run import RunSpec, place_of

@@ -51,8 +51,8 @@ from ..plan.specs import definitions_of
 from ..plan.told_length import save_request, shared_answers
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.other_trainer import refusal_at_launch
+from ..runs.checkpoint_quality import rated_paths
 from ..runs.ended_attempt import live_attempt, newest_attempt, newest_folder, unwritten_order
-from ..runs.lists import rated_paths
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
 from ..supervise.machine_end import SleepInhibitor, keep_alive_order

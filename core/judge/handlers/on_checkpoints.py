@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
-from ...model.change import is_below
 from ...model.checkpoint import Checkpoint
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import ActionWithheld, CheckpointsSetAside, OutputKnown, SaveMeasured
 from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
 from ...model.other_files import kind_of_name
+from ...model.output_place import is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import pace

@@ -8,7 +8,7 @@ from typing import assert_never
 
 import msgspec
 
-from ...model import change
+from ...model import output_place
 from ...model.fact import BudgetChanged
 from ...model.job import JobCause
 from ...model.progress import Why
@@ -119,8 +119,8 @@ def answer_failure(
         remedy=remedy,
         waiting=waiting,
         disk_free_bytes=state.disk_free_bytes,
-        disk_need_bytes=change.need_bytes(_largest_checkpoint_bytes(state), state.disk_total_bytes),
-        inodes_left=change.has_inodes(state.disk_free_inodes),
+        disk_need_bytes=output_place.need_bytes(_largest_checkpoint_bytes(state), state.disk_total_bytes),
+        inodes_left=output_place.has_inodes(state.disk_free_inodes),
         kernel=tuple(finding.text for finding in state.diagnosis.findings if finding.line == 0),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )

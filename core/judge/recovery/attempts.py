@@ -12,7 +12,7 @@ from ...model.story import ways_on
 from .. import state as unseen
 from ..attempt_progress import whole_epochs
 from ..findings import loss, pace
-from ..handlers import on_checkpoint
+from ..handlers import checkpoint_jobs
 from ..knowledge import Knowledge
 from ..memory import nth_wait_s
 from ..resume import checkpoint_index, output_folders, resume_point
@@ -101,7 +101,7 @@ def launch(builder: StepBuilder, plan: RestartPlan) -> None:
     if gate.is_closed(builder, plan):
         gate.withhold_start(builder, plan)
         return
-    on_checkpoint.set_time(builder)
+    checkpoint_jobs.set_time(builder)
     state = builder.state
     number = state.attempts + 1
     profile = next_profile(state)
@@ -253,7 +253,7 @@ def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
             builder.close_incident(incident.id, "the training finished")
     builder.move("finish", Finished(), reason, why)
     builder.notify("finish", "finished", reason)
-    on_checkpoint.end_watch(builder, reason)
+    checkpoint_jobs.end_watch(builder, reason)
 
 
 def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: int) -> None:
@@ -268,7 +268,7 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
         f'read the end of its log (`{report}`); {again}; [restart] ended_early = "restart" would do it once by itself'
     )
     builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
-    on_checkpoint.run_command(builder, "give_up")
+    checkpoint_jobs.run_command(builder, "give_up")
     builder.decide(EndWatch, f"ended early; {again}", incident=incident, exit_code=1)
 
 
@@ -284,7 +284,7 @@ def give_up(
     for sentence in advice:
         builder.note(sentence)
     builder.notify("give_up", title, "\n".join((reason, *advice)), incident=incident)
-    on_checkpoint.run_command(builder, "give_up")
+    checkpoint_jobs.run_command(builder, "give_up")
     again = starts_again(builder.state, builder.knowledge)
     builder.decide(EndWatch, f"given up; {again}", incident=incident, exit_code=1)
 

@@ -17,7 +17,7 @@ from ...model.preset import NO_PROFILE
 from ...model.progress import Why
 from .. import run_states
 from .. import run_states as run_machine
-from ..handlers import on_checkpoint
+from ..handlers import checkpoint_jobs
 from ..hang import deadlines, pauses
 from ..knowledge import Knowledge
 from ..memory import Budget
@@ -129,7 +129,7 @@ def _restart(builder: StepBuilder, command: Command) -> None:
         told = msgspec.structs.replace(machine, stop_requested=False, restart_plan=plan)
         builder.move("command", told, f"{plan.reason}: as soon as the attempt that is being started exists")
     elif isinstance(machine, Stopping):
-        on_checkpoint.set_time(builder, after_s=on_checkpoint.stop_takes_s(builder.knowledge, builder.state))
+        checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
     elif run_machine.is_live(machine):
         _take_profile(builder, command)
@@ -149,7 +149,7 @@ def _resume(builder: StepBuilder, command: Command) -> None:
         carry_out(builder, command.by)
         return
     if builder.state.ends is None:  # a time that is too near to be met is not meant
-        on_checkpoint.set_time(builder, after_s=on_checkpoint.stop_takes_s(builder.knowledge, builder.state))
+        checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
     if isinstance(machine, Stopping):
         plan = _ordered(builder, command, "resume")
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)

@@ -21,7 +21,7 @@ from ..failure.circumstances import Circumstances, last_line, skeleton_of, words
 from ..failure.diagnosis import diagnose, diagnosis_as
 from ..failure.tracebacks import is_of_the_system
 from ..findings import pace
-from ..handlers import on_checkpoint
+from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import Cause
@@ -494,7 +494,7 @@ BY = "end_by"
 
 def is_due(state: JudgeState, knowledge: Knowledge) -> bool:
     """Whether the stop must begin now. A launch is not cut: it is stopped as soon as its trainer runs."""
-    if state.ends is None or state.time.t < state.ends.t - on_checkpoint.stop_takes_s(knowledge, state):
+    if state.ends is None or state.time.t < state.ends.t - checkpoint_jobs.stop_takes_s(knowledge, state):
         return False
     return not (isinstance(state.machine, Starting) and not state.machine.launched)
 
@@ -519,7 +519,7 @@ def end(builder: StepBuilder) -> None:
     else:
         if not isinstance(machine, Stopped):
             builder.move("hold", Stopped(), f"{reason}; held until resume or restart", Why("ordered"))
-        on_checkpoint.over(builder)
+        checkpoint_jobs.over(builder)
 
 
 # The job of an attempt nears its time limit: its script asked for a checkpoint; when that came, the next job goes on.

@@ -5,17 +5,17 @@ from typing import Literal, assert_never
 import msgspec
 
 from ...model.attempt import Evidence as AttemptEvidence
-from ...model.change import has_inodes
 from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopAttempt
 from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
+from ...model.output_place import has_inodes
 from ...model.progress import Why
 from ...model.suggestion import typed
 from ...model.text import plural, sizes_apart
 from .. import memory
 from ..attempt_progress import AttemptProgress, lost_steps
 from ..findings import health
-from ..handlers import on_checkpoint
+from ..handlers import checkpoint_jobs
 from ..resume import checkpoint_index
 from ..resume import checkpoint_index as known_checkpoint
 from ..resume.agreement import WEIGHTS_NOT_LOADED, stays_open
@@ -221,7 +221,7 @@ def _after_end(builder: StepBuilder, machine: Stopping) -> None:
             )
         case "end_by":
             builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
-            on_checkpoint.over(builder)
+            checkpoint_jobs.over(builder)
         case "end" if plan.deadline_t is not None:
             builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
             builder.decide(EndWatch, f"the trainer was stopped: {plan.reason}", exit_code=0)

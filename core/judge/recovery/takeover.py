@@ -22,7 +22,7 @@ from ..findings import loss, pace, unread_steps
 from ..findings.pace import SaveCost
 from ..findings.slow import Stall
 from ..findings.unread_steps import UnreadLog
-from ..handlers import on_checkpoint
+from ..handlers import checkpoint_jobs
 from ..hang import deadlines, liveness, pauses
 from ..hang.activity import LogActivity
 from ..hang.deadlines import SavePhase, StepPeak
@@ -85,7 +85,7 @@ def go_on(builder: StepBuilder) -> None:
         case Stopping(then="end_by", plan=plan):
             _lost(builder)
             builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
-            on_checkpoint.over(builder)
+            checkpoint_jobs.over(builder)
         case Stopping(then="finish"):
             _lost(builder)
             attempts.conclude(builder, "the training had finished")
@@ -229,7 +229,7 @@ def started(builder: StepBuilder, start: Start) -> None:
             )
         )
     if start.adopted:
-        on_checkpoint.set_time(builder)
+        checkpoint_jobs.set_time(builder)
     _stand(builder, start, same=same, was=machine)
 
 

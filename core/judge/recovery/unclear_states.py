@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ...model.change import is_below
 from ...model.checkpoint import Verdict
 from ...model.decision import CopyAside
 from ...model.observation import Outcome
+from ...model.output_place import is_below
 from ...model.progress import Why
 from ..knowledge import Knowledge
 from ..memory import Cause

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ...model.change import is_below
 from ...model.observation import OutputSeen
 from ...model.other_files import is_companion, is_text, kind_of_name, says_state
+from ...model.output_place import is_below
 from ...model.resume import ResumeSupport
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, is_verified
 

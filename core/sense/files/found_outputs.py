@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.change import is_below
 from ...model.checkpoint import Checkpoint
 from ...model.observation import OutputSeen
 from ...model.other_files import is_copy_folder, kind_of_name, says_state
+from ...model.output_place import is_below
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from .inotify import FileEvent, Inotify, ended_at
 from .writers import Writers, written_by

@@ -17,9 +17,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from types import MappingProxyType
 
-from ...model.change import is_below
 from ...model.checkpoint import Whose
 from ...model.other_files import is_copy_folder, is_other_file
+from ...model.output_place import is_below
 from ...model.rounds import next_round
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..process.run_tree import RunTree

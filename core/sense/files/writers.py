@@ -14,10 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ...model.change import is_below
 from ...model.checkpoint import Checkpoint
 from ...model.checkpoint_files import is_temporary
 from ...model.other_files import is_other_file
+from ...model.output_place import is_below
 from ...model.supervision_ports import AttemptTarget
 from ..process.proc_stat import ProcStat, read_all
 from ..process.run_tree import RunTree

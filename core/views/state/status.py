@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...model.change import OutputPlace
 from ...model.checkpoint import Evaluation
+from ...model.output_place import OutputPlace
 from ...model.progress import Progress
 from ...model.resume_way import ResumeWay
 from ...model.run import HALTED_STATES, LIVE_STATES
