@@ -91,9 +91,10 @@ def _lives(pid: int) -> bool:
 class World:
     """A working folder, the run's trainer in it, and another process that is not of the run."""
 
-    def __init__(self, folder: Path, *, looks: bool = True, size_bytes: int = 4096) -> None:
+    def __init__(self, folder: Path, *, looks: bool = True, size_bytes: int = 4096, adopted: bool = False) -> None:
         self.folder, self.inbox = folder, ListInbox()
-        self.trainer, self.stranger = Writer(folder, size_bytes), Writer(folder, size_bytes, stranger=True)
+        self.trainer = Writer(folder, size_bytes, stranger=adopted)
+        self.stranger = Writer(folder, size_bytes, stranger=True)
         self.watched: list[str] = []
         self.search = OutputSearch(
             inbox=self.inbox,
@@ -142,6 +143,26 @@ def test_a_folder_far_from_the_working_folder_is_found_by_its_open_file(world: W
     world.saves(str(away / "model_10.safetensors"))
     wait_until(lambda: world.inbox.of(OutputSeen), "the folder is found")
     assert [each.folder for each in world.inbox.of(OutputSeen)] == [str(away)]
+
+
+def test_a_trainer_that_saves_while_it_is_adopted_is_no_other_process(tmp_path: Path) -> None:
+    """Nobody here started it, and its saves are seen before its processes are (an adopted run, killed at once)."""
+    for number in range(200):  # so many that the first saves are seen while these are listed
+        (tmp_path / "work" / "data" / str(number)).mkdir(parents=True)
+    made = World(tmp_path / "work", adopted=True)
+    made.stranger.ends()
+    with made.trainer, made.stranger:
+        made.trainer.do("from threading import Thread")
+        made.trainer.do("put = lambda file: (file.write(DATA), file.flush(), time.sleep(0.005), file.close())")
+        made.trainer.do("save = lambda n: [put(open(f'{n}-{i % 50}.safetensors', 'wb')) for i in range(10**6)]")
+        made.trainer.do("[Thread(target=save, args=[n], daemon=True).start() for n in range(4)]")
+        made.search.follow(target(made.trainer.identity))
+        with running(made.search):
+            wait_until(lambda: made.search.members, "the run's processes are known")
+            assert made.search.drain(60.0)
+            saved = list(made.folder.glob("*.safetensors"))
+            assert saved
+            assert {made.search.whose(each, told=True) for each in saved} == {None}
 
 
 def test_a_log_that_is_open_in_a_new_folder_says_nothing_of_the_checkpoints_in_it(world: World) -> None:

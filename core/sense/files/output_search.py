@@ -227,14 +227,15 @@ class OutputSearch:
         if self._followed is None:
             return
         self._look_wanted = self._look_wanted or bool(paths)
+        # First the processes of the run: until they are known, each of them would be taken for another that saves here.
+        if now >= next_round(self._sampled, self._period()) and not self._over:
+            self._sample(now)
         if self._look_wanted and now >= self._look_due:
             self._look(now)
         for path in paths:
             self._note(path, now, live=_is_fresh(path))
             if may_be_saved(path) and not self._is_elsewhere(path):
                 self._writers.look_at(path, now)
-        if now >= next_round(self._sampled, self._period()) and not self._over:
-            self._sample(now)
         if again:
             for path in written_since(self._roots, self._begun_wall, WALK_S):
                 self._note(path, time.monotonic(), live=False)
