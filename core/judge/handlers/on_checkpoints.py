@@ -28,7 +28,6 @@ from ..recovery import (
     resume_choice,
     unclear_states,
 )
-from ..recovery import unclear_states as unclear_output
 from ..recovery.unclear_states import training_of
 from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
 from ..resume import checkpoint_index as checkpoint_events
@@ -361,7 +360,7 @@ def on_output(knowledge: Knowledge, state: JudgeState, seen: OutputSeen) -> Resu
     )
     builder = StepBuilder(knowledge, msgspec.structs.replace(state, outputs=outputs))
     _accept(builder, training_of(builder.state))
-    unclear_output.tell_output(builder)
+    unclear_states.tell_output(builder)
     return builder.state, tuple(builder.entries)
 
 
@@ -386,7 +385,7 @@ def _accept(builder: StepBuilder, training: Training) -> None:
         builder.set(outputs=output_folders.accepted(builder.state.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
     if found:
-        unclear_output.close_output(builder)
+        unclear_states.close(builder, unclear_states.UNSURE, "it is known where the run saves")
     # A folder around it, which was taken for state of an unknown make, is none.
     around = {k.path for k in state.checkpoints.known for one in found if is_below(one.folder, k.path)}
     if around:

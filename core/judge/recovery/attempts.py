@@ -64,6 +64,34 @@ PASSING: dict[HoldKind, tuple[str, str]] = {
 """Why a launch waits and is tried again without a charge: key of its outcome → title and what helps."""
 
 
+HELD: dict[HoldKind, str] = {
+    "gpu_memory": "held: the GPU memory is not released",
+    "not_copied": "held: a checkpoint cannot be copied aside",
+    "not_understood": "held: what is saved is not understood",
+    "refused_checkpoint": "held: the requested checkpoint cannot be used",
+    "unclear_output": "held: it is not known who saved a checkpoint",
+}
+"""Why no attempt follows until a person orders one → what is told."""
+
+
+def hold(
+    builder: StepBuilder,
+    plan: RestartPlan,
+    kind: HoldKind,
+    reason: str,
+    ways: tuple[str, ...] = (),
+    *,
+    incident: int | None = None,
+) -> None:
+    """No attempt follows until a person acts. ``ways``: what they can do, a sentence each; ``incident``: about it."""
+    builder.close_incident(plan.incident, HELD[kind])
+    builder.move("hold", Stopped(), reason, Why(kind, incident))
+    number = plan.incident if incident is None else incident
+    builder.notify("warning", HELD[kind], "\n".join((reason, *ways)), incident=number)
+    for way in ways:
+        builder.note(way)
+
+
 def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     """A copy before a launch found a disk or a quota full that may not be watched: again after a while."""
     launch_again_later(builder, plan, "no_room", why)

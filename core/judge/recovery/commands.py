@@ -43,7 +43,7 @@ from ..state import JudgeState, StepBuilder
 from . import attempts, gate, nan_rollback, policy, ramp, remedy_choice, restarts, resume_choice, unclear_states
 from .apply import answer_failure
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
-from .resume_choice import why_not_resumable
+from .unclear_states import why_not_resumable
 
 _BETWEEN = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
 """States between two attempts that go on by themselves."""

@@ -256,9 +256,7 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
             choose(builder, plan)
         return
     reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
-    builder.close_incident(plan.incident, "held: the GPU memory is not released")
-    builder.move("hold", Stopped(), reason, Why("gpu_memory"))
-    builder.notify("warning", "held", reason, incident=plan.incident)
+    attempts.hold(builder, plan, "gpu_memory", reason)
 
 
 def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:

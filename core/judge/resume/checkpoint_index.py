@@ -182,7 +182,7 @@ def with_entry(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointInde
     return msgspec.structs.replace(index, known=_bounded((*without(index, entry.path).known, entry)))
 
 
-def without(index: CheckpointIndex, path: str) -> CheckpointIndex:
+def without(index: CheckpointIndex, path: str | None) -> CheckpointIndex:
     """Return the index without this path: it does not exist any more."""
     return msgspec.structs.replace(index, known=tuple(k for k in index.known if k.path != path))
 
