@@ -560,20 +560,8 @@ def carry_out(builder: StepBuilder, by: str) -> None:
     assert waiting is not None  # is_answer was asked
     gate.close(builder, f"ordered by {by}")
     plan = replace(waiting.plan, by=by, reason=f"{waiting.plan.reason}, ordered by {by}")
-    failed = waiting.failed
-    if failed is not None:
-        answer_failure(
-            builder,
-            failed.cause,
-            plan,
-            incident=failed.incident,
-            reason=failed.reason,
-            retryable=failed.retryable,
-            advice=failed.advice,
-            settings_at_fault=failed.settings_at_fault,
-            job=failed.job,
-            confidence=failed.confidence,
-        )
+    if waiting.failed is not None:
+        answer_failure(builder, waiting.failed, plan)
     elif waiting.state == "stopped":
         restarts.clear_and_restart(builder, plan)
     else:
