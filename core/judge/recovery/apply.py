@@ -106,7 +106,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         plan = gate.with_order(builder, plan)
     if gate.is_closed(builder, plan) and _acts(failure, answer):
         then, how = _follows(answer)
-        gate.withhold_answer(builder, replace(failed, cause=cause), plan, then=then, how=how)
+        failed = replace(failed, cause=cause)
+        gate.withhold(builder, then, plan, live=cause.lives, failed=failed, how=how)
         return
     apply(builder, failure, answer)
 

@@ -127,7 +127,7 @@ def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, 
 def launch(builder: StepBuilder, plan: RestartPlan) -> None:
     """Start the next attempt."""
     if gate.is_closed(builder, plan):
-        gate.withhold_start(builder, plan)
+        gate.withhold(builder, "restart", plan, live=False)
         return
     checkpoint_jobs.set_time(builder)
     state = builder.state

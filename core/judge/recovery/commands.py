@@ -199,7 +199,7 @@ def _act(builder: StepBuilder, command: Command) -> None:
     elif isinstance(
         machine, Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
     ) and gate.is_closed(builder, machine.plan):
-        gate.withhold_start(builder, machine.plan)
+        gate.withhold(builder, "restart", machine.plan, live=False)
     else:
         gate.renew(builder)
 

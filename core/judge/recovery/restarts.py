@@ -79,7 +79,7 @@ def stop(
     """
     plan = replace(plan, by=by) if by else plan
     if gate.is_closed(builder, plan):
-        gate.withhold_stop(builder, then, plan)
+        gate.withhold(builder, then, plan, live=True)
         return
     if mode == "gentle" and plan.by and attempts.is_wanted(builder):
         _save_first(builder, then, plan, by)
@@ -142,7 +142,7 @@ def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
     """The trainer is gone: end the processes that it left behind, then restart as after a stop."""
     plan = gate.with_order(builder, plan)
     if gate.is_closed(builder, plan):
-        gate.withhold_start(builder, plan)
+        gate.withhold(builder, "restart", plan, live=False)
         return
     builder.set(resume_ordered=None)
     reason = f"{plan.reason}: end leftover processes first"
