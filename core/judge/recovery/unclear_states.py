@@ -17,12 +17,11 @@ from ...model.progress import HoldKind
 from ..knowledge import Knowledge
 from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume import resume_point as refused_option
 from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified
 from ..resume.output_folders import Sighting, Training
 from ..run_states import Copying, RestartPlan, is_live
 from ..state import JudgeState, StepBuilder
-from .attempts import cannot_be_told, give_up, hold, launch_after_delay, wait_for_room_somewhere
+from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later
 
 replace = msgspec.structs.replace
 
@@ -344,18 +343,14 @@ def at_risk(builder: StepBuilder, before_t: float | None) -> tuple[KnownCheckpoi
 
 
 def _would_be_lost(known: KnownCheckpoint, before_t: float | None, finds_its_own: bool) -> bool:
-    of_run = known.own or known.unsure
-    return of_run and (_is_damaged(known) or (not finds_its_own and _is_unused(known, before_t)))
-
-
-def _is_damaged(known: KnownCheckpoint) -> bool:
-    return not known.unknown_make and (known.bad is not None or known.damage is not None)
-
-
-def _is_unused(known: KnownCheckpoint, before_t: float | None) -> bool:
+    if not (known.own or known.unsure):
+        return False
     if known.unknown_make:
-        return known.is_state  # else it is data, or a file of results
-    return known.unclear is not None or not known.complete or (before_t is not None and known.t >= before_t)
+        return known.is_state and not finds_its_own  # else it is data, or a file of results
+    if known.bad is not None or known.damage is not None:
+        return True
+    unused = known.unclear is not None or not known.complete or (before_t is not None and known.t >= before_t)
+    return unused and not finds_its_own
 
 
 def _copy_then_begin(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -405,7 +400,7 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if path is not None:
         follows = f"{_why_kept(builder, path)}, and the trainer may write over it"
     if outcome.data.get("no_room") is True:
-        wait_for_room_somewhere(builder, plan, f"{why}; {follows}")
+        launch_again_later(builder, plan, "no_room", f"{why}; {follows}")
         return
     ways = (
         f"mend what the reason says, or move it away, then `{typed('resume')}`",
@@ -512,7 +507,7 @@ def refused(builder: StepBuilder, cause: Cause) -> str:
         return ""
     at = max((each.line for each in seen.findings if each.failure == cause.class_), default=seen.fold.lines)
     lines = f"{seen.tail}{seen.fold.rest}".splitlines()
-    return refused_option.refused(
+    return resume_point.refused(
         builder.knowledge.resume_support.names,
         cause=cause.line,
         below=lines[max(0, len(lines) - (seen.fold.lines - at)) :],
