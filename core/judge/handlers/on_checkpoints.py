@@ -33,7 +33,7 @@ from ..resume import checkpoint_index, output_folders, resume_point, save_overdu
 from ..resume import checkpoint_index as checkpoint_events
 from ..resume import checkpoint_index as doubt
 from ..resume import checkpoint_index as known_checkpoint
-from ..resume.agreement import counts_since, disagreement
+from ..resume.agreement import counts_since
 from ..resume.output_folders import Training
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
 from ..state import NOTHING, JudgeState, Result, StepBuilder
@@ -102,17 +102,6 @@ def _by_the_log(
     return replace(event, step=number, epoch=None) if is_step else event
 
 
-def _step_s(state: JudgeState) -> float | None:
-    return state.clock.typical_s or state.progress.sec_per_step
-
-
-def _with_saved(state: JudgeState, step: int, t: float) -> tuple[AttemptProgress, str | None]:
-    """Return the attempt with a save of ``step``, and how that disagrees with the log."""
-    odd = disagreement(state.attempt, step, _step_s(state), printed=state.progress.step)
-    late = checkpoint_events.may_be_of_before(state.checkpoints, t)
-    return with_saved(state.attempt, step, late=late), odd
-
-
 def _step_of_epoch(
     state: JudgeState, event: CheckpointEvent, before: known_checkpoint.KnownCheckpoint | None, *, is_new: bool
 ) -> tuple[bool, int]:
@@ -121,7 +110,9 @@ def _step_of_epoch(
         return before is not None and before.of_epoch, 0
     if event.step is None or not is_live(state.machine):
         return False, 0
-    since = counts_since(state.attempt, state.reading.now.run, event.step, _step_s(state))
+    since = counts_since(
+        state.attempt, state.reading.now.run, event.step, state.clock.typical_s or state.progress.sec_per_step
+    )
     return since is not None, since or 0
 
 
@@ -137,12 +128,12 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     now = pauses.now(state.time)
     attempt = state.attempt
     event = _by_the_log(state, before, event)
-    odd = None
     is_new = _is_new_save(knowledge, before, event)
     of_epoch, since = _step_of_epoch(state, event, before, is_new=is_new)
     event = replace(event, step=None) if of_epoch else event
     if event.step is not None and is_live(state.machine) and is_new:
-        attempt, odd = _with_saved(state, event.step, event.t)
+        late = checkpoint_events.may_be_of_before(state.checkpoints, event.t)
+        attempt = with_saved(attempt, event.step, late=late)
     index = checkpoint_events.with_event(
         state.checkpoints,
         event,
@@ -177,9 +168,6 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if news:
         if known.complete and known.own and known.bad is None:
             _came(builder, now, event, known)
-        if odd is not None and known.own:
-            what = f"{known_checkpoint.base_name(event.path)} and the log disagree: {odd}"
-            builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
         if attempt.resume_verdict == "ignored" and known.own and _is_ending(state):
             # The last save of an attempt that had started over is not the newest state of the run.
             why = "written by an attempt that had started over"
