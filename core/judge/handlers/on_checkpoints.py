@@ -362,7 +362,7 @@ def _accept(builder: StepBuilder, training: Training) -> None:
         builder.set(outputs=output_folders.accepted(builder.state.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
     if found:
-        unclear_states.close_output(builder)
+        unclear_states.close(builder, unclear_states.UNSURE, "it is known where the run saves")
     # A folder around it, which was taken for state of an unknown make, is none.
     around = {k.path for k in state.checkpoints.known for one in found if is_below(one.folder, k.path)}
     if around:
