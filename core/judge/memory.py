@@ -9,7 +9,7 @@ from ..model.change import FailedRung
 from ..model.checkpoint import Evaluation, best_of
 from ..model.fact import ActionWithheld
 from ..model.job import JobCause
-from ..model.observation import GpuReading, GpuSample, HostSample
+from ..model.observation import GpuReading, GpuSample
 from ..model.settings import Evaluate, Health, Restart
 from ..model.shipped import AppliedRemedy
 from .resume.checkpoint_index import KnownCheckpoint
@@ -106,16 +106,6 @@ def _gpu(reading: GpuReading, before: GpuRoom | None, *, evaluating: bool) -> Gp
         total_bytes=total,
         empty=used is not None and used < EMPTY_BYTES and reading.util_pct is not None and reading.util_pct < EMPTY_PCT,
     )
-
-
-def with_host(room: Room, sample: HostSample) -> Room:
-    return msgspec.structs.replace(room, ram_available_bytes=sample.ram_available_bytes)
-
-
-def begin_attempt(room: Room) -> Room:
-    """Forget the least free memory: another attempt has another peak."""
-    gpus = None if room.gpus is None else tuple(msgspec.structs.replace(g, least_free_bytes=None) for g in room.gpus)
-    return msgspec.structs.replace(room, gpus=gpus)
 
 
 def spot(room: Room, settings: Evaluate, health: Health, *, training: bool) -> Spot | None:

@@ -22,12 +22,20 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, 
     try:
         run = find_run_to_read(name, warn)
         status, still, now = _read(run, ask=True)
+        status["needs_you"] = _needed(now)
         return status, still, partial(_remember_look, run, now)
     except CliError as error:
         idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
         if idle is None:
             raise
-        return idle, "", lambda: None
+        return {**idle, "needs_you": None}, "", lambda: None
+
+
+def _needed(now: "Situation") -> str | None:
+    """The most urgent that a person has to do or decide, as a sentence."""
+    from ...views.away import needs
+
+    return next((need.text for need in needs(now) if need.urgent), None)
 
 
 def _remember_look(run: RunDirectory, now: "Situation") -> None:
@@ -51,7 +59,6 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
     from ...store.journal import JournalTooNew
     from ...store.run_directory import RunUnreadable
     from ...store.run_lookup import unreadable_runs
-    from ...views.away import needs
     from ...views.state.run_progress import live_progress
 
     for problem in unreadable_runs(home()):
@@ -64,7 +71,6 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
             warn(str(error))
             continue
         last = status["incidents"][-1] if status["incidents"] else None
-        needed = next((need.text for need in needs(now) if need.urgent), None)
         wrong = status["concerns"][0]["text"] if status["concerns"] else None
         rows.append(
             (
@@ -79,7 +85,7 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
                     if now.supervisor_alive and now.story.state in LIVE_STATES
                     else None,
                     "trouble": wrong,
-                    "needs_you": needed,
+                    "needs_you": _needed(now),
                     "last_incident": last,
                     "supervisor": status["supervisor"],
                     "cwd": spec.cwd,
