@@ -9,6 +9,8 @@ accident: no restart does by itself, nor does an operator's "resume". Known fals
 checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
 """
 
+from typing import get_args
+
 import msgspec
 
 from ...model.checkpoint import Verdict
@@ -28,7 +30,7 @@ from ..resume.checkpoint_index import (
     with_values,
 )
 from ..run_states import WORDS, Listing, RestartPlan, Verifying
-from ..state import JudgeState, StepBuilder
+from ..state import StepBuilder
 from . import unclear_states
 from .attempts import hold, launch_after_delay
 
@@ -40,20 +42,11 @@ HELD_LISTING_S = 600.0
 """The same while it is held: the list is asked for again then."""
 NEWER_AT_MOST = 5
 """How often a launch verifies once more because a newer one came: another writer must not hold it back for ever."""
+VERDICTS: dict[str, Verdict] = {verdict: verdict for verdict in get_args(Verdict)}
 UNREAD = "unread"
 """The verification itself failed: no verdict."""
 UNREAD_WAITS_S = (10.0, 60.0, 300.0)
 """Waits before a resume point that could not be read is verified again; the last one repeats."""
-
-
-_VERDICTS: dict[str, Verdict] = {
-    "complete": "complete",
-    "writing": "writing",
-    "torn": "torn",
-    "corrupt": "corrupt",
-    "nonfinite": "nonfinite",
-    "opaque": "opaque",
-}
 
 
 def choose(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -65,18 +58,11 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
 
 
 def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
-    reason = "list the checkpoints before the launch"
-    order = builder.decide(
-        ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=_has_saved(builder.state)
-    )
-    known = len(builder.state.outputs.known)
-    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=known)
+    state, reason = builder.state, "list the checkpoints before the launch"
+    saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
+    order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
+    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=len(state.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
-
-
-def _has_saved(state: JudgeState) -> bool:
-    """Whether the run has written a checkpoint."""
-    return state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
 
 
 def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
@@ -300,10 +286,10 @@ def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt"
         return
     builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
     known = checkpoint_index.find(builder.state.checkpoints, path)
-    if known is not None and verdict in _VERDICTS:
-        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, _VERDICTS[verdict]))
+    if known is not None and verdict in VERDICTS:
+        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, VERDICTS[verdict]))
 
 
 def verdict_of(quick: str | None) -> Verdict:
     """The verdict of a finished checkpoint from its quick check; none given = complete."""
-    return _VERDICTS.get(quick or "complete", "complete")
+    return VERDICTS.get(quick or "complete", "complete")

@@ -215,17 +215,8 @@ def started(builder: StepBuilder, start: Start) -> None:
     if not same:
         builder.fact(
             AttemptStarted(
-                attempt=start.attempt,
-                pid=start.pid,
-                runner_pid=start.runner_pid,
-                log=start.log,
-                directory=start.directory,
-                resume_from=start.resume_from,
+                **{n: getattr(start, n) for n in AttemptStarted.__struct_fields__ if n != "resume_step"},
                 resume_step=attempt.resume_step,
-                profile=start.profile,
-                changes=start.changes,
-                script=start.script,
-                adopted=start.adopted,
             )
         )
     if start.adopted:
