@@ -42,7 +42,6 @@ HELD_LISTING_S = 600.0
 """The same while it is held: the list is asked for again then."""
 NEWER_AT_MOST = 5
 """How often a launch verifies once more because a newer one came: another writer must not hold it back for ever."""
-VERDICTS: dict[str, Verdict] = {verdict: verdict for verdict in get_args(Verdict)}
 UNREAD = "unread"
 """The verification itself failed: no verdict."""
 UNREAD_WAITS_S = (10.0, 60.0, 300.0)
@@ -286,10 +285,7 @@ def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt"
         return
     builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
     known = checkpoint_index.find(builder.state.checkpoints, path)
-    if known is not None and verdict in VERDICTS:
-        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, VERDICTS[verdict]))
-
-
-def verdict_of(quick: str | None) -> Verdict:
-    """The verdict of a finished checkpoint from its quick check; none given = complete."""
-    return VERDICTS.get(quick or "complete", "complete")
+    if known is not None and verdict in get_args(Verdict):
+        builder.fact(
+            checkpoint_index.as_fact(known, builder.knowledge.created_wall, checkpoint_index.verdict_of(verdict))
+        )

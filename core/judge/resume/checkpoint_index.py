@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Container, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -132,6 +132,11 @@ def as_fact(known: KnownCheckpoint, created_wall: float, verdict: Verdict, *, re
     if removed or (told == origin and known.changed is None):
         return CheckpointKnown(checkpoint=checkpoint, removed=removed)
     return CheckpointKnown(checkpoint=checkpoint, origin=origin, written_t=known.t if known.own else None)
+
+
+def verdict_of(name: str | None) -> Verdict:
+    """Return the verdict of this name; none given = complete."""
+    return next((verdict for verdict in get_args(Verdict) if verdict == name), "complete")
 
 
 def base_name(path: str) -> str:
