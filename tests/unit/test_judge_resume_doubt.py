@@ -8,7 +8,7 @@ from tests.shipped import FAILURES, SHAPES
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.resume.checkpoint_index import DOUBTED, names_another_file
 from trainwatch.core.model.checkpoint import LoadRefusal
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, VerifyCheckpoint
