@@ -29,7 +29,7 @@ from ..recovery import (
     unclear_states,
 )
 from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
-from ..resume.agreement import counts_since, disagreement
+from ..resume.agreement import counts_since
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.output_folders import Training
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
@@ -97,17 +97,6 @@ def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: Checkp
     return replace(event, step=number, epoch=None) if is_step else event
 
 
-def _step_s(state: JudgeState) -> float | None:
-    return state.clock.typical_s or state.progress.sec_per_step
-
-
-def _with_saved(state: JudgeState, step: int, t: float) -> tuple[AttemptProgress, str | None]:
-    """Return the attempt with a save of ``step``, and how that disagrees with the log."""
-    odd = disagreement(state.attempt, step, _step_s(state), printed=state.progress.step)
-    late = checkpoint_index.may_be_of_before(state.checkpoints, t)
-    return with_saved(state.attempt, step, late=late), odd
-
-
 def _step_of_epoch(
     state: JudgeState, event: CheckpointEvent, before: KnownCheckpoint | None, *, is_new: bool
 ) -> tuple[bool, int]:
@@ -116,7 +105,9 @@ def _step_of_epoch(
         return before is not None and before.of_epoch, 0
     if event.step is None or not is_live(state.machine):
         return False, 0
-    since = counts_since(state.attempt, state.reading.now.run, event.step, _step_s(state))
+    since = counts_since(
+        state.attempt, state.reading.now.run, event.step, state.clock.typical_s or state.progress.sec_per_step
+    )
     return since is not None, since or 0
 
 
@@ -127,13 +118,14 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     if event.event == "removed" or event.whose == "other":  # what another process wrote is none of this run
         _removed(builder, before)
         return
-    attempt, odd = state.attempt, None
+    attempt = state.attempt
     event = _by_the_log(state, before, event)
     is_new = _is_new_save(builder.knowledge, before, event)
     of_epoch, since = _step_of_epoch(state, event, before, is_new=is_new)
     event = replace(event, step=None) if of_epoch else event
     if event.step is not None and is_live(state.machine) and is_new:
-        attempt, odd = _with_saved(state, event.step, event.t)
+        late = checkpoint_index.may_be_of_before(state.checkpoints, event.t)
+        attempt = with_saved(attempt, event.step, late=late)
     index = checkpoint_index.with_event(
         state.checkpoints,
         event,
@@ -156,7 +148,7 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         if known.unclear is not None:
             _unclear(builder, before, event)
         if event.event == "complete":
-            _complete(builder, before, event, known, odd)
+            _complete(builder, before, event, known)
         elif grown and known.own:
             _while_saving(builder)
     check_hang(builder)
@@ -167,9 +159,8 @@ def _complete(
     before: KnownCheckpoint | None,
     event: CheckpointEvent,
     known: KnownCheckpoint,
-    odd: str | None,
 ) -> None:
-    """A save is complete. ``odd``: how its step disagrees with the log."""
+    """A save is complete."""
     news = _is_news(builder.knowledge, before, event) or (
         before is not None and (before.t, before.bad) != (known.t, known.bad)
     )
@@ -182,9 +173,6 @@ def _complete(
     good = known.complete and known.own and known.bad is None
     if good:
         _came(builder, event, known)
-    if odd is not None and known.own:
-        what = f"{base_name(event.path)} and the log disagree: {odd}"
-        builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
     machine = builder.state.machine
     ending = isinstance(machine, Stopping) and machine.then == "give_up"
     if builder.state.attempt.resume_verdict == "ignored" and known.own and ending:
