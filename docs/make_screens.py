@@ -38,7 +38,6 @@ TITLES: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {
     "log": ("The log (key 2)", (SMALL, LARGE)),
     "away": ("Somebody comes back (or key m)", (SMALL, MIDDLE)),
     "card": ("The card of an incident (key e)", (SMALL, MIDDLE)),
-    "comparison": ("Two runs compared (d on the list of runs)", (SMALL, MIDDLE)),
 }
 ABOUT = """# The screens
 
@@ -189,15 +188,13 @@ def draw_night(project: Any) -> None:
 
 
 def draw_end(project: Any) -> None:
-    """The finished run, and another one to compare it with."""
+    """The finished run, and the list of runs."""
     project.until(lambda s: s["state"] == "finished", "the end")
     with opened(project) as person:
         person.greeted()
         person.takes("finished", seen="Finished")
         person.press("6")
         person.takes("runs", seen="wide")
-        person.press("Home", "space", "Down", "d")
-        person.takes("comparison")
 
 
 def draw_all() -> None:
