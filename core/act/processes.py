@@ -10,7 +10,7 @@ still runs.
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 ATTEMPT_VARIABLE = "TRAINWATCH_ATTEMPT"
@@ -128,10 +128,16 @@ def marked_with(directory: str, processes: Iterable[Process]) -> list[Process]:
     return found
 
 
-def is_alive(key: tuple[int, int]) -> bool:
-    """Whether exactly this process runs. A zombie does not."""
+def living(key: Sequence[int]) -> Process | None:
+    """Exactly this process (pid, start ticks), if it runs. A zombie does not."""
     process = read_process(key[0])
-    return process is not None and process.start_ticks == key[1] and process.state not in DEAD_STATES
+    alive = process is not None and process.start_ticks == key[1] and process.state not in DEAD_STATES
+    return process if alive else None
+
+
+def is_alive(key: Sequence[int]) -> bool:
+    """Whether exactly this process runs."""
+    return living(key) is not None
 
 
 def attempt_processes(trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = ()) -> list[Process]:
@@ -175,28 +181,21 @@ def send_signal(key: tuple[int, int], number: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:  # a kernel before 5.3: some microseconds pass between reading and killing
-        return _send_without_handle(pid, start_ticks, number)
+        handle = None
     try:
         process = read_process(pid)
         # Read after the handle was opened: if the ticks match, the handle is of this process and not of a later one.
         if process is None or process.start_ticks != start_ticks:
             return False
-        signal.pidfd_send_signal(handle, number)
+        if handle is None:
+            os.kill(pid, number)
+        else:
+            signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         return False
     finally:
-        os.close(handle)
-    return True
-
-
-def _send_without_handle(pid: int, start_ticks: int, number: int) -> bool:
-    process = read_process(pid)
-    if process is None or process.start_ticks != start_ticks:
-        return False
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return False
+        if handle is not None:
+            os.close(handle)
     return True
 
 

@@ -145,14 +145,10 @@ class Listing(Variant, frozen=True, tag="listing"):
 
 
 class Copying(Variant, frozen=True, tag="copying"):
-    """State that is not understood, or damaged, is being copied aside, before the run begins anew.
-
-    ``damaged``: what nobody could resume from, which holds no run.
-    """
+    """What the next start may write over is being copied aside."""
 
     order: int
     plan: RestartPlan
-    damaged: bool = False
 
 
 class Verifying(Variant, frozen=True, tag="verifying"):
@@ -290,7 +286,7 @@ def name_of(machine: Machine) -> State:
 #
 # ``StepBuilder.move(event, machine, reason)`` is the only way to another state. It looks the pair up here; a pair
 # without a row is a bug in the judge and raises ``ImpossibleTransitionError``. The values of the states are in
-# run_states.py. The diagram in docs/run-states.md is generated from the table (docs/make_states.py).
+# run_states.py. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
 #
 # A restart goes through stopping, cleaning, listing, verifying and backing off to starting. Each of them waits for the
 # outcome of one decision, so no stage is decided twice; there is one run state only, so two attempts never live at
@@ -398,7 +394,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "no_gpu": "held_gpu", "hold": "stopped"},
     "listing": {**_ENDED, "copy_aside": "copying", "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
-    "copying": {**_ENDED, "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
+    "copying": {**_ENDED, "copy_aside": "copying", "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
     "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
     "backing_off": {**_ENDED, "hold": "stopped"},
     "held": {**_ENDED, "hold": "stopped"},

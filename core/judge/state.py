@@ -35,6 +35,7 @@ from .findings.loss import Loss
 from .findings.pace import Pace, SaveCost, pace_of
 from .findings.slow import Stall
 from .findings.unread_steps import UnreadLog
+from .hang import pauses
 from .hang.activity import LogActivity
 from .hang.deadlines import SavePhase, StepClock, StepPeak
 from .hang.evidence import GpuFault, Quiet
@@ -54,9 +55,6 @@ from .resume.save_overdue import SaveClock
 from .run_states import NEVER, Event, Idle, Machine
 
 SNAPSHOT_VERSION = 2
-
-NOTHING: tuple[Entry, ...] = ()
-"""The entries of most steps."""
 
 
 class DiskLow(msgspec.Struct, frozen=True):
@@ -226,12 +224,6 @@ Result = tuple[JudgeState, tuple[Entry, ...]]
 """What a step returns: the new state, and facts and decisions in the order in which they are written."""
 
 
-def due(state: JudgeState) -> bool:
-    """Return whether the run's state is due to be handled, whatever was observed."""
-    wake = state.wake_t
-    return wake is not None and wake < NEVER and state.time.t >= wake
-
-
 def to_snapshot(state: JudgeState) -> dict[str, Any]:
     """Return the state in plain JSON types; of the checkpoints the newest only."""
     short = msgspec.structs.replace(state, checkpoints=checkpoint_index.abridged(state.checkpoints))
@@ -251,11 +243,8 @@ def from_snapshot(snapshot: Mapping[str, Any]) -> JudgeState | None:
     return msgspec.structs.replace(state, taken_over=False)
 
 
-# What one step builds: the new state, and the facts and decisions for the journal, in order.
-
-
 class StepBuilder:
-    """Used by one call of ``Judge.step``, which returns its ``state`` and ``entries``."""
+    """One step of the judge: the new ``state``, and ``entries``, the facts and decisions for the journal, in order."""
 
     def __init__(self, knowledge: Knowledge, state: JudgeState) -> None:
         self.knowledge = knowledge
@@ -266,6 +255,11 @@ class StepBuilder:
     def t(self) -> float:
         """The run time now, in seconds."""
         return self.state.time.t
+
+    @property
+    def now(self) -> float:
+        """The active time now, in seconds: run time without that in which nothing could be seen."""
+        return pauses.now(self.state.time)
 
     def set(self, **changes: Any) -> None:
         """Replace parts of the state."""
@@ -388,6 +382,16 @@ class StepBuilder:
     def find_incident(self, number: int | None) -> Incident | None:
         """Return an open incident by id."""
         return next((i for i in self.state.incidents if i.id == number), None)
+
+    def open_of(self, *classes: str) -> Incident | None:
+        """Return the open incident of these classes; the oldest of several."""
+        return next((i for i in self.state.incidents if i.class_ in classes), None)
+
+    def close_all(self, ending: str, *classes: str, **changes: Any) -> None:
+        """Close the open incidents of these classes."""
+        for incident in self.state.incidents:
+            if incident.class_ in classes:
+                self.close_incident(incident.id, ending, **changes)
 
     def update_incident(self, number: int | None, **changes: Any) -> None:
         """Change an open incident; does nothing for an unknown id."""

@@ -8,19 +8,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from tests.unit.test_resume_evidence import began_anew, resumed
-from trainwatch.core.judge.memory import Rung, SettingsThatRan
-from trainwatch.core.judge.recovery.apply import in_words
 from trainwatch.core.judge.recovery.attempts import launch
-from trainwatch.core.judge.recovery.policy import (
-    Answer,
-    ApplyRemedy,
-    GoBack,
-    RestartAfterBackOff,
-    StepDown,
-    WaitForGpu,
-    WaitForRoom,
-)
-from trainwatch.core.judge.recovery.remedies import Option
 from trainwatch.core.judge.run_states import RestartPlan
 from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
 from trainwatch.core.model.checkpoint import Checkpoint
@@ -39,7 +27,6 @@ from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, 
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
-from trainwatch.core.model.shipped import Remedy
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.replay import Replay
@@ -499,23 +486,6 @@ def test_a_framework_that_never_resumes_starts_from_the_beginning() -> None:
     settings = Settings(restart=Restart(act="notify"))
     world = crash(save(running(judge(settings, preset=Preset(name="x", resume="none"))), "out/step-40", 40))
     assert world.of(ActionWithheld)[-1].sentence == "restarted from the beginning"
-
-
-SLOW = Option(remedy=Remedy(name="n", title="t", failures=(), equivalent=True, cost="c", source="s"), profile="low")
-ANSWERS: tuple[tuple[Answer, str], ...] = (
-    (GoBack(SettingsThatRan(attempt=1, profile="low")), "with the profile low of before"),
-    (GoBack(SettingsThatRan(attempt=1, profile=None)), "with the settings of before"),
-    (StepDown(Rung(below="low", climbed=True)), "with the profile low"),
-    (ApplyRemedy(SLOW), "with profile low"),
-    (WaitForRoom(5e9), "once 5.00 GB are free"),
-    (WaitForGpu(), "once a GPU of the run answers"),
-    (RestartAfterBackOff(), ""),
-)
-
-
-@pytest.mark.parametrize(("answer", "words"), ANSWERS)
-def test_each_restart_says_what_it_would_change(answer: Answer, words: str) -> None:
-    assert in_words(answer) == ("restart", words)
 
 
 def test_a_trainer_that_a_person_ended_is_held_as_ever_and_nothing_is_asked() -> None:

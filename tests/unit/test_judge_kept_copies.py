@@ -144,6 +144,14 @@ def test_one_that_is_removed_meanwhile_holds_nothing() -> None:
     assert not kept(world)
 
 
+def test_of_two_one_that_is_removed_meanwhile_leaves_the_other_to_be_copied() -> None:
+    world = cut(torn_run(), "out/step-40.pt").answer("copy_aside", ok=False, detail="no such file", gone=LAST)
+    world = crash(world.answer("copy_aside", folder="/runs/out.kept/1"))
+
+    assert [set(order.paths) for order in world.of(CopyAside)] == [{LAST, "out/step-40.pt"}, {"out/step-40.pt"}]
+    assert len(world.of(StartAttempt)) == 2
+
+
 def test_a_wait_before_the_launch_comes_first() -> None:
     world = crash(torn_run(backoff_s=(60.0,)))
     assert not world.of(CopyAside)

@@ -269,7 +269,7 @@ def test_it_is_copied_aside_before_the_run_begins_anew() -> None:
     assert order.paths == ("out/whatever.q7",)
     assert len(world.of(StartAttempt)) == 2
     assert resumed(world) is None
-    assert "what is not understood was copied to /runs/out.kept/1" in notes(world)
+    assert any("kept a copy of whatever.q7 as /runs/out.kept/1" in n.body for n in world.of(NotifyPeople))
     assert all(i.class_ != "not_understood" for i in world.state.incidents)
 
 
@@ -281,7 +281,7 @@ def test_without_room_for_the_copies_it_is_held() -> None:
     world = crash(world)
 
     assert is_held(world)
-    assert "it was not copied aside: the disk has 0.10 GB free" in world.of(NotifyPeople)[-1].body
+    assert "cannot be copied aside: the disk has 0.10 GB free" in world.of(NotifyPeople)[-1].body
 
 
 def test_a_trainer_that_finds_its_checkpoints_by_itself_is_started() -> None:

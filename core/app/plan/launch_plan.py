@@ -170,8 +170,8 @@ def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
 
 def _words_in_shell(spec: RunSpec, argv: Sequence[str]) -> tuple[str, ...]:
     """Script and arguments that a shell starts; empty if the command starts its trainer itself, or nothing is seen."""
-    source = read_source(argv, spec.cwd, spec.env) if hides_trainer(argv) else ""
-    if isinstance(source, str):
+    source = read_source(argv, spec.cwd, spec.env) if hides_trainer(argv) else None
+    if source is None or source.unread:
         return ()
     return (str(source.target.file), *source.target.args, "--")
 

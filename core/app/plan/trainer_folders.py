@@ -28,7 +28,7 @@ from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN
 from ...model.shipped import Remedy
 from ...sense.host.host_sensor import is_wsl
-from ...source.trainer_source import LONGEST, Default, TrainerSource, read_source
+from ...source.trainer_source import LONGEST, Default, TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ..runs.known_runs import here
 from .resume_plan import defaults_of_options
@@ -149,8 +149,8 @@ def _within_shell(spec: RunSpec) -> RunSpec:
     """The run with the command that its shell script or shell line runs, if all words of that one are seen."""
     if not hides_trainer(spec.command):
         return spec
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str):
+    source = source_of(spec)
+    if source.unread:
         return spec
     target = source.target
     words = [word for word in target.args if word not in _ALL_ARGUMENTS]
@@ -208,8 +208,8 @@ def _set(keys: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Itera
 def _by_default(keys: Sequence[str], spec: RunSpec) -> Iterator[tuple[str, str]]:
     """What the script sets if nobody else does."""
     known: dict[str, Default] = {}
-    source = read_source(spec.command, spec.cwd, spec.env)
-    for default in () if isinstance(source, str) else source.defaults:
+    source = source_of(spec)
+    for default in source.defaults:
         known.setdefault(default.name.lower().replace("-", "_"), default)
     for key in keys:
         found = known.get(key)
@@ -251,7 +251,7 @@ _WORDS = re.compile(r"""[^\s"'`,;=()\[\]{}<>|&]+""")
 def saved_places(spec: RunSpec, env: Mapping[str, str]) -> dict[str, str]:
     """Absolute path of a checkpoint or its folder → the place of the source that saves there (``train.py:12``)."""
     source = read_source(spec.command, spec.cwd, {**env, **spec.env})
-    if isinstance(source, str) or source.target.package:
+    if not source.is_own:
         return {}
     found: dict[str, str] = {}
     for text, place in source.saves({**env, **spec.env}):
@@ -326,8 +326,8 @@ def _texts(spec: RunSpec, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _source(spec: RunSpec) -> TrainerSource | None:
     """The trainer's own source; None if it cannot be read, or is an installed program."""
-    source = read_source(spec.command, spec.cwd, spec.env)
-    return None if isinstance(source, str) or source.target.package else source
+    source = source_of(spec)
+    return source if source.is_own else None
 
 
 def _of_config(path: Path) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from ...model.run import RunSpec
 from ...model.suggestion import typed
 from ...source import words
 from ...source.launch_target import installed_in
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import weights_only_load
@@ -45,8 +45,7 @@ def check_checkpoint_named(plan: LaunchPlan, _machine: Machine) -> Check | None:
             continue
         what = f"{key} = {value}: there is no such checkpoint (paths start at {plan.spec.cwd})"
         see = f"`{typed('checkpoints list', plan.spec.output_dir or 'DIR')}` shows what there is"
-        source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-        asks = None if isinstance(source, str) else source.begins_without(key)
+        asks = source_of(plan.spec).begins_without(key)
         if asks is not None and _is_first_save(plan, value):
             return warned("checkpoint", what, f"nothing to do at a first start: {asks} begins anew without it")
         if not (looks_like_a_path(value) or "/" in value or _LIKE_ONE.search(value)):

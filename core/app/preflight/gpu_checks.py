@@ -13,7 +13,7 @@ from ...act.stopping import members
 from ...bound_process import bound
 from ...model.run import RunSpec
 from ...model.text import GIB, memory
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory
 from ..gpu_survey import GpuSeen, process_name
 from ..plan.launch_plan import LaunchPlan
@@ -162,8 +162,8 @@ def _goes_without_torch(plan: LaunchPlan) -> bool:
     """Whether the trainer's source was read and imports no torch by itself; a package may still do so."""
     if plan.preset.torch == "needed":
         return False
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    return not isinstance(source, str) and bool(source.needs) and all(each.name != "torch" for each in source.needs)
+    needs = source_of(plan.spec).needs
+    return bool(needs) and all(each.name != "torch" for each in needs)
 
 
 def _others(gpu: GpuSeen, own: frozenset[int]) -> str:

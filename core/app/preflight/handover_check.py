@@ -16,7 +16,7 @@ from ...bound_process import bound
 from ...model.run import RunSpec
 from ...model.wrappers import Layer
 from ...source.shell_text import ShellCommand, commands_of
-from ...source.trainer_source import TrainerSource, read_source
+from ...source.trainer_source import TrainerSource, source_of
 from ...views.place_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import undeclared
@@ -233,9 +233,9 @@ def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
     Its source is read, never run. Packages that it imports only under a condition are not looked for.
     """
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    source = source_of(plan.spec)
     python = interpreter(plan.spec)
-    if isinstance(source, str) or python is None or not source.needs:
+    if python is None or not source.needs:
         return None
     missing = _missing(plan, python, source)
     words = " ".join(python)

@@ -28,7 +28,7 @@ from ...model.length import (
 from ...model.progress import Progress
 from ...model.run import RunSpec, with_place
 from ...model.text import memory
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 from ...store.history_reader import HistoryReader
 from ...store.journal import load_story
 from ...store.learned import HabitsFile
@@ -175,17 +175,16 @@ def place_of(plan: LaunchPlan, value: str) -> Path | None:
     """Where a path of command or config is: from the working folder, else from the config's folder or the script's."""
     given = os.path.expanduser(value)  # noqa: PTH111  Path's raises for an unknown ~name
     config = config_in_command(plan.spec).config
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
     folders = [Path(plan.spec.cwd)]
     folders += [Path(plan.spec.cwd, config).parent] if config is not None else []
-    folders += [] if isinstance(source, str) else [root for root in source.target.roots if root.is_absolute()]
+    folders += [root for root in source_of(plan.spec).target.roots if root.is_absolute()]
     return next((place for folder in folders if (place := folder / given).exists()), None)
 
 
 def fetches_data(plan: LaunchPlan) -> bool:
     """Whether the trainer's own source speaks of a download."""
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    return not isinstance(source, str) and not source.target.package and source.fetches_data
+    source = source_of(plan.spec)
+    return source.is_own and source.fetches_data
 
 
 def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -475,8 +474,8 @@ def _expected(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
 
 def _own_values(plan: LaunchPlan) -> dict[str, Any]:
     """The script's own length and batch, for a trainer whose settings nobody knows but the script."""
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    if plan.preset.length is not None or isinstance(source, str) or TrainerSettings(plan.spec, plan.preset).hidden:
+    source = source_of(plan.spec)
+    if plan.preset.length is not None or TrainerSettings(plan.spec, plan.preset).hidden:
         return {}
     wanted = frozenset((*EPOCH_NAMES, *STEP_NAMES, *BATCH_NAMES))
     named = ((number.name.lower().replace("-", "_"), number.value) for number in reversed(source.numbers))

@@ -25,7 +25,7 @@ from ...model.story import RunStory
 from ...model.suggestion import typed
 from ...model.text import printable
 from ...source.same_training import is_same, may_save_alike
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 from ...source.words import CHECKPOINT, RESUME, SAVING
 from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
@@ -178,9 +178,7 @@ def what_to_add(spec: RunSpec, start: str) -> str:
 
 def option_of(spec: RunSpec) -> str | None:
     """The option of the script in the command that names a checkpoint to begin from; None if none is seen."""
-    source = read_source(spec.command, spec.cwd, spec.env)
-    options = () if isinstance(source, str) else source.options
-    found = [(option, name) for option in options if option.kind == "option" for name in option.aliases]
+    found = [(option, name) for option in source_of(spec).options if option.kind == "option" for name in option.aliases]
     found = [each for each in found if CHECKPOINT.search(each[1]) or RESUME.search(each[1])]
     found = [(option, name) for option, name in found if not SAVING.search(name) and not name.endswith("dir")]
     return min(found, key=lambda each: not RESUME.search(each[1]), default=(None, None))[1]

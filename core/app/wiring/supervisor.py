@@ -48,7 +48,7 @@ from ..gpu_survey import named_users
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.resume_plan import as_declared, with_way_now
 from ..plan.specs import definitions_of
-from ..plan.told_length import save_request, shared_answers
+from ..plan.told_length import save_request
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.other_trainer import refusal_at_launch
 from ..runs.checkpoint_quality import rated_paths
@@ -348,7 +348,6 @@ def _engine(spec: RunSpec, preset: Preset, recorder: RunRecorder) -> Engine:
         spec,
         base_env=os.environ,
         save=save_request(spec, preset),
-        shared=shared_answers(),
         gpus_now=recorder.gpus_now,
         kernel_tail=kernel_tail,
         wsl=is_wsl(),

@@ -10,9 +10,7 @@ import msgspec
 
 from ...model import output_place
 from ...model.fact import BudgetChanged
-from ...model.job import JobCause
 from ...model.progress import Why
-from ...model.text import size
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state
@@ -25,58 +23,37 @@ from . import gate, policy, ramp, remedy_choice, restarts, unclear_states
 from . import policy as fallback
 from .attempts import give_up
 from .policy import (
+    Again,
     Answer,
-    ApplyRemedy,
     FailureInput,
     Finish,
     GiveUpRun,
-    GoBack,
     Hold,
-    PassOver,
-    RestartAfterBackOff,
-    RestartLater,
-    StepDown,
-    WaitForGpu,
-    WaitForRoom,
 )
 from .resume_choice import choose, clear_doubt, pass_over
 
 replace = msgspec.structs.replace
 
 
-def answer_failure(
-    builder: StepBuilder,
-    cause: Cause,
-    plan: RestartPlan,
-    *,
-    incident: int,
-    reason: str,
-    retryable: bool = True,
-    advice: tuple[str, ...] = (),
-    settings_at_fault: bool = True,
-    confidence: float = 1.0,
-    job: JobCause | None = None,
-    ordered: str = "",
-) -> None:
+def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, ordered: str = "") -> None:
     """Decide what follows a failure and carry it out.
 
-    ``plan``: the next attempt as it would be without any change. ``retryable``: a restart alone may help. ``advice``:
-    what to look at. ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how
-    certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as. ``ordered``: who ordered the end.
+    ``plan``: the next attempt as it would be without any change. ``ordered``: who ordered the end.
     """
+    cause, incident, reason = failed.cause, failed.incident, failed.reason
     if builder.state.attempt.place_is_sure:
         builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
     state, settings = builder.state, builder.knowledge.settings
     class_ = builder.knowledge.catalogue.class_of(cause.class_)
-    may_fall_back = settings.profiles.fall_back and settings_at_fault and class_.settings != "never"
+    may_fall_back = settings.profiles.fall_back and failed.settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = memory.count(state.history, cause.class_)
     unproven = launched and unclear_states.failed_at_start(builder)
     refuted = unproven and unclear_states.is_refuted(builder, cause)
     refused = unclear_states.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
-    curable = retryable or (class_.older_checkpoint_helps and _has_older(builder, plan))
+    curable = failed.retryable or (class_.older_checkpoint_helps and _has_older(builder, plan))
     again = memory.came_back(state.history, cause, state.attempt.stride) or not (curable or fallback.has_trained(state))
     remedy, waiting = (
         remedy_choice.choose(builder, _key(cause), seen, again=again, said=cause.line) if launched else (None, ())
@@ -91,7 +68,7 @@ def answer_failure(
         began_anew=state.attempt.resume_from is None if launched else plan.fresh,
         spent=memory.is_spent(state.budget, settings.restart),
         restarts_made=max(state.budget.used, state.budget.unsaved),
-        confidence=confidence,
+        confidence=failed.confidence,
         trained=fallback.has_trained(state),
         saved=state.attempt.saved and (plan.before_t is None or _saved_before(state, plan.before_t)),
         found_resume=unclear_states.advice(builder) if refuted else (),
@@ -101,13 +78,13 @@ def answer_failure(
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
-        job=job,
+        job=failed.job,
         ordered=ordered,
         nan_action=cause.diverged or settings.nan.action,
         curable=curable,
         unread="" if class_.elsewhere else _unread(builder, cause, plan, reason, at_once=older_helps),
         elsewhere=class_.elsewhere,
-        advice=advice,
+        advice=failed.advice,
         settings=class_.settings,
         step_matters=class_.step_matters,
         history=state.history,
@@ -128,18 +105,9 @@ def answer_failure(
     if cause.kind == "crash":
         plan = gate.with_order(builder, plan)
     if gate.is_closed(builder, plan) and _acts(failure, answer):
-        failed = Failed(
-            cause=cause,
-            incident=incident,
-            reason=reason,
-            retryable=retryable,
-            advice=advice,
-            settings_at_fault=settings_at_fault,
-            confidence=confidence,
-            job=job,
-        )
-        then, how = in_words(answer)
-        gate.withhold_answer(builder, failed, plan, then=then, how=how)
+        then, how = _follows(answer)
+        failed = replace(failed, cause=cause)
+        gate.withhold(builder, then, plan, live=cause.lives, failed=failed, how=how)
         return
     apply(builder, failure, answer)
 
@@ -151,27 +119,17 @@ def _acts(failure: FailureInput, answer: Answer) -> bool:
     return not isinstance(answer, GiveUpRun) or failure.cause.lives
 
 
-def in_words(answer: Answer) -> tuple[Then, str]:
+def _follows(answer: Answer) -> tuple[Then, str]:
     """What would follow, and how, as a clause."""
     match answer:
         case Finish():
             return "finish", "because the training is done"
         case GiveUpRun():
             return "give_up", f"because {answer.reason}"
-        case GoBack(to=to):
-            return "restart", f"with the {'profile ' + to.profile if to.profile else 'settings'} of before"
-        case StepDown(rung=rung):
-            return "restart", f"with the profile {rung.below}"
-        case ApplyRemedy(remedy=remedy):
-            return "restart", f"with {remedy.words}"
-        case PassOver():
-            return "restart", "from the checkpoint before"
-        case WaitForGpu():
-            return "restart", "once a GPU of the run answers"
-        case WaitForRoom(need_bytes=need_bytes):
-            return "restart", f"once {size(need_bytes)} are free"
+        case Again():
+            return "restart", answer.how
         case _:
-            return "restart", ""
+            return "hold", ""
 
 
 def _key(cause: Cause) -> str:
@@ -237,57 +195,49 @@ def _largest_checkpoint_bytes(state: JudgeState) -> float:
 
 
 def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
-    plan, incident = failure.plan, failure.incident
-    cause, key = failure.cause, _key(failure.cause)
+    incident, key = failure.incident, _key(failure.cause)
     match answer:
         case Finish():
             ending = RestartPlan(reason="the training is done: stop its process gently", incident=incident)
             restarts.stop(builder, "finish", ending)
         case Hold():
             _hold(builder, failure, answer)
-        case PassOver(path=path):
-            pass_over(builder, path, cause.said)
-            _count(builder, failure)
-            _charge(builder)
-            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, from the checkpoint before"))
         case GiveUpRun():
             _count(builder, failure, counted=answer.counted)
             remedy_choice.propose(builder, answer.proposed, key, incident)
             _give_up(builder, failure, answer)
-        case GoBack():
-            _count(builder, failure, counted=answer.counted)
-            why = fallback.go_back(builder, answer.to, cause.class_, failure.reason, incident)
-            # An attempt that began anew wrote nothing yet: so does the next one.
-            _restart(builder, failure, replace(plan, reason=why, fresh=failure.began_anew))
-        case StepDown(rung=rung):
-            _count(builder, failure, same_rung=False)
-            ramp.step_down(builder, rung.below, cause.class_, failure.reason, incident)
-            _charge(builder)
-            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, back to {rung.below}"))
-        case ApplyRemedy(remedy=remedy):
-            _count(builder, failure)
-            remedy_choice.take(builder, remedy, key, incident)
-            remedy_choice.propose(builder, answer.proposed, key, incident)
-            _charge(builder)
-            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, {remedy.words}"))
-        case RestartLater(delay_s=delay_s):
-            _count(builder, failure)
-            _restart(builder, failure, replace(plan, delay_s=delay_s))
-        case WaitForRoom(need_bytes=need_bytes):
-            _count(builder, failure)
-            _restart(builder, failure, replace(plan, need_bytes=need_bytes))
-        case WaitForGpu():
-            _count(builder, failure)
-            _charge(builder)
-            _restart(builder, failure, replace(plan, needs_gpu=True))
-        case RestartAfterBackOff(least_s=least_s):
-            _count(builder, failure)
-            remedy_choice.propose(builder, answer.proposed, key, incident)
-            if answer.note:
-                builder.note(answer.note)
-            _restart(builder, failure, replace(plan, delay_s=max(_charge(builder), least_s)))
+        case Again():
+            _again(builder, failure, answer)
         case _:
             assert_never(answer)
+
+
+def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
+    """Write down what differs in the next attempt, charge for it, and begin the restart."""
+    plan, incident, class_ = failure.plan, failure.incident, failure.cause.class_
+    if answer.change:
+        plan = replace(plan, reason=f"{plan.reason}, {answer.change}")
+    if answer.passed_over:
+        pass_over(builder, answer.passed_over, failure.cause.said)
+    _count(builder, failure, counted=answer.counted, same_rung=answer.rung is None)
+    if answer.to is not None:
+        why = fallback.go_back(builder, answer.to, class_, failure.reason, incident)
+        # An attempt that began anew wrote nothing yet: so does the next one.
+        plan = replace(plan, reason=why, fresh=failure.began_anew)
+    if answer.rung is not None:
+        ramp.step_down(builder, answer.rung.below, class_, failure.reason, incident)
+    if answer.remedy is not None:
+        remedy_choice.take(builder, answer.remedy, _key(failure.cause), incident)
+    remedy_choice.propose(builder, answer.proposed, _key(failure.cause), incident)
+    if answer.note:
+        builder.note(answer.note)
+    wait_s = _charge(builder) if answer.charged else 0.0
+    delay_s = max(wait_s, answer.delay_s) if answer.back_off else answer.delay_s
+    _restart(
+        builder,
+        failure,
+        replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu),
+    )
 
 
 def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True, same_rung: bool = True) -> None:

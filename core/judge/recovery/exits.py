@@ -24,7 +24,7 @@ from ..findings import pace
 from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
-from ..memory import Cause
+from ..memory import Cause, Failed
 from ..progress import progress_of
 from ..run_states import (
     EndedEarly,
@@ -204,24 +204,18 @@ def _crashed(
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
-    answer_failure(
-        builder,
-        msgspec.structs.replace(
-            _cause(builder, observation, diagnosis, end, signalled=signalled), ended_early=ended_early
-        ),
-        RestartPlan(
-            reason=f"restart{what}",
-            incident=incident,
-            before_t=before_t,
-        ),
+    cause = _cause(builder, observation, diagnosis, end, signalled=signalled)
+    failed = Failed(
+        cause=msgspec.structs.replace(cause, ended_early=ended_early),
         incident=incident,
         reason=reason,
         retryable=diagnosis.retryable,
         advice=diagnosis.remedies,
         confidence=diagnosis.confidence,
         job=observation.job,
-        ordered=ordered,
     )
+    plan = RestartPlan(reason=f"restart{what}", incident=incident, before_t=before_t)
+    answer_failure(builder, failed, plan, ordered=ordered)
 
 
 OUTSIDE = LazyPattern(
@@ -365,15 +359,14 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
     why = outcome.detail or "the trainer could not be started"
     incident = builder.open_incident("crash", "config_error", why, explanation="the command could not be started")
     builder.notify("incident", "cannot start", why, incident=incident)
-    answer_failure(
-        builder,
-        Cause(kind="launch", class_="config_error", attempt=builder.state.attempts),
-        msgspec.structs.replace(again, incident=incident),
+    failed = Failed(
+        cause=Cause(kind="launch", class_="config_error", attempt=builder.state.attempts),
         incident=incident,
         reason=why,
         retryable=bool(outcome.data.get("retryable", True)),
         settings_at_fault=outcome.data.get("settings") is True,
     )
+    answer_failure(builder, failed, msgspec.structs.replace(again, incident=incident))
 
 
 def _circumstances(state: JudgeState) -> Circumstances:

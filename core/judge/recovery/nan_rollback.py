@@ -16,7 +16,7 @@ from ...model.observation import CheckpointValues
 from ...model.text import plural
 from ..failure.diagnosis import hidden_failure
 from ..hang import pauses
-from ..memory import Cause
+from ..memory import Cause, Failed
 from ..resume import checkpoint_index
 from ..resume import checkpoint_index as known_checkpoint
 from ..resume.checkpoint_index import KnownCheckpoint, values_of, with_values
@@ -94,18 +94,14 @@ def act(
         CaptureStacks, f"take evidence before the attempt is ended for its {what}", incident=incident, attempt=number
     )
     policy.remember(builder)
-    answer_failure(
-        builder,
-        Cause(kind="nan", class_=CLASS, attempt=number, position=position, diverged=diverged),
-        RestartPlan(
-            reason=f"back to the last checkpoint from before the {'divergence' if diverged else 'NaN'}",
-            incident=incident,
-            before_t=before_t,
-        ),
+    failed = Failed(
+        cause=Cause(kind="nan", class_=CLASS, attempt=number, position=position, diverged=diverged),
         incident=incident,
         reason=reason,
         advice=builder.knowledge.catalogue.class_of(CLASS).remedies,
     )
+    back = f"back to the last checkpoint from before the {'divergence' if diverged else 'NaN'}"
+    answer_failure(builder, failed, RestartPlan(reason=back, incident=incident, before_t=before_t))
 
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:

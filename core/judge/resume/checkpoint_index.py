@@ -182,7 +182,7 @@ def with_entry(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointInde
     return msgspec.structs.replace(index, known=_bounded((*without(index, entry.path).known, entry)))
 
 
-def without(index: CheckpointIndex, path: str) -> CheckpointIndex:
+def without(index: CheckpointIndex, path: str | None) -> CheckpointIndex:
     """Return the index without this path: it does not exist any more."""
     return msgspec.structs.replace(index, known=tuple(k for k in index.known if k.path != path))
 
@@ -211,7 +211,7 @@ def mark_bad(index: CheckpointIndex, path: str, why: str) -> CheckpointIndex:
     return changed(index, (path,), bad=why)
 
 
-def changed(index: CheckpointIndex, paths: Container[str], **fields: Any) -> CheckpointIndex:
+def changed(index: CheckpointIndex, paths: Container[str | None], **fields: Any) -> CheckpointIndex:
     """Return the index with other fields in the entries of these paths."""
     known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in index.known)
     return msgspec.structs.replace(index, known=known)

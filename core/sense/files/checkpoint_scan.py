@@ -204,6 +204,8 @@ def _contents(directory: Path, depth: int, times: tuple[int, int]) -> tuple[int,
 
 GROWING_S = 1.0
 """Shortest time between two reports of growth of one checkpoint."""
+FRESH_S = 600.0
+"""So long after its last change an unfinished checkpoint is inspected again."""
 HOT_DIRECTORIES = 16
 ALIKE_AT_MOST = 4096
 """Files without a known suffix whose names differ in their numbers only; more of them are data or samples."""
@@ -233,8 +235,9 @@ class _Entry(msgspec.Struct):
 
     ``checkpoint`` None: it is not a checkpoint (of such a directory only the top is scanned, so a folder of pictures
     costs one call). ``judged``: it has not changed for the settle time and was inspected. ``rewritten``: a settled file
-    was written again as a whole, so it is no log. ``seen_t``: run time of the last look that saw it as it is;
-    ``absent_t``: of the last one that did not, None = there was none.
+    was written again as a whole, so it is no log. ``lacks``: it was told as unfinished.
+    ``seen_t``: run time of the last look that saw it as it is; ``absent_t``: of the last one that did not, None = there
+    was none.
     """
 
     signature: Signature
@@ -244,6 +247,7 @@ class _Entry(msgspec.Struct):
     checkpoint: Checkpoint | None = None
     reported_s: float = 0.0
     rewritten: bool = False
+    lacks: bool = False
     seen_t: float = 0.0
     absent_t: float | None = None
 
@@ -451,8 +455,14 @@ class CheckpointScan:
             self._report(name, entry, "growing", entry.checkpoint, verdict="writing")
 
     def _settle(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
-        """Handle an entry that no longer changes."""
+        """Handle an entry that no longer changes. What its set lacks may come later, and leave the entry as it is."""
         entry.checkpoint, entry.judged = checkpoint, True
+        if checkpoint is not None and checkpoint.unfinished and self._is_fresh(entry):
+            entry.judged, entry.changed_s = False, time.monotonic()
+            told, entry.lacks = entry.lacks, True
+            if told:
+                return
+        entry.lacks = False if entry.judged else entry.lacks
         if checkpoint is None:
             entry.signature = self._signature(name, entry) or entry.signature
         elif checkpoint.verdict == "complete" or (checkpoint.verdict == "opaque" and not checkpoint.unknown_make):
@@ -460,6 +470,9 @@ class CheckpointScan:
             self._on_complete(self._directory / name, checkpoint.mtime)
         else:
             self._report(name, entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+
+    def _is_fresh(self, entry: _Entry) -> bool:
+        return self._clock.wall() - entry.signature.mtime_ns / 1e9 < FRESH_S
 
     def _read_again(self) -> None:
         for name in self._unread:
