@@ -273,7 +273,7 @@ def name_of(machine: Machine) -> State:
 #
 # ``StepBuilder.move(event, machine, reason)`` is the only way to another state. It looks the pair up here; a pair
 # without a row is a bug in the judge and raises ``ImpossibleTransitionError``. The values of the states are in
-# run_states.py. The diagram in docs/run-states.md is generated from the table (docs/make_states.py).
+# run_states.py. The diagram in docs/run-states.md is generated from the table (docs/make_pages.py).
 #
 # A restart goes through stopping, cleaning, listing, verifying and backing off to starting. Each of them waits for the
 # outcome of one decision, so no stage is decided twice; there is one run state only, so two attempts never live at

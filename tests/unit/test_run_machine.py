@@ -76,13 +76,13 @@ STATES: dict[str, Machine] = {
 
 
 def test_the_page_of_states_is_current() -> None:
-    written = runpy.run_path(str(DOCS / "make_states.py"))["page"]()
-    assert (DOCS / "run-states.md").read_text("utf-8") == written, "run: python docs/make_states.py"
+    written = runpy.run_path(str(DOCS / "make_pages.py"))["run_states_page"]()
+    assert (DOCS / "run-states.md").read_text("utf-8") == written, "run: python docs/make_pages.py"
 
 
 def test_the_diagram_of_how_it_decides_is_current() -> None:
-    written = runpy.run_path(str(DOCS / "make_states.py"))["decides"]()
-    assert (DOCS / "how-it-decides.md").read_text("utf-8") == written, "run: python docs/make_states.py"
+    written = runpy.run_path(str(DOCS / "make_pages.py"))["decides"]()
+    assert (DOCS / "how-it-decides.md").read_text("utf-8") == written, "run: python docs/make_pages.py"
     assert "trainer --> ending: " in written
 
 

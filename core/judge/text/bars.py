@@ -99,7 +99,7 @@ def read_bar(
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
             return msgspec.structs.replace(enter(reading, other), side=Bar(label.key, total, other))
-    if loss is None and _is_second(reading, label, count, total):
+    if _is_second(reading, label, count, total):
         return enter(reading, "eval")
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
         _read_description(news, before.lower())

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from ...model.patterns import LazyPattern
-from .numbers import NUMBER, parse_count, parse_number, seconds_of
+from .numbers import DURATION, NUMBER, parse_count, parse_number, seconds_of
 
 _COUNT = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d+(?:\.\d+)?[km]\b|\d+)"
 """A count in lower case: "12,000", "12.5k", "12000"."""
@@ -219,11 +219,19 @@ def find_epoch(low: str) -> Epoch | None:
             continue
         epoch = parse_number(found["epoch"])
         broken = "." in found["epoch"]
-        return None if epoch is None else Epoch(epoch, parse_count(found["epochs"] or "?"), found.start(), broken)
+        total = parse_count(found["epochs"] or "?")
+        if total is None and "epochs" in low and (named := _MAX_EPOCHS.search(low)) is not None:
+            total = int(named["epochs"])
+        return None if epoch is None else Epoch(epoch, total, found.start(), broken)
     after = _EPOCH_AFTER.search(low)
     if after is None or _STEP_NAME.search(low, 0, after.start()) is not None:
         return None
     return Epoch(float(after["epoch"]), parse_count(after["epochs"] or after["later"] or "?"), after.start())
+
+
+_MAX_EPOCHS = LazyPattern(
+    r"(?<![a-z])(?:max|num|total|n)_(?:train_)?epochs['\"]?\s?[:=]\s?['\"]?(?P<epochs>\d+)(?![\w.])"
+)
 
 
 def find_short(low: str) -> tuple[Step | None, Epoch | None]:
@@ -272,7 +280,7 @@ _TIMED = LazyPattern(
     r"(?:\b(?:iter(?:ation)?|itr|it|step|batch|b|update|train_step)[ _\-]?(?:time|timing|cost|dur(?:ation)?)"
     r"|\bbatch_cost|\bavg_batch_cost|\bbch|per[- _](?:iteration|step)(?:[ _]time)?|\bs/b\b"
     r"|\bsec(?:onds)?[ _]?(?:/|per)[ _]?(?:step|it|iter|iteration|batch|update|tick)"
-    r"|\b(?P<per_ms2>ms)_per_(?:step|iter|iteration|batch|update)|\btime_(?:this_|per_)?(?:step|iter|iteration)(?:_s)?"
+    r"|\b(?P<per_ms2>ms)_per_(?:step|iter|iteration|batch|update)|\btime_(?:this_|per_)?(?:step|iter|iteration|batch)(?:_s)?"
     r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
     r"|\bms/(?P<per_ms>batch|step|iter|it|update)\b|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
     r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s(?:ec(?:onds?)?)?)))?"
@@ -292,7 +300,10 @@ _TOOK = LazyPattern(
 """What one step took, in a sentence."""
 _FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
 _TRAILING = LazyPattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
-_ETA = LazyPattern(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
+_ETA = LazyPattern(
+    r"(?<![a-z])(?:eta|(?<![a-z][ _])remaining(?:[ _]time)?|time[ _](?:remaining|left|to go)|left[ _]time)"
+    rf"['\"]?\s*[:=]?\s*['\"]?(?P<left>{DURATION})"
+)
 
 
 def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
@@ -336,7 +347,10 @@ def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
     return None if found is None else seconds_of(found["value"], found["ms"] or "s")
 
 
+_TO_GO = ("eta", "remain", "left", "to go")
+
+
 def find_eta(low: str) -> str | None:
     """Remaining time as the trainer prints it."""
-    found = _ETA.search(low)
+    found = _ETA.search(low) if any(word in low for word in _TO_GO) else None
     return None if found is None else found["left"]

@@ -6,7 +6,7 @@ from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
 from .columns import Columns, Skeleton
 from .line_fields import Loss
-from .loss_run import START_RUN, LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed
+from .loss_run import START_RUN, LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
 from .run_count import AGAIN_SHARE, NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch, without_counts
 
 BY_FORM = "form"
@@ -45,8 +45,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``name``: a word of evaluation that is the name of a logger or a run, as the only count of the log shows; "" = none
     is known, None = the training counts without one. It stands in ``rank`` if the newest line carries it.
     ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no known
-    form names. ``columns``: the table whose rows may follow. ``round_ends``: the last steps of the newest rounds, if
-    the counter began again with the same total.
+    form names. ``columns``: the table whose rows may follow; ``record``: JSON over several lines that has not ended.
+    ``round_ends``: the last steps of the newest rounds, if the counter began again with the same total.
     """
 
     progress: Progress = Progress()
@@ -75,7 +75,13 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     opening: Opening = Opening()
     skeletons: tuple[Skeleton, ...] = ()
     columns: Columns | None = None
+    record: str = ""
     round_ends: tuple[int, ...] = ()
+
+    @property
+    def goes_on(self) -> bool:
+        """The next line may be of a table or record, whose lines pass no gate."""
+        return self.columns is not None or bool(self.record)
 
     @property
     def per_epoch(self) -> bool:
@@ -178,7 +184,9 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         reading = msgspec.structs.replace(reading, name=None, opening=Opening(gap=True))
     beats, counters = _count(reading, news, counter)
     nan = news.loss is not None and news.loss.value is None
-    loss = old.loss if news.loss is None else news.loss.value
+    losses, loss = _losses(reading, news, run, step, moved=beats), old.loss if news.loss is None else news.loss.value
+    if losses.is_gone:
+        loss = None
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
     redrawn = reading.finished_words and news.step is not None and beats == reading.heartbeats
     lr = news.lr if news.lr is not None else old.lr
@@ -205,7 +213,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         end_words=reading.end_words if redrawn else None,
         end_text=reading.end_text if redrawn else "",
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
-        losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
+        losses=losses,
         curve=_curve(reading.curve, news, run.run_step, lr),
         run=run,
         zero_based=reading.zero_based or epoch == 0,
@@ -358,15 +366,18 @@ def with_later_epoch(reading: Reading, epoch: float) -> Reading:
     return msgspec.structs.replace(reading, progress=msgspec.structs.replace(old, epoch=later))
 
 
-def _losses(reading: Reading, news: TrainingFields, loss: Loss, step: int | None, *, moved: int) -> LossRun:
-    """The losses after a line with a loss. A line without a counter of its own is a loss of its own."""
-    old, run = reading.progress, reading.losses
+def _losses(reading: Reading, news: TrainingFields, count: RunCount, step: int | None, *, moved: int) -> LossRun:
+    """The losses after a line of training. A line without a counter of its own is a loss of its own."""
+    old, run, loss = reading.progress, reading.losses, news.loss
+    if loss is None:
+        return with_step(run, 0 if step is None or old.step is None else step - old.step)
     turned = news.epoch is not None and old.epoch is not None and int(news.epoch) != int(old.epoch)
     again = step is not None and run.last is not None and step < run.last
     return with_printed(
         run,
         loss.value,
         step,
+        place=count.run_step,
         average=loss.average,
         moved=moved > reading.heartbeats or (news.step is None and news.epoch is None),
         new_epoch=turned or again,

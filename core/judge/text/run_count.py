@@ -90,6 +90,7 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     epochs: int | None = None
     declared: int | None = None
     apart: Apart = ""
+    beside: bool = False
     broken: bool = False
     base: int | None = None
     names_last: bool = False
@@ -203,6 +204,8 @@ def with_epoch(run: RunCount, epoch: float, epochs: int | None, *, broken: bool,
     """Take a line with an epoch and no counter. ``bar``: a bar that counts finished epochs."""
     if broken or epoch != int(epoch):
         return run if run.broken else msgspec.structs.replace(run, broken=True)
+    if run.beside:
+        return run if run.epochs or not epochs else msgspec.structs.replace(run, epochs=epochs)
     apart: Apart = "bar" if bar else run.apart or ("before" if run.step is None else "after")
     if (epoch, apart) == (run.named, run.apart) and epochs in {None, run.epochs}:
         return run
@@ -225,7 +228,7 @@ def with_count(run: RunCount, news: Count) -> RunCount:
     if news.epoch is not None and not beside:
         run = msgspec.structs.replace(run, broken=True)
     if beside and news.epoch is not None:
-        run = _named(run, news.epoch, news.epochs, bar=False)
+        run = msgspec.structs.replace(_named(run, news.epoch, news.epochs, bar=False), beside=True)
     if news.rule.base is not None or news.rule.names_last != run.names_last:
         base = news.rule.base if news.rule.base is not None else run.base
         run = msgspec.structs.replace(run, base=base, names_last=news.rule.names_last)

@@ -1,5 +1,6 @@
 """Lines of no known shape: fields by their name, counters by their form, else words that announce a phase."""
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -163,7 +164,7 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
         news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
         if source == BY_FORM and news.total is not None and not epoch.broken:
             news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
-    left = find_eta(low) if "eta" in low else None
+    left = find_eta(low)
     if left:
         news.eta, news.eta_known = parse_clock(left), True
     if loss is not None and (not reading.proven or reading.side is not None):
@@ -291,11 +292,32 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
         own, rank = said, f"{rank} {reading.chosen}".lstrip()
     if rank != reading.rank:
         reading = msgspec.structs.replace(reading, rank=rank)
-    if own is line:
-        return _read_own(reading, line, number, shapes)
-    for part in plain(own).split("\n"):
-        reading = _read_own(reading, part, number, shapes)
+    for part in (line,) if own is line else plain(own).split("\n"):
+        reading = _read_part(reading, part, number, shapes)
     return reading
+
+
+def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line, or after the record that it ends: JSON over several lines is read as one line."""
+    before, text = reading.record, line.strip()
+    if not before and not (text[:1] in _QUOTES and text[-1:] in _GOES_ON):
+        return _read_own(reading, line, number, shapes)
+    if before:
+        reading = msgspec.structs.replace(reading, record="")
+        if _OF_A_RECORD.match(text) is None or len(before) > RECORD_CHARS:
+            return _read_part(_read_own(reading, before, number, shapes), line, number, shapes)
+        text = f"{before} {text}"
+    elif text[:1] != "{":
+        text = f"{{{text}"
+    if sum(map(text.count, "{[")) > sum(map(text.count, "}]")):
+        return msgspec.structs.replace(reading, record=text)
+    return _read_own(reading, text, number, shapes)
+
+
+RECORD_CHARS = 2_000
+"""Characters of a record over several lines that are put together."""
+_QUOTES, _GOES_ON = ("'", '"', "{"), (",", "{", "[")
+_OF_A_RECORD = LazyPattern(r"[\]\[{}\"']|[-+]?\d|(?:true|false|null|nan|none|tensor)\b", re.IGNORECASE)
 
 
 def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
