@@ -25,7 +25,6 @@ from ..recovery import (
     remedy_choice,
     remedy_proof,
     restarts,
-    resume_choice,
     unclear_states,
 )
 from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
@@ -165,7 +164,7 @@ def _complete(
         before is not None and (before.t, before.bad) != (known.t, known.bad)
     )
     if news:
-        verdict = resume_choice.verdict_of(event.verdict)
+        verdict = checkpoint_index.verdict_of(event.verdict)
         builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
     aside = _set_aside(builder, known)
     if not news:

@@ -199,10 +199,10 @@ def _after_end(builder: StepBuilder, machine: Stopping) -> None:
     plan = machine.plan
     match machine.then:
         case "restart":
-            waits = "waiting for the GPU memory of the ended processes"
-            number = builder.state.attempt.number
-            order = builder.decide(ClearGpu, waits, incident=plan.incident, attempt=number)
-            builder.move("clear_gpu", Cleaning(order=order, plan=plan), waits)
+            held, number = "the GPU memory of the ended processes", builder.state.attempt.number
+            what = f"wait until {held} is released"
+            order = builder.decide(ClearGpu, what, incident=plan.incident, attempt=number)
+            builder.move("clear_gpu", Cleaning(order=order, plan=plan), f"waiting for {held}")
         case "give_up":
             give_up(builder, plan.ending, plan.incident, plan.advice)
         case "finish":

@@ -9,6 +9,8 @@ accident: no restart does by itself, nor does an operator's "resume". Known fals
 checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
 """
 
+from typing import get_args
+
 import msgspec
 
 from ...model.checkpoint import Verdict
@@ -28,7 +30,7 @@ from ..resume.checkpoint_index import (
     with_values,
 )
 from ..run_states import WORDS, Listing, RestartPlan, Verifying
-from ..state import JudgeState, StepBuilder
+from ..state import StepBuilder
 from . import unclear_states
 from .attempts import hold, launch_after_delay
 
@@ -46,16 +48,6 @@ UNREAD_WAITS_S = (10.0, 60.0, 300.0)
 """Waits before a resume point that could not be read is verified again; the last one repeats."""
 
 
-_VERDICTS: dict[str, Verdict] = {
-    "complete": "complete",
-    "writing": "writing",
-    "torn": "torn",
-    "corrupt": "corrupt",
-    "nonfinite": "nonfinite",
-    "opaque": "opaque",
-}
-
-
 def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     """Have the output folder listed, then choose a resume point; a launch that resumes from nothing needs neither."""
     if plan.fresh or builder.knowledge.preset.resume == "none":
@@ -65,18 +57,11 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
 
 
 def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
-    reason = "list the checkpoints before the launch"
-    order = builder.decide(
-        ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=_has_saved(builder.state)
-    )
-    known = len(builder.state.outputs.known)
-    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=known)
+    state, reason = builder.state, "list the checkpoints before the launch"
+    saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
+    order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
+    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=len(state.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
-
-
-def _has_saved(state: JudgeState) -> bool:
-    """Whether the run has written a checkpoint."""
-    return state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
 
 
 def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
@@ -300,10 +285,7 @@ def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt"
         return
     builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
     known = checkpoint_index.find(builder.state.checkpoints, path)
-    if known is not None and verdict in _VERDICTS:
-        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, _VERDICTS[verdict]))
-
-
-def verdict_of(quick: str | None) -> Verdict:
-    """The verdict of a finished checkpoint from its quick check; none given = complete."""
-    return _VERDICTS.get(quick or "complete", "complete")
+    if known is not None and verdict in get_args(Verdict):
+        builder.fact(
+            checkpoint_index.as_fact(known, builder.knowledge.created_wall, checkpoint_index.verdict_of(verdict))
+        )

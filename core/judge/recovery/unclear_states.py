@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ...model.checkpoint import Verdict
 from ...model.decision import CopyAside
 from ...model.observation import Outcome
 from ...model.output_place import is_below
@@ -17,11 +16,11 @@ from ...model.progress import HoldKind
 from ..knowledge import Knowledge
 from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified
+from ..resume.checkpoint_index import DAMAGED, KnownCheckpoint, age_of, base_name, is_verified, verdict_of
 from ..resume.output_folders import Sighting, Training
 from ..run_states import Copying, RestartPlan, is_live
 from ..state import JudgeState, StepBuilder
-from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later
+from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later, ways
 
 replace = msgspec.structs.replace
 
@@ -30,7 +29,6 @@ CLASS = "not_understood"
 TELL_AFTER_S = 3.0
 """A checkpoint that is understood may follow within one save."""
 SHOWN = 3
-_VERDICTS: dict[str, Verdict] = {"torn": "torn", "corrupt": "corrupt", "opaque": "opaque"}
 
 
 def recognise(builder: StepBuilder) -> None:
@@ -43,9 +41,8 @@ def recognise(builder: StepBuilder) -> None:
     marked = checkpoint_index.changed(state.checkpoints, {k.path for k in found}, is_state=True)
     builder.set(checkpoints=marked, unclear_from=since)
     for known in found:
-        assert known.unclear is not None
-        verdict = _VERDICTS.get(known.unclear[0], "opaque")
-        if not known.complete:  # else it is in the journal already
+        if not known.complete and known.unclear is not None:  # else it is in the journal already
+            verdict = verdict_of(known.unclear[0]) if known.unclear[0] in DAMAGED else "opaque"
             builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
 
 
@@ -130,7 +127,10 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     if not unclear or output_folders.has_understood(state.checkpoints):
         why_not = why_not_resumable(state, knowledge)
         if why_not is not None:
-            give_up(builder, why_not, plan.incident, _ways_to_tell(knowledge))
+            by_itself = (
+                '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
+            )
+            give_up(builder, why_not, plan.incident, (f"to go on: {ways(knowledge)}", by_itself))
             return
         if not knowledge.settings.restart.without_checkpoint and (unclear or not seen):
             give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
@@ -174,17 +174,6 @@ def _ways_to_claim(knowledge: Knowledge) -> tuple[str, ...]:
         f"`{knowledge.typed('resume', '--fresh')}` begins anew, if none is",
         "--output-dir names the folder that the trainer saves to, so that no search is needed",
         '[restart] if_not_understood = "copy_and_restart" copies such files aside and begins anew by itself',
-    )
-
-
-def _ways_to_tell(knowledge: Knowledge) -> tuple[str, ...]:
-    """What a person can do about a command that cannot be given a checkpoint."""
-    other = knowledge.typed("resume", "--", "NEW", "COMMAND")
-    return (
-        f"add an option that takes the path of a checkpoint to the training script, then `{knowledge.typed('resume')}`",
-        f"write {{resume}} into the command where the path of a checkpoint belongs (--resume {{resume}}): `{other}`",
-        f"`{knowledge.typed('resume', '--fresh')}` begins anew all the same",
-        '[restart] if_not_told = "go_on" starts it by itself: for a trainer that finds its newest checkpoint itself',
     )
 
 
@@ -402,12 +391,12 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if outcome.data.get("no_room") is True:
         launch_again_later(builder, plan, "no_room", f"{why}; {follows}")
         return
-    ways = (
+    again = (
         f"mend what the reason says, or move it away, then `{typed('resume')}`",
         f"`{typed('resume', '--fresh')}` begins anew without a copy",
         f"`{typed('resume', '--from', path or found[-1].path)}` gives it to the trainer without a copy",
     )
-    hold(builder, plan, "not_copied", f"{why}; {follows}", ways)
+    hold(builder, plan, "not_copied", f"{why}; {follows}", again)
 
 
 def note_kept(builder: StepBuilder, found: tuple[KnownCheckpoint, ...], folder: str, incident: int | None) -> None:
