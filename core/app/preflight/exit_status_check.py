@@ -1,7 +1,7 @@
 """Whether the exit status of the command is that of the trainer: pipes, ``;`` and ``wait`` in a shell can hide it."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,8 +31,8 @@ def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The exit status of the command is that of the trainer."""
     found = hidden_status(plan.spec.command, Path(plan.spec.cwd))
     if found is not None:
-        return warned("exit status", found[0], found[1])
-    return passed("exit status", "that of the trainer") if _shell_at(plan.spec.command) is not None else None
+        return warned(found[0], found[1])
+    return passed("that of the trainer") if _shell_at(plan.spec.command) is not None else None
 
 
 def status_warnings(spec: RunSpec) -> list[str]:
@@ -102,6 +102,13 @@ def without_wrappers(words: tuple[str, ...], keep: Collection[str] = ()) -> tupl
     while (layer := peel(words)) is not None and layer.kind in {"plain", "user"} and layer.program not in keep:
         words = without_assignments(layer.inner)
     return words
+
+
+def assigned(command: Sequence[str]) -> dict[str, str]:
+    """The variables that ``A=1 python …`` and ``env A=1 python …`` set."""
+    words = without_wrappers(tuple(command))
+    pairs = (word.partition("=") for word in command[: len(command) - len(words)] if not word.startswith("-"))
+    return {name: value for name, equals, value in pairs if equals}
 
 
 def _typescript(command: tuple[str, ...]) -> tuple[str, str] | None:

@@ -221,15 +221,12 @@ def check_model(plan: LaunchPlan, _machine: Machine, *, ask_torch: bool = True) 
     found = misfits(held, wanted_by(plan.spec, plan.settings))
     if any(misfit.fatal for misfit in found):
         anew = typed("resume", plan.spec.id, "--fresh")
-        return failed(
-            "model", f"config changed since {held.name}: {summary(found)}",
+        return failed(f"config changed since {held.name}: {summary(found)}",
             f"put the old values back, or begin anew in another output_dir: {anew}",
         )  # fmt: skip
     if found:
-        return warned(
-            "model", f"config changed since {held.name}: {summary(found)}", "nothing to do if this is intended"
-        )
-    return passed("model", f"{_described(point, held)}; nothing in the config contradicts it")
+        return warned(f"config changed since {held.name}: {summary(found)}", "nothing to do if this is intended")
+    return passed(f"{_described(point, held)}; nothing in the config contradicts it")
 
 
 def check_model_without_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -257,12 +254,11 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
             changed.append(f"{path}: {change}")
     if changed:
         return warned(
-            "data set",
             f"changed since the last launch: {'; '.join(changed[:SHOWN])}",
             "a saved loader state and the step within the epoch belong to the old data: resume from weights, or start "
             "a new epoch",
         )
-    return passed("data set", "as at the last launch")
+    return passed("as at the last launch")
 
 
 def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:

@@ -92,7 +92,7 @@ class Wanted(NamedTuple):
 def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:
     """No trainer that was started outside trainwatch writes there already."""
     found = other_trainers(plan, RunDirectory(machine.home / "runs" / plan.spec.id))
-    return None if not found else failed("other trainer", what_it_is(plan, found[0]), what_to_do(found[0]))
+    return None if not found else failed(what_it_is(plan, found[0]), what_to_do(found[0]))
 
 
 def refusal_at_launch(plan: LaunchPlan, run: RunDirectory) -> str | None:
