@@ -159,7 +159,6 @@ def absolute(folder: Path, path: str) -> str:
 
 
 def _check_env(document: Document, at: KeyPath, table: dict[str, Any]) -> None:
-    """Report each variable that is not a text, and return the others."""
     if not isinstance(table.get("env"), dict):
         return
     good = {}
@@ -228,8 +227,6 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole trainwatch.toml."""
-
     path: Path
     runs: dict[str, RunSection]
     settings: Settings
@@ -308,7 +305,6 @@ def _check_profiles(document: Document, chosen: Profiles, known: Collection[str]
 
 
 def _check_ramp(document: Document, chosen: Profiles) -> None:
-    """A ramp needs a ladder and a first rung."""
     if chosen.ramp and len(chosen.ladder) < 2:
         document.add(("profiles", "ramp"), '"ramp" needs a "ladder" of two profiles or more, safest first')
     elif chosen.ramp and chosen.use not in chosen.ladder:

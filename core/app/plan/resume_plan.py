@@ -117,7 +117,6 @@ NOT_SEEN = "its source is not read"
 
 
 def _deleted(found: Deletion, words: Mapping[str, str]) -> str:
-    """What is deleted, where and because of what, as a clause."""
     options = [words[name] for name in found.options if name in words]
     because = f" because of {' and '.join(options)}" if options else ""
     return f"{'' if found.sure else 'may be: '}{found.place} deletes {found.what} at the start{because}"
@@ -318,7 +317,6 @@ def _follows(spec: RunSpec) -> str:
 
 
 def _why_not(option: Option, target: Target) -> str:
-    """Why an option cannot be given to this command, and what can be done."""
     if option.after == BEFORE:
         return f"it must stand before the subcommand; write `{option.name} {PLACEHOLDER}` there"
     return (
@@ -495,7 +493,6 @@ def _mentions(source: TrainerSource, names: Collection[str]) -> bool:
 
 
 def rehearsed(spec: RunSpec) -> Rehearsal | None:
-    """The newest rehearsal of this command, while its source is unchanged."""
     return known_rehearsal(home(), spec.command, spec.cwd, spec.config)
 
 

@@ -39,17 +39,14 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> str:
-        """Where the checkpoints are."""
         return self.spec.output_dir or self.spec.cwd
 
 
 def checks_after(name: str | None, warn: Callable[[str], None]) -> list[Check]:
-    """The checks of a run that is over, found by its name."""
     return after_checks(read_after(find_run_to_read(name, warn)))
 
 
 def read_after(run: RunDirectory) -> After:
-    """Read journal, history and checkpoint folder."""
     spec, story = run.load_spec(), load_story(run.journal)
     with HistoryReader(run.history) as history:
         series = history.series("progress.loss", 0.0, story.t + 1.0, 50)
@@ -84,7 +81,6 @@ def after_checks(after: After) -> list[Check]:
 
 
 def check_ended(after: After) -> Check:
-    """The trainer finished by itself."""
     story = after.story
     if story.state in LIVE_STATES:
         return warned(
@@ -101,7 +97,6 @@ def check_ended(after: After) -> Check:
 
 
 def check_log(after: After) -> Check:
-    """The last log is there and is not cut off."""
     log = next((a.log for a in reversed(after.story.attempts) if a.log), None)
     if log is None:
         return warned("no attempt left a log", "was it started?")
@@ -122,7 +117,6 @@ def check_log(after: After) -> Check:
 
 
 def check_loss(after: After) -> Check:
-    """The loss fell, and is finite."""
     losses = after.losses
     if len(losses) < 2:
         return warned("unknown: the log shows too few values", "see the log")
@@ -197,7 +191,6 @@ def _is_of_the_end(after: After, found: Checkpoint, last: AttemptStory) -> bool:
 
 
 def check_kept(after: After, complete: list[Checkpoint]) -> Check:
-    """Three checkpoints are enough for most runs."""
     taken = size(sum(c.size_bytes for c in after.listing.checkpoints))
     found = f"{plural(len(after.listing.checkpoints), 'checkpoint')}, {taken}"
     if len(complete) <= KEEP:
@@ -207,7 +200,6 @@ def check_kept(after: After, complete: list[Checkpoint]) -> Check:
 
 
 def check_backup(complete: list[Checkpoint]) -> Check:
-    """The newest complete checkpoint has a copy elsewhere."""
     if not complete:
         return failed("there is no complete checkpoint to back up", "see above")
     remedy = f"{typed('checkpoints backup', complete[0].path, 'FOLDER')} (on another disk)"
@@ -226,7 +218,6 @@ def check_quality(complete: list[Checkpoint]) -> Check:
 
 
 def check_record(after: After) -> Check:
-    """Duration and settings, for the next run."""
     story = after.story
     hours = story.t / 3600
     lost = sum(i.lost_steps or 0 for i in story.incidents)

@@ -39,7 +39,6 @@ _LIKE_ONE = re.compile(r"check_?point|ckpt|(epoch|step|iter)\w*[-_=]?\d", re.IGN
 
 
 def check_checkpoint_named(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The checkpoint that command or config name to resume from exists."""
     found = named_checkpoints(plan)
     for key, value, place in found:
         if place is not None:
@@ -204,7 +203,6 @@ def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 
 def _takes_any_path(plan: LaunchPlan) -> bool:
-    """Whether a launch can name a checkpoint that lies outside the output folder."""
     styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
     words = [word for style in styles for word in (*style.args, *style.env.values())]
     named = any(style.key is not None for style in styles) or any("{path" in word for word in words)

@@ -120,7 +120,6 @@ def _typescript(command: tuple[str, ...]) -> tuple[str, str] | None:
 
 
 def _read_script(name: str, options: tuple[str, ...], cwd: Path) -> ShellProgram | None:
-    """The same of a file, if it can be read and is a script of a shell."""
     path = cwd / name
     try:
         if "/" not in name and not path.is_file():
@@ -194,7 +193,6 @@ def _ends_of_pipe(rest: list[ShellCommand]) -> Iterator[ShellCommand]:
 
 
 def may_train(command: ShellCommand) -> bool:
-    """Whether a simple command may be the training, as far as its words tell."""
     words = without_wrappers(command.words)
     if not words or NO_TRAINING & set(words[1:3]):
         return False
@@ -206,6 +204,5 @@ def _name(command: ShellCommand) -> str:
 
 
 def short(command: ShellCommand) -> str:
-    """The command in a sentence."""
     text = command.text
     return text if len(text) <= 60 else f"{text[:57]}..."

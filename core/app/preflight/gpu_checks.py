@@ -64,7 +64,6 @@ def check_gpus(machine: Machine, own_pids: frozenset[int] = frozenset(), wanted:
 
 
 def check_gpus_of(plan: LaunchPlan, machine: Machine) -> Check:
-    """The same for the GPUs of a run, whose own trainer may be on them."""
     return check_gpus(machine, own_pids(plan.spec), plan.spec.gpus)
 
 
@@ -133,7 +132,6 @@ def interpreter(spec: RunSpec) -> list[str] | None:
 
 
 def own_pids(spec: RunSpec) -> frozenset[int]:
-    """Pids of the run's own live attempt."""
     target = newest_attempt(RunDirectory(home() / "runs" / spec.id))
     return frozenset() if target is None else frozenset(process.pid for process in members(target))
 

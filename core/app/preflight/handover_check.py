@@ -183,7 +183,6 @@ def _options(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def simple_commands(command: tuple[str, ...], cwd: Path, depth: int = 0) -> Iterator[ShellCommand]:
-    """The command, and those of the shell scripts in it."""
     program = shell_program(without_wrappers(command), cwd)
     if program is None:
         yield ShellCommand(command, "")
@@ -311,7 +310,6 @@ class Told(NamedTuple):
 
 
 def check_place(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """Whether the training can be measured and stopped where the command lets it run."""
     told = place_told(plan.spec)
     if told is None:
         return None
@@ -398,7 +396,6 @@ def _of_container(layer: Layer, spec: RunSpec) -> Iterator[tuple[str, str]]:
 
 
 def _mounted(layer: Layer, folder: str) -> bool:
-    """Whether the container sees the folder under the same path."""
     for value in layer.values("-v", "--volume"):
         source, _, rest = value.partition(":")
         if _holds(source, rest.partition(":")[0], folder):

@@ -113,7 +113,6 @@ def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
 
 
 def check_logout(machine: Machine) -> Check:
-    """Whether the run survives the end of this login."""
     reason = launching.why_not()
     if reason is None:
         return passed("each run gets its own systemd scope, and lingering is on")
@@ -131,7 +130,6 @@ def check_logout(machine: Machine) -> Check:
 
 
 def check_sleep(machine: Machine) -> Check | None:
-    """Whether the machine may go to sleep during the run."""
     if machine.wsl:
         return warned(
             "Windows decides when this machine sleeps",
@@ -222,7 +220,6 @@ STATE_MIN_BYTES = 1 * GB
 
 
 def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
-    """The folder for checkpoints is set and can be written to."""
     given = plan.spec.output_dir
     if given is None and plan.spec.output_hint is not None:
         return passed(f"a new folder below {plan.spec.output_hint} in each launch: found when it saves")
@@ -350,7 +347,6 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
 
 
 def check_state_folder(machine: Machine) -> Check:
-    """Trainwatch's state folder is on a local disk, writable, and has free space."""
     folder = existing(machine.home)
     remedy = "set TRAINWATCH_HOME to a folder on a local disk"
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -63,7 +63,6 @@ SDXL_WORDS = ("sdxl", "sd_xl", "stable-diffusion-xl", "xl-base", "xl_base")
 
 
 def check_launch(plan: LaunchPlan, _machine: Machine) -> Check:
-    """The trainer's config can be read, and the launch can be derived from it."""
     if plan.derived is None:
         return failed(plan.problem or "not derived", "correct the trainer's config or the profile")
     profile = plan.spec.settings.profiles.use or "none"
@@ -107,7 +106,6 @@ def _where_to_mend(spec: RunSpec) -> str:
 
 
 def _runs_here(command: Sequence[str], script: str) -> bool:
-    """Whether the words before the script are known to run a file of this machine."""
     words = without_wrappers(tuple(command))
     before = words[: words.index(script)] if script in words else ()
     modules = [before[at + 1] for at, word in enumerate(before[:-1]) if word in {"-m", "--module"}]
@@ -180,13 +178,11 @@ def place_of(plan: LaunchPlan, value: str) -> Path | None:
 
 
 def fetches_data(plan: LaunchPlan) -> bool:
-    """Whether the trainer's own source speaks of a download."""
     source = source_of(plan.spec)
     return source.is_own and source.fetches_data
 
 
 def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The commands of the scheduler that the attempts are given to."""
     commands = plan.spec.capabilities.commands
     if not commands:
         return None
@@ -200,7 +196,6 @@ def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 
 def check_notify(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The notification command can be run."""
     from importlib.util import find_spec
 
     notify = plan.spec.settings.notify
@@ -231,7 +226,6 @@ def _paths(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
 
 
 def dataset_of(plan: LaunchPlan) -> dict[str, Any]:
-    """The config of the data set, which kohya keeps in a file of its own."""
     given = plan.settings.get("dataset_config")
     if not isinstance(given, str) or not Path(plan.spec.cwd, given).is_file():
         return {}
@@ -322,8 +316,6 @@ def expected_of(
 
 
 class Earlier(NamedTuple):
-    """What an earlier run of the same kind shows of this one."""
-
     pace: Pace | None = None
     epoch: EpochSteps | None = None
 
@@ -379,7 +371,6 @@ def _runs_same_script(spec: RunSpec, other: RunSpec) -> bool:
 
 
 def _tried(spec: RunSpec) -> float | None:
-    """The pace that a trial of the profile measured here."""
     from ..runs.forgetting import measured_here
 
     result = measured_here(spec.id).get(spec.settings.profiles.use or "")

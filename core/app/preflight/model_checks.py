@@ -83,7 +83,6 @@ class Misfit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The contradiction as a sentence."""
         return f"{self.key} is {self.wanted} in the config and {self.held} in the checkpoint"
 
 
@@ -131,7 +130,6 @@ def _hub(held: Held, wanted: Wanted) -> Iterator[Misfit]:
 
 
 def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
-    """A config with a model section, against names and shapes."""
     matrices = [shape for shape in held.shapes.values() if len(shape) >= 2]
     yield from _channels(held, wanted, matrices)
     if len(matrices) < FEWEST or any("lora_" in key for key in held.shapes):
@@ -271,7 +269,6 @@ def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:
 
 
 def data_paths(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Absolute paths of the data that the settings name."""
     named = (settings[key] for key in sorted(DATA_KEYS & settings.keys()))
     return tuple(str(Path(spec.cwd, name)) for name in named if isinstance(name, str) and name and "://" not in name)
 
@@ -282,7 +279,6 @@ def remember_data(spec: RunSpec, folder: Path, derived: Derived) -> None:
 
 
 def summary(found: Sequence[Misfit]) -> str:
-    """The first misfits as one line."""
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return "; ".join(misfit.sentence for misfit in found[:SHOWN]) + more
 
@@ -330,7 +326,6 @@ def wanted_by(spec: RunSpec, settings: Mapping[str, Any]) -> Wanted:
 
 
 def last_launch(home: Path, spec: RunSpec) -> Path | None:
-    """The folder of the newest launch of this run."""
     folders = RunDirectory(home / "runs" / spec.id).attempt_folders()
     return next((folder for folder in folders if read_order(folder) is not None), None)
 

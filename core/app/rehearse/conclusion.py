@@ -60,11 +60,9 @@ class StepsReader:
 
     @property
     def total(self) -> int | None:
-        """Total steps of the bar, as printed."""
         return self.state.progress.total_steps
 
     def read(self) -> Sequence[Printed]:
-        """All training lines so far."""
         try:
             with self.log.open("rb") as file:
                 file.seek(self._offset)
@@ -114,7 +112,6 @@ def spacing(steps: Sequence[int]) -> int:
 
 
 def tells_apart(steps: Sequence[int], checkpoint: int | None) -> bool:
-    """Whether the first step after a resume would differ from that of a new start."""
     return checkpoint is not None and bool(steps) and checkpoint >= steps[0] + 2 * spacing(steps)
 
 
@@ -153,7 +150,6 @@ def fall_of(before: Sequence[Printed], checkpoint: int | None) -> agreement.Fall
 
 
 def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> LossProof:
-    """Whether the loss after the resume continues, or begins where a new training begins."""
     fall = fall_of(before, checkpoint)
     if fall is None:
         return LossProof(why="no loss is read from the log")
@@ -209,7 +205,6 @@ _replace = msgspec.structs.replace
 
 
 def config_text(spec: RunSpec, result: Rehearsal) -> str:
-    """The text. That of a trainwatch.toml that was rehearsed is the file's own."""
     if spec.project is not None:
         return Path(spec.project).read_text(encoding="utf-8")
     lines = ["[run]", f"name = {_text(spec.name)}", f"command = {_texts(spec.command)}"]
@@ -353,7 +348,6 @@ def write(path: Path, value: RehearsalOrder | Seen) -> None:
 
 
 def read_order(scratch: Path) -> RehearsalOrder:
-    """The order in a scratch folder."""
     return msgspec.json.decode((scratch / ORDER).read_bytes(), type=RehearsalOrder)
 
 
@@ -511,7 +505,6 @@ def _how_to_resume(plan: LaunchPlan, seen: Seen) -> list[str]:
 
 
 def _how_often(plan: LaunchPlan) -> list[str]:
-    """What to change, if it takes too long to the first checkpoint."""
     keys = [
         f"{key} = {value}"
         for key, value in plan.settings.items()

@@ -86,7 +86,6 @@ def _enter(order: RehearsalOrder, scratch: Path) -> None:
 
 
 def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
-    """To the first checkpoint, kill, resume, proof."""
     from ..foreground import supervise
     from ..preflight.checklist import require_startable
     from ..wiring.sensors import replay_of
@@ -194,7 +193,6 @@ def _was_done(attempts: Sequence[AttemptStory], *, resumed_steps: int) -> bool:
 
 
 def _told(run: RunDirectory) -> bool:
-    """Whether the launch of the second attempt named the checkpoint."""
     from ...store.journal import read_journal
 
     told = [
@@ -241,7 +239,6 @@ def _tail(log: str | None) -> tuple[str, ...]:
 
 
 def _say(text: str) -> None:
-    """A line of progress for the process that waits."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

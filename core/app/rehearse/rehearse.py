@@ -243,7 +243,6 @@ class Stages:
         self._readers: dict[int, StepsReader] = {}
 
     def listener(self, story: RunStory) -> Callable[[Sequence[Record]], None]:
-        """The function that gets each record."""
         self.story = story
 
         def hear(records: Sequence[Record]) -> None:
@@ -252,7 +251,6 @@ class Stages:
         return hear
 
     def lines(self, number: int) -> Sequence[Printed]:
-        """What an attempt printed so far."""
         attempt = next((a for a in self.story.attempts if a.number == number), None)
         if attempt is None or attempt.log is None:
             return ()
@@ -262,7 +260,6 @@ class Stages:
         return self._readers[number].read()
 
     def total(self, number: int) -> int | None:
-        """Total steps as an attempt printed them."""
         reader = self._readers.get(number)
         return None if reader is None else reader.total
 
@@ -320,11 +317,9 @@ class Stages:
 
     @property
     def _waited(self) -> float:
-        """Seconds since the stage began."""
         return time.monotonic() - self._since
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint that a resume can use, of those before the kill."""
         before = self.killed_wall or float("inf")
         whole = [c for c in self.story.checkpoints if c.verdict in USABLE and c.mtime <= before]
         return whole[-1] if whole else None
@@ -385,7 +380,6 @@ class Stages:
         return steps and losses >= wanted and self._is_told()
 
     def _is_told(self) -> bool:
-        """Whether the printed steps tell of the resume, or the judge has said what it saw of it."""
         told = prove_steps(self.lines(1), self.lines(2), self.step_of(self.newest())).holds is True
         return told or self._is_judged()
 
@@ -394,7 +388,6 @@ class Stages:
         return not any(incident.open for incident in self.story.incidents if incident.attempt == 1)
 
     def end(self, over: threading.Event) -> None:
-        """End the trainer and its supervisor."""
         request = Request(command=Command(t=0.0, verb="shutdown", by="the rehearsal", stop_trainer=True))
         while True:
             try:
@@ -471,7 +464,6 @@ def beside(others: Sequence[tuple[RunDirectory, str]], look: Callable[[], GpuSur
 
 
 def _is_elsewhere(run: RunDirectory, pids: Collection[int]) -> bool:
-    """Whether none of its processes is on a GPU, although it trains."""
     targets = [target for folder in run.attempt_folders() if (target := find_attempt(folder)) is not None]
     own = {pid for target in targets for pid in (target.trainer.pid, *(process.pid for process in members(target)))}
     return load_story(run.journal).state == "running" and bool(own) and own.isdisjoint(pids)

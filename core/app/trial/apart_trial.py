@@ -86,7 +86,6 @@ def _run(order: TrialOrder, folder: Path) -> TrialSeen:
 
 
 def _with_log(result: TrialResult) -> TrialResult:
-    """The result with its log copied to where it stays."""
     logs = make_private(trials_folder(home()) / "logs")
     kept = logs / f"{result.profile}-{int(result.wall)}.log"
     try:

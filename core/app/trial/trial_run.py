@@ -56,7 +56,6 @@ def rivals(spec: RunSpec) -> list[str]:
 
 
 def rival_runs(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
-    """The same, with the runs."""
     return [
         (run, f"run {other.name} trains on {'the same GPU' if other.gpus or spec.gpus else 'this machine'}")
         for run, other in ((run, run.load_spec()) for run in all_runs())
@@ -154,7 +153,6 @@ def _unheard(_records: Sequence[Record]) -> None:
 
 
 def _end_in_time(run: RunDirectory, length: TrialLength, over: threading.Event) -> None:
-    """End the trial gently once it is long enough."""
     first: tuple[float, int] | None = None
     began = time.monotonic()
     with HistoryReader(run.history) as history:
@@ -289,7 +287,6 @@ def _pace(steps: Points) -> float | None:
 
 
 def _stands(points: Points) -> bool | None:
-    """Whether the last third is no larger than the first third, apart from noise."""
     if len(points) < FEWEST:
         return None
     values = [v for _, v in points]
