@@ -16,7 +16,7 @@ from ...judge.progress import START, ProgressState, begin_attempt, read_progress
 from ...judge.resume import agreement
 from ...judge.text.loss_run import FEW
 from ...judge.text.shapes import ShapeTable
-from ...model.launch import Apart, FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
+from ...model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
 from ...model.resume import PLACEHOLDER
 from ...model.resume_way import ResumeWay
 from ...model.run import RunSpec
@@ -282,9 +282,8 @@ def offline(plan: LaunchPlan, environ: Mapping[str, str], folder: Path) -> dict[
     return found
 
 
-# What the two processes of a rehearsal tell each other: the order, and what was seen (files in the scratch folder).
+# What the two processes of a rehearsal tell each other: the order, and what was seen.
 
-ORDER, SEEN = "order.json", "seen.json"
 Stage = Literal["start", "checkpoint", "kill", "restart", "proof", "done"]
 
 
@@ -292,24 +291,17 @@ class RehearsalOrder(msgspec.Struct, frozen=True, kw_only=True):
     """``spec``: the run with the settings of a rehearsal; ``tonight``: with those of the user.
 
     ``limit_s``: longest time. ``hasty``: kill at the first sight of a checkpoint, for a training that takes seconds.
-    ``wanted``, ``kept``, ``hidden``: folders for the overlays (mount_view.enter).
     """
 
     spec: RunSpec
     tonight: RunSpec
     limit_s: float
-    apart: Apart
-    parent: int
     hasty: bool = False
-    wanted: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What happened. ``stage``: how far it came; ``over``: "" or why it ended there.
 
-    ``problem``, ``code``: it could not be started (sentence, exit code). ``no_overlay``: why none can be made.
     ``told``: the launch named the checkpoint; ``resumed_from``: the checkpoint of the second attempt. ``ignored``: the
     judge saw that the resume did not take. ``finished``: the first attempt was done before it could be killed.
     ``withheld``: the checkpoint that the
@@ -320,10 +312,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage = "start"
     over: str = ""
     timed_out: bool = False
-    interrupted: bool = False
-    problem: str | None = None
-    code: int = 1
-    no_overlay: str | None = None
     saved_in: str | None = None
     checkpoint: str | None = None
     checkpoint_after_s: float | None = None
@@ -340,23 +328,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[FaultOutlook, ...] = ()
     written: tuple[str, ...] = ()
     log_tail: tuple[str, ...] = ()
-
-
-def write(path: Path, value: RehearsalOrder | Seen) -> None:
-    """Write an order or a result as JSON. Raises OSError."""
-    path.write_bytes(msgspec.json.encode(value))
-
-
-def read_order(scratch: Path) -> RehearsalOrder:
-    return msgspec.json.decode((scratch / ORDER).read_bytes(), type=RehearsalOrder)
-
-
-def read_seen(scratch: Path) -> Seen | None:
-    """What was seen; None if the other process wrote nothing."""
-    try:
-        return msgspec.json.decode((scratch / SEEN).read_bytes(), type=Seen)
-    except (OSError, msgspec.MsgspecError):
-        return None
 
 
 SAVES = ("save", "ckpt", "checkpoint")
