@@ -194,9 +194,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "startup_s": above(0),
         "warmup_steps": at_least(0),
         "checkpoint_age_s": above(0),
-        "idle_util_pct": percent,
         "idle_cpu_cores": at_least(0),
-        "idle_io_bytes_per_s": at_least(0),
         "quiet_s": at_least(0),
     },
     "restart": {
@@ -208,24 +206,12 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "interrupt_grace_s": at_least(0),
         "terminate_grace_s": at_least(0),
         "gpu_clear_timeout_s": at_least(0),
-        "gpu_clear_tolerance_bytes": at_least(0),
     },
     "nan": {"steps": at_least(1)},
     "checkpoints": {"keep_last": at_least(0)},
     "health": {
-        "ram_warning_pct": percent,
-        "ram_danger_pct": percent,
-        "vram_underused_pct": percent,
-        "util_underused_pct": percent,
-        "vram_warning_pct": percent,
-        "ram_available_warning_bytes": at_least(0),
-        "ram_available_danger_bytes": at_least(0),
-        "swap_warning_bytes": at_least(0),
-        "swap_danger_bytes": at_least(0),
         "temp_warning_c": above(0),
         "temp_danger_c": above(0),
-        "disk_warning_bytes": at_least(0),
-        "disk_danger_bytes": at_least(0),
     },
     "notify": {
         "command": program,
@@ -270,11 +256,13 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "evaluate": {
         "command": evaluation,
         "score": one_number,
-        "gpu_memory_bytes": at_least(0),
         "memory_bytes": above(0),
         "timeout_s": above(0),
     },
 }
+
+USUAL: dict[str, Rule] = {"_pct": percent, "_bytes": at_least(0), "_bytes_per_s": at_least(0)}
+"""Rules of all settings whose names end so, and that have none of their own."""
 
 ORDERED: tuple[tuple[str, str, str], ...] = (
     ("hang", "min_s", "max_s"),
@@ -289,7 +277,15 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
 
 def complaint(section: str, key: str, value: Any) -> str | None:
     """The problem of one value beyond its type: "must be more than 0"; None = valid."""
-    return endless(value) or BOUNDS.get(section, {}).get(key, lambda _: None)(value)
+    return endless(value) or rules_of(section).get(key, lambda _: None)(value)
+
+
+def rules_of(section: str) -> dict[str, Rule]:
+    """The rules of a section, by key."""
+    struct = type(getattr(Settings(), section, None))
+    names = getattr(struct, "__struct_fields__", ())
+    usual = {name: rule for name in names for unit, rule in USUAL.items() if name.endswith(unit)}
+    return usual | BOUNDS.get(section, {})
 
 
 def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:

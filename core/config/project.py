@@ -12,7 +12,7 @@ import msgspec
 from ..model.job import EngineName
 from ..model.preset import SaveSignal
 from ..model.settings import End, Profiles, Settings
-from .bounds import BOUNDS, check_order, complaint, out_of_order
+from .bounds import check_order, complaint, out_of_order, rules_of
 from .document import (
     SECRET_KEYS,
     ConfigError,
@@ -134,7 +134,7 @@ def read_run(
         words = ", ".join(show(word) for word in _split(table.pop("command")))
         document.add((*at, "command"), f'"command" must be a list of words: command = [{words}]')
     of_end = {key: table.pop(key) for key in list(table) if key in End.__struct_fields__}
-    end = document.struct_values(at, of_end, End, rules=BOUNDS["end"])
+    end = document.struct_values(at, of_end, End, rules=rules_of("end"))
     good = RunTable(**document.struct_values(at, table, RunTable, rules=_RULES, elsewhere=elsewhere))
     if good.preset not in {None, AUTO} and presets is not None and good.preset not in presets:
         document.add((*at, "preset"), f'unknown preset "{good.preset}"{did_you_mean(str(good.preset), presets)}')
@@ -266,7 +266,7 @@ def load_project(
         if key in sections:
             table = document.table((key,), value)
             elsewhere = _elsewhere(key)
-            good = document.struct_values((key,), table, sections[key], rules=BOUNDS.get(key), elsewhere=elsewhere)
+            good = document.struct_values((key,), table, sections[key], rules=rules_of(key), elsewhere=elsewhere)
             values[key] = sections[key](**good)
         elif key == "run":
             name = path.parent.name
