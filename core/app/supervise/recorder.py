@@ -92,6 +92,11 @@ class RunRecorder:
         """``lines_behind``: how many lines of the log wait to be judged."""
         self._lines_behind = lines_behind
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether the log of this attempt has shown a step."""
+        return self._state is not None and self._state.attempt.beat_t is not None
+
     def add(self, observation: Observation) -> None:
         self._seen(observation)
         if isinstance(observation, GpuSample):
