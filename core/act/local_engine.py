@@ -152,7 +152,7 @@ class LocalEngine:
             leftovers=isinstance(decision, EndLeftovers),
         )
         spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
-        return report.gone, f"{report.sentence}{spared}", msgspec.to_builtins(report)
+        return report.gone, f"{report.sentence}{spared}", report.as_json()
 
     def _end_place(self, place: Place, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> PlaceEnd:
         left_s = decision.within_s if isinstance(decision, StopAttempt) else None

@@ -113,9 +113,9 @@ def ancestors(pid: int, processes: Mapping[int, Process]) -> set[int]:
     return found
 
 
-def marked_with(directory: str, processes: Iterable[Process]) -> list[Process]:
-    """The processes that have ATTEMPT_VARIABLE set to ``directory``."""
-    wanted = os.fsencode(f"{ATTEMPT_VARIABLE}={directory}")
+def marked_with(directory: str, processes: Iterable[Process], variable: str = ATTEMPT_VARIABLE) -> list[Process]:
+    """The processes that have this variable set to ``directory``."""
+    wanted = os.fsencode(f"{variable}={directory}")
     found = []
     for process in processes:
         try:
@@ -140,11 +140,13 @@ def is_alive(key: Sequence[int]) -> bool:
     return living(key) is not None
 
 
-def attempt_processes(trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = ()) -> list[Process]:
+def attempt_processes(
+    trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = (), variable: str = ATTEMPT_VARIABLE
+) -> list[Process]:
     """The live processes of an attempt, found without its runner.
 
     These are the trainer and its descendants; members of the session and process group that the trainer leads (not of
-    a shell's session that it was started in); and processes whose environment names ``directory``, which finds those
+    a shell's session that it was started in); and processes whose ``variable`` is ``directory``, which finds those
     that were re-parented. This process, its ancestors and ``spare`` are left out. If the trainer is dead, its pid may
     still be the id of a session of survivors (the kernel does not reuse a pid while it is the id of a session or
     group).
@@ -166,7 +168,7 @@ def attempt_processes(trainer: tuple[int, int], *, directory: str | None, spare:
         for root in roots:
             found[root.pid] = root
     if directory is not None:
-        found.update((process.pid, process) for process in marked_with(directory, processes.values()))
+        found.update((process.pid, process) for process in marked_with(directory, processes.values(), variable))
     for root in list(found.values()):
         found.update((process.pid, process) for process in descendants(root.pid, processes))
     excluded = ancestors(os.getpid(), processes) | set(spare)

@@ -241,7 +241,7 @@ def test_a_step_of_an_epoch_is_shown_as_one() -> None:
     now = healthy()
     story = msgspec.structs.replace(now.story, progress=part, progress_attempt=0)
     seen = msgspec.structs.replace(now, story=story, progress=part, progress_t=now.now_t)
-    status = status_object(story, run="a", wall=now.now_wall, gpu=None, host=None, progress=part)
+    status = status_object(seen, run="a")
 
     assert where(seen)[0] == "step 4 of 25 of an epoch"
     assert status["overall"] == {"step": None, "total_steps": None}

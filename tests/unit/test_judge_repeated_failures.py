@@ -10,7 +10,7 @@ from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.app.plan.resume_plan import decided
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed

@@ -8,7 +8,8 @@ from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, LookForLoop
 from ...model.observation import Outcome, ProcessSample
 from ...model.patterns import LazyPattern
-from ..hang import deadlines, evidence, launcher, liveness, pauses, ranks, rules
+from ...model.progress import Outlook
+from ..hang import deadlines, evidence, launcher, liveness, pauses, phase_times, ranks, rules
 from ..hang.deadlines import HangInput
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
@@ -128,11 +129,23 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     builder.set(quiet=replace(quiet, due_t=_due_t(state, run, sign, sign.silent_s)))
 
 
-def due_t(knowledge: Knowledge, state: JudgeState) -> float | None:
-    """Return when a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
+def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
+    """Return what is expected of the next step, for people who look at it."""
+    known = phase_times.habit(state.phase_times, state.progress.phase)
+    patient_s = state.attempt.patient_until - pauses.now(state.time)
+    return Outlook(
+        usual_s=deadlines.told_usual_s(state.clock),
+        pause_s=max(state.clock.pause_s, known.longest_s, known.quiet_s),
+        hang_t=_hang_t(StepBuilder(knowledge, state)),
+        patient_t=state.time.t + patient_s if patient_s > 0 else None,
+    )
+
+
+def _hang_t(builder: StepBuilder) -> float | None:
+    """When a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
+    state = builder.state
     if state.quiet is not None:
         return state.quiet.due_t
-    builder = StepBuilder(knowledge, state)
     silence_s = builder.now - state.clock.last
     if silence_s < TOLD_FROM_S or state.asks_since is not None or state.time.stopped:
         return None
