@@ -19,7 +19,7 @@ from ...model.length import (
 )
 from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 
 OF_TRAINING = re.compile(r"train|fit|loop|optim|schedul|solver|run", re.IGNORECASE)
 """What a section is called in which ``steps`` are those of the training."""
@@ -105,9 +105,7 @@ def _joined(command: Sequence[str], name: str) -> str | None:
 
 def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
     """The script's own value: the default of an option, or a number that it sets under a name of its own."""
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str):
-        return None
+    source = source_of(spec)
     own = {number.name.lower().replace("-", "_"): number for number in reversed(source.numbers)}
     options = {option.name.lstrip("-").lower().replace("-", "_") for option in source.options}
     for name in names:

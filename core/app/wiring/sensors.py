@@ -33,6 +33,7 @@ from ...model.settings import Watch
 from ...model.supervision_ports import AttemptTarget, Inbox, Sensor
 from ...replay import Replay
 from ...sense.files.checkpoint_directory import CheckpointDirectory, CheckpointFolders
+from ...sense.files.checkpoint_scan import Looks
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
 from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalars import ScalarFiles
@@ -99,21 +100,25 @@ def checkpoint_sensor(
         found = state_in(folder, globs, layout=layout)
         return tuple(checkpoint for checkpoint in found if not output.holds_output(Path(checkpoint.path)))
 
+    looks = Looks(
+        inspect=look,
+        list_directory=listed,
+        inspect_rewritten=partial(look, rewritten=True),
+        on_complete=on_complete,
+        listed=lists.of,
+        whose=whose_here,
+        refusal=lambda checkpoint: refusal_of(output.spec, preset, checkpoint),
+    )
+
     def sensor(folder: str) -> CheckpointDirectory:
         return CheckpointDirectory(
             inbox=inbox,
             clock=clock,
             watch=output.spec.settings.watch,
             directory=folder,
-            inspect=look,
-            inspect_rewritten=partial(look, rewritten=True),
-            list_directory=listed,
+            looks=looks,
             globs=globs,
             known=known,
-            on_complete=on_complete,
-            listed=lists.of,
-            whose=whose_here,
-            refusal=lambda checkpoint: refusal_of(output.spec, preset, checkpoint),
             on_problem=on_problem,
         )
 

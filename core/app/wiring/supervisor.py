@@ -14,7 +14,7 @@ from ...act.view import tmux
 from ...act.view.tmux import attach_command
 from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
-from ...judge.next_step import outlook_of
+from ...judge.handlers.hang_check import outlook_of
 from ...judge.recovery.attempts import cannot_be_told, shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge

@@ -1,7 +1,8 @@
 """``trainwatch checkpoints list · verify · show · compare · rate · prune · backup``: work with saved checkpoints."""
 
 import argparse
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.verdict_words import verdict_word
@@ -9,6 +10,10 @@ from trainwatch.core.model.verdict_words import verdict_word
 from . import checkpoint_text as text
 from .output import print_json, printable
 from .verb import Act, Verb, act_part, add_part, add_parts
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.checkpoint import Checkpoint
+
 
 CHECKPOINTS_HELP = "list, verify, show, compare, rate, prune and back up checkpoints"
 CHECKPOINTS_DESCRIPTION = (
@@ -58,26 +63,35 @@ def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.
 
 def act_list(args: argparse.Namespace) -> int:
     """Print the checkpoints of a folder, newest first."""
-    from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of, unknown_state_in
+    from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of
 
-    found = checkpoints_in(args.directory)
+    found, unknown = checkpoints_in(args.directory)
     listing, known = found.listing, quality_of(found.listing.checkpoints)
     if args.json:
         print_json(text.with_quality(found, known))
         return ExitCode.DONE
-    shown = {checkpoint.path for checkpoint in listing.checkpoints}
     if not listing.checkpoints:
         print(f"no checkpoints in {args.directory}")
     for line in text.rows(
-        [(c, text.quality_words(known.get(c.path)) + text.resume_words(c, found)) for c in listing.checkpoints]
+        [
+            (named_below(c, args.directory), text.quality_words(known.get(c.path)) + text.resume_words(c, found))
+            for c in listing.checkpoints
+        ]
     ):
         print(line)
-    others = [other.name for other in unknown_state_in(args.directory) if other.path not in shown]
+    others = [other.name for other in unknown]
     if others:
         more = f" and {len(others) - text.OTHERS_SHOWN} more" if len(others) > text.OTHERS_SHOWN else ""
         names = ", ".join(printable(name) for name in others[: text.OTHERS_SHOWN])
         print(f"may be the state of a training, of no known make: {names}{more}")
     return ExitCode.DONE
+
+
+def named_below(checkpoint: "Checkpoint", folder: str) -> "Checkpoint":
+    """With its path from the folder on as its name."""
+    from msgspec.structs import replace
+
+    return replace(checkpoint, name=os.path.relpath(checkpoint.path, folder))
 
 
 def act_verify(args: argparse.Namespace) -> int:

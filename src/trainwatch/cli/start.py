@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from trainwatch.core.model.trial import Queue, QueueEntry
 
 
-ANSWER_S = 20.0
-"""How long a start waits for an answer at the terminal."""
-
 RUN_HELP = "launch a command and supervise it"
 RUN_DESCRIPTION = (
     "Launches COMMAND under a small runner that outlives this terminal, and supervises it. On a terminal the "
@@ -51,7 +48,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="start from the beginning: the trainer may overwrite the checkpoints that are there",
     )
-    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh, a way to resume that was found)")
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh)")
     parser.add_argument("--force", action="store_true", help="start although a check fails (see `trainwatch check`)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
     add_settings(parser)
@@ -68,7 +65,6 @@ def run_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import create_run, plan_of_choice
     from trainwatch.core.app.start.start_choice import Wish, choose_start
-    from trainwatch.tui.ui.terminal import in_background
 
     try:
         plan = _plan(args)
@@ -97,8 +93,6 @@ def run_verb(args: argparse.Namespace) -> int:
                 )
             confirm("begin anew all the same?")
         choice = structs.replace(choice, said="")
-    if choice.known is None and not args.yes and sys.stdin.isatty() and not in_background():
-        _confirm_resume(plan.spec)
     ready = create_run(plan, choice, forced=args.force)
     if unused is not None:  # a refused start has one line
         warn(unused)
@@ -119,34 +113,6 @@ def _given(typed: Sequence[str]) -> tuple[str, ...]:
         elif word not in {"--fresh", "--dry-run", "--json"} and not word.startswith("--from="):
             left.append(word)
     return tuple(left[1:])
-
-
-def _confirm_resume(spec: "RunSpec") -> None:
-    """Ask once whether the way to resume that was found in the source is right. Raises CliError if it is not.
-
-    No answer is yes: a start must not wait for a person who has left, and the first resume is watched in any case.
-    """
-    import select
-
-    from trainwatch.core.app.plan.resume_plan import must_be_confirmed, remember_confirmed
-    from trainwatch.core.views.length_words import resume_line
-
-    if not must_be_confirmed(spec):
-        return
-    asked = f"is that right? [Y/n; yes in {ANSWER_S:.0f} s]"
-    print(f"{printable(resume_line(spec.resume_way))}: {asked} ", end="", flush=True)
-    answered = select.select([sys.stdin], [], [], ANSWER_S)[0]
-    answer = sys.stdin.readline().strip().lower() if answered else ""
-    if not answered:
-        print(f"no answer within {ANSWER_S:.0f} s: taken", flush=True)
-    if answer in {"n", "no"}:
-        raise CliError(
-            ExitCode.USAGE,
-            "nothing was started: write {resume} behind the script's own option for a checkpoint, "
-            "if it has another one",
-        )
-    if answered:
-        remember_confirmed(spec)
 
 
 def _plan(args: argparse.Namespace) -> "LaunchPlan":
