@@ -22,7 +22,7 @@ from trainwatch.core.sense.host.host_sensor import (
     parse_pressure,
     trainer_memory,
 )
-from trainwatch.core.sense.sampler import kernel_text
+from trainwatch.core.sense.process.proc_stat import kernel_text
 
 GIB = 2**30
 MEMINFO = (

@@ -133,39 +133,20 @@ def read_run(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], s
 
 def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str, "Situation"]:
     """``read_run``, and what it is made of."""
-    from ...model.progress import Outlook
-    from ...model.situation import Situation
     from ...store.journal import load_story
     from ...store.latest import latest_without_metrics
     from ...views.place_words import place_words
     from ...views.state.concerns import concerns
     from ...views.state.position_words import standstill
     from ...views.state.status import status_object
-    from ...views.state.troubles import frozen_text
     from .own_troubles import place_troubles
-    from .supervisor_life import as_found, supervisor_life
+    from .supervisor_life import as_found, situation_of, supervisor_life
 
     latest = latest_without_metrics(run.history)
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
-    wall, made = time.time(), latest.progress
-    progress = life.progress or (made.progress if made else None)
-    step_t = life.step_t if life.progress is not None else made.step_t if made else None
-    now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
-    now = Situation(
-        story=story,
-        progress=progress,
-        progress_t=now_t if life.progress is not None else made.t if made else 0.0,
-        step_t=step_t,
-        outlook=made.outlook if made and life.alive else Outlook(),
-        now_t=now_t,
-        now_wall=wall,
-        supervisor_alive=life.alive,
-        frozen=frozen_text(life) if life.frozen else "",
-        gpu=latest.gpu,
-        host=latest.host,
-        health=spec.settings.health,
-    )
+    now = situation_of(spec, story, life, latest)
+    wall = now.now_wall
     status = status_object(
         story,
         run=spec.name,
@@ -176,8 +157,8 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         resume=spec.resume_way,
         gpu=latest.gpu,
         host=latest.host,
-        progress=progress,
-        step_t=step_t,
+        progress=now.progress,
+        step_t=now.step_t,
         supervisor=life,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
@@ -189,7 +170,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
 
         status["job"] = job_object(job_of(status["log"]), wall)
         nodes = nodes_of(status["log"])
-        status["nodes"] = node_objects(nodes, now_t)
+        status["nodes"] = node_objects(nodes, now.now_t)
     status["ranks"] = []
     if status["pid"] is not None:
         from .run_usage import ranks_now
