@@ -3,7 +3,6 @@
 import errno
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +32,18 @@ from ..model.decision import (
     UnpauseAttempt,
     VerifyCheckpoint,
 )
-from ..model.observation import GpuReading, Outcome
+from ..model.observation import Outcome
 from ..model.run import RunSpec
 from ..model.supervision_ports import AttemptTarget, Retention
 from ..model.text import plural
 from .engine import Engine, Performed
-from .evaluator import CheckpointBackup, Evaluator
+from .evaluator import CheckpointCommands
 from .evidence.capture import pause_s
 from .evidence.stack_capture import look_for_loops
 from .gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
 from .local_engine import AttemptLauncher, read_baseline
-from .notify import Outbox, run_at_end, send_notice
+from .notify import Outbox, run_at_end
 from .save_request import SaveReport, take_back
 
 OF_THE_END = frozenset({"finish", "give_up", "end_by"})
@@ -54,11 +53,11 @@ OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 class RunActor:
     """Implements ``model.ports.Actor`` for one run, whose attempts ``engine`` starts and ends.
 
-    ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``:
-    newest readings, None if there is no telemetry. ``gpu_help``: what the GPU memory gate uses beside
-    ``gpus_now``. ``list_checkpoints``: lists the output folder within a number of seconds (and whether checkpoints are
-    expected there); returns None, or why the list is not complete. ``evaluator``: runs ``[evaluate]``. ``outbox``:
-    sends the notices. ``end_in_words``: what a notice that the run is over says beside its reason.
+    ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpu_help``: what
+    the GPU memory gate uses. ``list_checkpoints``: lists the output folder within a number of seconds (and whether
+    checkpoints are expected there); returns None, or why the list is not complete. ``commands``: the user's for each
+    checkpoint. ``outbox``: sends the notices. ``end_in_words``: what a notice that the run is over says beside its
+    reason.
     """
 
     def __init__(
@@ -69,31 +68,26 @@ class RunActor:
         launcher: AttemptLauncher,
         incident_folder: Callable[[int], Path],
         verify: Callable[[Path, bool], Checkpoint],
-        gpus_now: Callable[[], Sequence[GpuReading] | None],
-        list_checkpoints: Callable[[float, bool], str | None] = lambda _limit_s, _expected: None,
-        gpu_help: GpuHelp | None = None,
-        retention: Retention | None = None,
-        copy_aside: Callable[[Sequence[Path], bool], CopiedAside] | None = None,
-        end_in_words: Callable[[], str] = lambda: "",
-        evaluator: Evaluator | None = None,
-        outbox: Outbox | None = None,
-        backup: CheckpointBackup | None = None,
+        list_checkpoints: Callable[[float, bool], str | None],
+        gpu_help: GpuHelp,
+        retention: Retention,
+        copy_aside: Callable[[Sequence[Path], bool], CopiedAside],
+        end_in_words: Callable[[], str],
+        commands: CheckpointCommands,
+        outbox: Outbox,
     ) -> None:
         self._spec = spec
         self._engine = engine
         self._launcher = launcher
         self._incident_folder = incident_folder
         self._verify = verify
-        self._gpus_now = gpus_now
         self._list = list_checkpoints
-        self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
+        self._gpu_help = gpu_help
         self._retention = retention
         self._saved: SaveReport | None = None
         self._copy = copy_aside
         self._end_in_words = end_in_words
-        self._evaluator = evaluator
         self._outbox = outbox
-        self._backup = backup
         self._stacks = threading.Lock()
         """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
@@ -111,13 +105,13 @@ class RunActor:
             VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
             StartAttempt: ("start_attempt", self._start),
             PauseAttempt: ("pause_attempt", self._pause),
-            UnpauseAttempt: ("unpause_attempt", self._unpause),
+            UnpauseAttempt: ("unpause_attempt", self._pause),
             PlanRetention: ("plan_retention", self._plan_retention),
             DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
             RunAtEnd: ("at_end", self._run_at_end),
-            BackUpCheckpoint: ("back_up", self._back_up),
-            EvaluateCheckpoint: ("evaluate_checkpoint", self._evaluate),
-            EndEvaluation: ("end_evaluation", self._end_evaluation),
+            BackUpCheckpoint: ("back_up", commands.back_up),
+            EvaluateCheckpoint: ("evaluate_checkpoint", commands.evaluate),
+            EndEvaluation: ("end_evaluation", commands.end),
             GiveUp: ("give_up", lambda _decision: (True, "", {})),
         }
 
@@ -136,13 +130,11 @@ class RunActor:
         body = decision.body
         if decision.event in OF_THE_END:
             body = "\n\n".join(filter(None, (body, self._end_in_words().strip())))
-        send = partial(send_notice, self._spec) if self._outbox is None else self._outbox.send
-        ok, detail, output = send(decision.event, decision.title, body, decision.incident)
+        ok, detail, output = self._outbox.send(decision.event, decision.title, body, decision.incident)
         return ok, detail, {"output": output} if output else {}
 
     def _run_at_end(self, decision: RunAtEnd) -> Performed:
-        if self._outbox is not None:
-            self._outbox.flush()
+        self._outbox.flush()
         report = run_at_end(self._spec, decision)
         return report.ok, report.detail, {"code": report.code, "output": report.output}
 
@@ -202,8 +194,6 @@ class RunActor:
         return found.verdict == "complete", detail, msgspec.to_builtins(found)
 
     def _copy_aside(self, decision: CopyAside) -> Performed:
-        if self._copy is None:
-            return False, "no output folder is watched", {}
         try:
             made = self._copy([Path(path) for path in decision.paths], decision.link)
         except FileNotFoundError as error:
@@ -223,19 +213,13 @@ class RunActor:
     def _launched(self, target: AttemptTarget, baseline: Mapping[int, float]) -> None:
         self._target, self._baseline = target, dict(baseline)
 
-    def _pause(self, _decision: PauseAttempt) -> Performed:
+    def _pause(self, decision: PauseAttempt | UnpauseAttempt) -> Performed:
         if self._target is None:
-            return False, "no attempt to pause", {}
-        return self._engine.pause(self._target)
-
-    def _unpause(self, _decision: UnpauseAttempt) -> Performed:
-        if self._target is None:
-            return False, "no attempt to continue", {}
-        return self._engine.unpause(self._target)
+            return False, "there is no attempt", {}
+        change = self._engine.pause if isinstance(decision, PauseAttempt) else self._engine.unpause
+        return change(self._target)
 
     def _plan_retention(self, decision: PlanRetention) -> Performed:
-        if self._retention is None:
-            return False, "no output folder is watched", {}
         try:
             found = self._retention.plan(decision.keep, deep=decision.deep)
         except (OSError, ValueError) as error:
@@ -244,8 +228,6 @@ class RunActor:
         return True, f"{names} may be deleted", {"delete": msgspec.to_builtins(found)}
 
     def _delete_checkpoint(self, decision: DeleteCheckpoint) -> Performed:
-        if self._retention is None:
-            return False, "no output folder is watched", {}
         try:
             objection = self._retention.delete(decision.checkpoint)
         except OSError as error:
@@ -253,16 +235,3 @@ class RunActor:
         if objection is not None:
             return False, f"{decision.checkpoint.name} was not deleted: it {objection}", {}
         return True, f"{decision.checkpoint.name} was deleted", {"freed_bytes": decision.checkpoint.size_bytes}
-
-    def _back_up(self, decision: BackUpCheckpoint) -> Performed:
-        if self._backup is None:
-            return False, "neither backup.command nor backup.to is set", {}
-        return self._backup.back_up(decision)
-
-    def _evaluate(self, decision: EvaluateCheckpoint) -> Performed:
-        if self._evaluator is None:
-            return False, "evaluate.command is not set", {"why": "evaluate.command is not set"}
-        return self._evaluator.evaluate(decision)
-
-    def _end_evaluation(self, decision: EndEvaluation) -> Performed:
-        return (True, "", {}) if self._evaluator is None else self._evaluator.end(decision)

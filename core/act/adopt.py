@@ -21,7 +21,7 @@ from . import processes
 from .launch import spool
 from .launch.launching import identify
 from .view import tmux_calls
-from .view.tmux_calls import MARK, CopyPane, ListPanes, TmuxError
+from .view.tmux_calls import MARK, SEPARATOR, TmuxError
 
 # A trainer that was started by hand: its identity, and what is needed to start it again.
 #
@@ -229,8 +229,8 @@ NO_TRAINERS = frozenset({
     "mosh-client", "sleep", "tmux", "tmux: client", "tmux: server", "screen", "fzf", "tensorboard", "trainwatch",
 })  # fmt: skip
 """Programs that people run beside a training in their panes."""
-SEPARATOR = "\x1f"
 FIELDS = ("pane_id", "pane_pid", "pane_tty", "pane_pipe", "pane_dead", MARK, "session_name")
+FORMAT = SEPARATOR.join(f"#{{{field}}}" for field in FIELDS)
 
 
 class PaneSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -247,9 +247,10 @@ class PaneSeen(msgspec.Struct, frozen=True, kw_only=True):
 def panes_of(settings: Tmux, session: str, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
     """The panes of a session, or the one of ``SESSION:WINDOW.PANE`` or ``%ID``. Raises AdoptionError."""
     name, _, rest = session.partition(":")
-    if session.startswith("%"):
-        return _list(settings, environ, session, "pane", session)
-    return _list(settings, environ, session, "pane" if rest else "session", f"={name}:{rest}")
+    target = session if session.startswith("%") else f"={name}:{rest}"
+    one = ("display-message", "-p", "-t", target, FORMAT)
+    words = one if rest or session.startswith("%") else ("list-panes", "-s", "-t", target, "-F", FORMAT)
+    return list(_panes(_ask(settings, environ, session, words)))
 
 
 def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) -> PaneSeen | None:
@@ -260,7 +261,7 @@ def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) 
 def panes_of_server(settings: Tmux, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
     """All panes; empty without tmux or a server."""
     try:
-        return _list(settings, environ, "", "server")
+        return list(_panes(_ask(settings, environ, "", ("list-panes", "-a", "-F", FORMAT))))
     except AdoptionError:
         return []
 
@@ -294,7 +295,14 @@ def tap(
     copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
     # tmux expands formats and dates in the command of a pipe.
     copier = copier.replace("#", "##").replace("%", "%%")
-    text = _ask(settings, environ, pane.session, CopyPane(pane=pane.id, command=copier))
+    target = ("-t", pane.id)
+    commands = (
+        *("display-message", "-p", *target, "#{pane_pipe}#{cursor_x}", ";"),
+        *("capture-pane", "-p", "-J", "-S", "-", *target, ";"),
+        # pipe-pane -o would close a pipe that is there.
+        *("if-shell", "-F", *target, "#{?pane_pipe,0,1}", shlex.join(["pipe-pane", "-O", *target, copier])),
+    )
+    text = _ask(settings, environ, pane.session, commands)
     head, _, history = text.partition("\n")
     if head[:1] == "1":
         raise AdoptionError("unclear", piped_already(pane))
@@ -351,10 +359,6 @@ def _python_path(environ: Mapping[str, str] | None) -> list[str]:
     return [f"PYTHONPATH={path}"] if path else []
 
 
-def _format() -> str:
-    return SEPARATOR.join(f"#{{{field}}}" for field in FIELDS)
-
-
 def _panes(text: str) -> Iterator[PaneSeen]:
     for line in text.splitlines():
         values = dict(zip(FIELDS, line.split(SEPARATOR), strict=False))
@@ -369,21 +373,11 @@ def _panes(text: str) -> Iterator[PaneSeen]:
             )
 
 
-def _list(
-    settings: Tmux,
-    environ: Mapping[str, str] | None,
-    session: str,
-    scope: Literal["server", "session", "pane"],
-    target: str = "",
-) -> list[PaneSeen]:
-    return list(_panes(_ask(settings, environ, session, ListPanes(scope=scope, target=target, format=_format()))))
-
-
-def _ask(settings: Tmux, environ: Mapping[str, str] | None, session: str, request: ListPanes | CopyPane) -> str:
-    """Carry out one request. Raises AdoptionError."""
+def _ask(settings: Tmux, environ: Mapping[str, str] | None, session: str, words: Sequence[str]) -> str:
+    """What tmux prints. Raises AdoptionError."""
     server = f" on socket {settings.socket}" if settings.socket else ""
     try:
-        return tmux_calls.ask(settings, os.environ if environ is None else environ, request, str)
+        return tmux_calls.output(settings, os.environ if environ is None else environ, words)
     except TmuxError as error:
         match error.fault:
             case "missing":

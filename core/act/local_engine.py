@@ -15,7 +15,7 @@ from ..bound_process import missing_files
 from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.change import Change
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ..model.job import CAPABILITIES, AttemptSeen
+from ..model.job import CAPABILITIES
 from ..model.observation import GpuReading
 from ..model.preset import Preset, Profile
 from ..model.resume_way import ScriptState, change_of
@@ -29,7 +29,7 @@ from .engine import Engine, Performed
 from .evidence.capture import KernelTail, examine, no_kernel_log
 from .evidence.stack_capture import StackReport
 from .launch import launching, spool
-from .launch.attempt_records import read_exit, read_start
+from .launch.attempt_records import read_start
 from .launch.launching import WAITED_FOR, LaunchError, is_alive, launch, settle_launch, waited_for
 from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
 from .save_request import AskToSave, SaveReport, ask_by_heartbeat, file_of, request_save
@@ -74,10 +74,6 @@ class LocalEngine:
     def resume(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
         """Start the processes anew."""
         return self.submit(order, folder, asked)
-
-    def observe(self, targets: Sequence[AttemptTarget]) -> Mapping[str, AttemptSeen]:
-        """What the processes and the runner's record of the end say."""
-        return {target.directory: _seen(target) for target in targets}
 
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
         """End the whole tree. If a place does not answer, its client is left alone, and nothing counts as gone."""
@@ -129,10 +125,6 @@ class LocalEngine:
             return report.ok, f"{_processes(report.processes)} continued", msgspec.to_builtins(report)
         return _told(place.unpause, f"{place.name} goes on")
 
-    def logs(self, target: AttemptTarget) -> tuple[Path, ...]:
-        """The file that is the training's own standard output and error."""
-        return () if target.log is None else (Path(target.log),)
-
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks, GPUs, kernel log, the end of the log."""
         return examine(target, folder, self._spec, gpus=self._gpus_now(), kernel_tail=self._kernel_tail)
@@ -160,7 +152,7 @@ class LocalEngine:
             leftovers=isinstance(decision, EndLeftovers),
         )
         spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
-        return report.gone, f"{report.sentence}{spared}", msgspec.to_builtins(report)
+        return report.gone, f"{report.sentence}{spared}", report.as_json()
 
     def _end_place(self, place: Place, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> PlaceEnd:
         left_s = decision.within_s if isinstance(decision, StopAttempt) else None
@@ -172,20 +164,6 @@ class LocalEngine:
 def place_of(target: AttemptTarget) -> Place | None:
     """Where the trainer of an attempt runs, if it cannot be signalled as a process of ours; None if it can."""
     return container_of(target.directory) or other_user_of(target)
-
-
-def _seen(target: AttemptTarget) -> AttemptSeen:
-    alive = is_alive(target.trainer)
-    ended = read_exit(Path(target.directory))
-    if alive or (ended is None and is_alive(target.runner)):
-        return AttemptSeen(phase="running" if alive else "ending")
-    left = may_run_on(target.directory)
-    if left:
-        return AttemptSeen(phase="unknown", reason=left)
-    if ended is None:
-        return AttemptSeen(phase="ended", reason="nobody saw its exit status")
-    code = ended.code if ended.signal is None else 128 + ended.signal
-    return AttemptSeen(phase="ended", cause="ok" if code == 0 else "error", code=code)
 
 
 def _told(act: Callable[[], None], done: str) -> Performed:
@@ -418,25 +396,19 @@ def _unused(folder: Path) -> Path:
     return candidate
 
 
-# Which engine starts the attempts of a run.
-
-
 def engine_of(
     spec: RunSpec,
     *,
     base_env: Mapping[str, str],
     save: AskToSave = (None, None),
-    shared: Path | None = None,
     gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
     kernel_tail: KernelTail = no_kernel_log,
     wsl: bool = False,
 ) -> Engine:
     """The engine that the run names. Parameters as of the two classes."""
     local = LocalEngine(spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
-    match spec.engine:
-        case "local":
-            return local
-        case "slurm":
-            from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
+    if spec.engine == "local":
+        return local
+    from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
 
-            return SlurmEngine(spec, local, save=save, shared=shared)
+    return SlurmEngine(spec, local, save=save)

@@ -143,8 +143,8 @@ def test_every_check_is_in_one_list_of_checks() -> None:
         if name.startswith("check_") and getattr(value, "__module__", None) == module
     }
     assert len(listed) == len(set(listed))
-    # check_gpus replaces check_gpus_of when there is no project; check_model is asked without torch at a start.
-    assert defined - set(listed) == {"check_gpus", "check_model_without_torch"}
+    # check_gpus replaces check_gpus_of when there is no project; of model and torch less is asked at a start.
+    assert defined - set(listed) == {"check_gpus", "check_model_without_torch", "check_torch_build"}
 
 
 def test_the_gpu_channel_is_checked_on_wsl_only(tmp_path: Path) -> None:

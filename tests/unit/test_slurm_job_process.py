@@ -28,7 +28,6 @@ from trainwatch.core.act.slurm.job_start import (
     end_job,
     tag_of,
 )
-from trainwatch.core.act.slurm.slurm_engine import SharedQueue, now
 from trainwatch.core.model.job import JobHandle, JobRecord
 from trainwatch.core.model.settings import Slurm
 
@@ -334,22 +333,6 @@ def test_nodes_with_a_bad_gpu_are_left_out_unless_no_other_is_left(cluster: Clus
     said: list[str] = []
     assert begin(following, order, Commands(cluster.env), said.append).handle.id == "78"
     assert "submitted with all nodes" in said[0]
-
-
-def test_several_runs_ask_slurm_one_question(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.job("RUNNING")
-    queues = [SharedQueue(Commands(cluster.env), tmp_path / "shared") for _ in range(8)]
-    since = now()
-    for each in queues:
-        assert list(each.jobs(since)) == ["77"]
-    assert cluster.called("squeue") == 1
-    assert list(queues[0].jobs(now())) == ["77"]
-    assert cluster.called("squeue") == 2
-    cluster.refuses("squeue", "Unable to contact slurm controller")
-    since = now()
-    for each in queues:
-        with pytest.raises(SlurmError):
-            each.jobs(since)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ Options are only set on the session and the window that we made, never globally.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,13 +18,28 @@ from ...model.supervision_ports import AttemptTarget
 from ...model.text import printable
 from ..launch.launching import is_alive
 from . import tmux_calls
-from .tmux_calls import CloseSession, FindSessions, FoundSessions, ShownView, ShowView, TmuxError, popup_command
+from .tmux_calls import MARK, SEPARATOR, ShowView, TmuxError, popup_command
 
 SHOW_DEADLINE_S = 3.0
 """The supervisor waits for it after each launch, and `run` has already waited for FIND_DEADLINE_S: 5 s together."""
 FIND_DEADLINE_S = 2.0
+FIELDS = ("session_name", MARK, "socket_path", "session_attached")
+NO_SERVER = re.compile(r"no server running|error connecting|No such file")
+"""What tmux says if nobody has a session."""
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "PYTHONPATH", "VIRTUAL_ENV")
 """Variables that the view needs. A running tmux server does not pass a client's environment to a new window."""
+
+
+class FoundSessions(NamedTuple):
+    """``own``: name of the run's session. ``socket_path``: of its server. ``named``: the names in use.
+
+    ``attached``: terminals that show it.
+    """
+
+    own: str | None = None
+    socket_path: str | None = None
+    named: tuple[str, ...] = ()
+    attached: bool = False
 
 
 class TmuxReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +67,7 @@ def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] | None 
         status_left=_status_left(run, command),
     )
     try:
-        shown = tmux_calls.ask(run.settings.tmux, environ, request, ShownView, deadline_s=SHOW_DEADLINE_S)
+        shown = tmux_calls.show(run.settings.tmux, environ, request, deadline_s=SHOW_DEADLINE_S)
     except TmuxError as error:
         return TmuxReport(ok=False, session=None, detail=f"no tmux window: {error}; the training continues without one")
     verb = "shown again in" if shown.again else "shown in"
@@ -60,8 +77,17 @@ def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] | None 
 def find_sessions(run: RunSpec, names: tuple[str, ...] = (), environ: Mapping[str, str] | None = None) -> FoundSessions:
     """Find the session that shows the run, and which of ``names`` are names of sessions. Raises TmuxError."""
     environ = os.environ if environ is None else environ
-    request = FindSessions(mark=run.id, names=names)
-    return tmux_calls.ask(run.settings.tmux, environ, request, FoundSessions, deadline_s=FIND_DEADLINE_S)
+    words = ("list-sessions", "-F", SEPARATOR.join(f"#{{{field}}}" for field in FIELDS))
+    try:
+        text = tmux_calls.output(run.settings.tmux, environ, words, deadline_s=FIND_DEADLINE_S)
+    except TmuxError as error:
+        if NO_SERVER.search(str(error)):
+            return FoundSessions()
+        raise
+    rows = [line.split(SEPARATOR) for line in text.splitlines() if line.count(SEPARATOR) == len(FIELDS) - 1]
+    named = tuple(name for name in names if name in {row[0] for row in rows})
+    own = next((row for row in rows if row[1] == run.id), None)
+    return FoundSessions(named=named) if own is None else FoundSessions(own[0], own[2], named, own[3] != "0")
 
 
 def close(run: RunSpec, environ: Mapping[str, str] | None = None, *, unless_attached: bool = False) -> bool:
@@ -70,11 +96,15 @@ def close(run: RunSpec, environ: Mapping[str, str] | None = None, *, unless_atta
     ``unless_attached``: keep the session while a terminal shows it.
     """
     environ = os.environ if environ is None else environ
-    request = CloseSession(mark=run.id, unless_attached=unless_attached)
     try:
-        return tmux_calls.ask(run.settings.tmux, environ, request, bool, deadline_s=SHOW_DEADLINE_S)
+        found = find_sessions(run, environ=environ)
+        if found.own is None or (unless_attached and found.attached):
+            return False
+        words = ("kill-session", "-t", f"={found.own}")
+        tmux_calls.output(run.settings.tmux, environ, words, deadline_s=SHOW_DEADLINE_S)
     except TmuxError:
         return False
+    return True
 
 
 def session_name(run: RunSpec) -> str:

@@ -91,7 +91,7 @@ def situation_of(spec: RunSpec, story: RunStory, life: SupervisorLife, latest: L
 
     wall, made = time.time(), latest.progress
     answered = life.progress is not None
-    now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
+    now_t = max(story.t, wall - (story.wall0 if story.run is not None else spec.created_wall))
     return Situation(
         story=story,
         gpu=latest.gpu,

@@ -11,7 +11,6 @@ import msgspec
 
 from ...model.other_files import says_state
 from ...model.resume import ResumeSupport
-from ..failure.tracebacks import Block
 from ..text.carriers import peel
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, find, is_verified
 
@@ -137,25 +136,6 @@ class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     kept: tuple[str, float | None] | None = None
     folder: str = ""
     copies: tuple[str, ...] = ()
-
-
-def speaks_against(
-    names: Sequence[str], checkpoint: str, *, said: str, refused: bool, wrong_setting: bool, tracebacks: Sequence[Block]
-) -> bool:
-    """Whether a failure before the first step shows that the option is wrong; every other one has its own cause.
-
-    ``names``: of the option. ``checkpoint``: the name of what it was given. ``said``: the failure in a sentence.
-    ``refused``: the trainer says that it does not know the option. ``wrong_setting``: its class is that of a wrong
-    argument or path: it counts if it names the checkpoint. A traceback counts if it ends on the line of source which
-    reads the option by its name.
-    """
-    if refused or (wrong_setting and checkpoint in said):
-        return True
-    return any(_quotes(name, each.code) for name in names for each in tracebacks if each.raised is not None)
-
-
-def _quotes(name: str, text: str) -> bool:
-    return re.search(rf"""['"`]\+*(?:[\w.]+\.)?{re.escape(name)}['"`]""", text) is not None
 
 
 # Whether a trainer ended because it does not know the option that a resume added to its command.

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
@@ -10,12 +9,10 @@ from trainwatch.core.model.verdict_words import verdict_word
 
 from . import checkpoint_text as text
 from .output import print_json, printable
-from .verb import Verb
+from .verb import Act, Verb, act_part, add_part, add_parts
 
 if TYPE_CHECKING:
     from trainwatch.core.model.checkpoint import Checkpoint
-
-Part = Callable[[argparse.Namespace], int]
 
 
 CHECKPOINTS_HELP = "list, verify, show, compare, rate, prune and back up checkpoints"
@@ -26,7 +23,7 @@ CHECKPOINTS_EXAMPLE = "list outputs/ --json"
 
 
 def checkpoints_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
+    parts = add_parts(parser)
     listing = _part(parts, "list", "the checkpoints of a directory", "list outputs/", act_list)
     listing.add_argument("directory", help="the directory that the trainer saves into")
     verify = _part(parts, "verify", "verify one checkpoint", "verify outputs/checkpoint-500 --deep", act_verify)
@@ -60,18 +57,8 @@ def checkpoints_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _part(parts: Any, name: str, what: str, example: str, act: Part) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parts.add_parser(
-        name, help=what, description=what, epilog=f"example: trainwatch checkpoints {example}"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act_part=act)
-    return parser
-
-
-def checkpoints_verb(args: argparse.Namespace) -> int:
-    part: Part = args.act_part
-    return part(args)
+def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
+    return add_part(parts, name, what, f"checkpoints {example}", act)
 
 
 def act_list(args: argparse.Namespace) -> int:
@@ -194,6 +181,6 @@ def act_backup(args: argparse.Namespace) -> int:
 
 VERBS = {
     "checkpoints": Verb(
-        CHECKPOINTS_HELP, CHECKPOINTS_DESCRIPTION, CHECKPOINTS_EXAMPLE, checkpoints_arguments, checkpoints_verb
+        CHECKPOINTS_HELP, CHECKPOINTS_DESCRIPTION, CHECKPOINTS_EXAMPLE, checkpoints_arguments, act_part
     ),
 }

@@ -13,9 +13,9 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from .operation import confirm
 from .output import jsonable, print_json, printable, warn
 from .parser import every_action, whole_parser
-from .prepare_text import add_part, add_parts, named, print_list, print_one, show_checks
+from .prepare_text import add_list_and_show, named, print_list, print_one, show_checks
 from .run_argument import RUN_HELP
-from .verb import Verb
+from .verb import Verb, add_part, add_parts
 
 if TYPE_CHECKING:
     from trainwatch.core.model.host import Host
@@ -264,7 +264,7 @@ PROFILES_EXAMPLE = "show balanced"
 
 
 def profiles_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = add_parts(parser, "profiles", "profiles", "balanced")
+    parts = add_list_and_show(parser, "profiles", "balanced")
     diff = add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive")
     diff.add_argument("a", help="name of a profile")
     diff.add_argument("b", help="name of another one")
@@ -309,7 +309,7 @@ PRESETS_EXAMPLE = "show kohya"
 
 
 def presets_arguments(parser: argparse.ArgumentParser) -> None:
-    add_parts(parser, "presets", "presets", "kohya")
+    add_list_and_show(parser, "presets", "kohya")
 
 
 def presets_verb(args: argparse.Namespace) -> int:
@@ -409,12 +409,8 @@ NOTIFY_EXAMPLE = "test"
 
 
 def notify_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
-    test = parts.add_parser(
-        "test", description=NOTIFY_DESCRIPTION, help=NOTIFY_HELP, epilog="example: trainwatch notify test"
-    )
+    test = add_part(add_parts(parser), "test", NOTIFY_HELP, "notify test")
     test.add_argument("run", nargs="?", help=RUN_HELP)
-    test.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def notify_verb(args: argparse.Namespace) -> int:
