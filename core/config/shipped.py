@@ -114,8 +114,9 @@ def load_remedies() -> tuple[Remedy, ...]:
 def read_remedies(file: Path) -> tuple[Remedy, ...]:
     """Read a table of remedies. Raises ConfigError."""
     document = Document.parse(file.read_text(encoding="utf-8"), file)
+    rows = [{**shared, **row} for shared in document.data.get("remedies", ()) for row in shared.pop("rows", ({},))]
     try:
-        remedies = msgspec.convert(document.data, type=RemedyCatalogue).remedies
+        remedies = msgspec.convert({**document.data, "remedies": rows}, type=RemedyCatalogue).remedies
     except msgspec.ValidationError as error:
         document.add(_place_in(str(error)), str(error))
         document.finish()

@@ -155,6 +155,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     signals: dict[str, float] = msgspec.field(default_factory=dict)
     exit_codes: dict[str, float] = msgspec.field(default_factory=dict)
     codes: tuple[StatusCode, ...] = ()
+    errnos: dict[str, float] = msgspec.field(default_factory=dict)
     xids: tuple[Xid, ...] = ()
     kernel_lines: tuple[KernelPattern, ...] = ()
     signatures: tuple[FailureSignature, ...] = ()

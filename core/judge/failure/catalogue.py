@@ -1,5 +1,6 @@
 """``configs/failures.toml`` compiled for one pass over a log: gates, compiled patterns, classes by name."""
 
+import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -283,7 +284,7 @@ class StatusCodes:
     """The codes of all classes, compiled for ``find``."""
 
     def __init__(self, classes: Iterable[FailureClass]) -> None:
-        rows = [(each.name, code) for each in classes for code in each.codes]
+        rows = [(each.name, code) for each in classes for code in (*each.codes, *_of_system(each.errnos))]
         self._names = {name: (failure, code) for failure, code in rows for name in code.names}
         self._numbers: dict[tuple[str, int | None], tuple[str, StatusCode]]
         self._numbers = {(code.system, code.number): (failure, code) for failure, code in rows}
@@ -325,6 +326,11 @@ class StatusCodes:
     def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Coded:
         failure, code = row
         return Coded(failure, code.weight, found.start(), found.end())
+
+
+def _of_system(errnos: Mapping[str, float]) -> Iterator[StatusCode]:
+    for name, weight in errnos.items():
+        yield StatusCode(system="errno", weight=weight, number=getattr(errno, name), names=(name,))
 
 
 # What a message means, by the kinds of things it speaks of, in any order and in any library's words.
