@@ -93,7 +93,7 @@ def read_log_shapes(file: Path) -> LogShapes:
 def _read_table(file: Path, type_: type[_Table]) -> _Table:
     text = file.read_text(encoding="utf-8")
     try:
-        return msgspec.convert(tomllib.loads(text), type=type_)
+        return _with_texts(msgspec.convert(tomllib.loads(text), type=type_))
     except tomllib.TOMLDecodeError:
         Document.parse(text, file)
         raise
@@ -103,6 +103,22 @@ def _read_table(file: Path, type_: type[_Table]) -> _Table:
         document.add(_place_in(str(error)), str(error))
         document.finish()
         raise
+
+
+def _with_texts(table: _Table) -> _Table:
+    """The table with a signature for each of the ``texts`` of one."""
+    if not isinstance(table, FailureCatalogue):
+        return table
+    replace = msgspec.structs.replace
+    classes = []
+    for each in table.classes:
+        rows = [
+            replace(row, texts=(), literal=text or row.literal, pattern=re.escape(text) or row.pattern)
+            for row in each.signatures
+            for text in row.texts or ("",)
+        ]
+        classes.append(replace(each, signatures=tuple(rows)))
+    return replace(table, classes=tuple(classes))
 
 
 @cache
