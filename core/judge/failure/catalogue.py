@@ -11,11 +11,9 @@ from ...model.patterns import LazyPattern, bounded
 from ...model.shipped import (
     FailureCatalogue,
     FailureClass,
-    FailureSignature,
     KernelPattern,
     KeyErrors,
     MessageWords,
-    Noise,
     StatusCode,
 )
 from ..text.carriers import TRACEBACK
@@ -85,9 +83,13 @@ class CompiledCatalogue:
         self._classes = {each.name: each for each in classes}
         self.shapes = shapes
         self.signatures = (
-            *map(_noise, catalogue.noise),
+            *(_compiled("", "noise", 1.0, row.literal, row.pattern) for row in catalogue.noise),
             *mine,
-            *(_shipped(each.name, row) for each in classes for row in each.signatures),
+            *(
+                _compiled(each.name, row.role, row.weight, row.literal, row.pattern)
+                for each in classes
+                for row in each.signatures
+            ),
         )
         """Noise first, then the project's own, then the shipped ones."""
         self._kept: dict[bytes, tuple[CompiledSignature, ...]] = {}
@@ -202,14 +204,6 @@ def _own(failure: str, pattern: str) -> CompiledSignature:
     except re.error as error:
         raise ValueError(f"failure pattern {pattern!r}: {error}; fix the regular expression") from error
     return _compiled(failure, "root", OWN_WEIGHT, "", pattern)
-
-
-def _noise(row: Noise) -> CompiledSignature:
-    return _compiled("", "noise", 1.0, row.literal, row.pattern)
-
-
-def _shipped(failure: str, row: FailureSignature) -> CompiledSignature:
-    return _compiled(failure, row.role, row.weight, row.literal, row.pattern)
 
 
 def _compiled(failure: str, role: str, weight: float, literal: str, pattern: str) -> CompiledSignature:
