@@ -1,19 +1,14 @@
 """The operations on a run: each asks for confirmation if needed, then sends one command to the supervisor."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
-from textual.app import App
 
 from ..core.model.control_messages import Reply
 from ..core.model.observation import Command
-from ..core.model.preset import NO_PROFILE, Profile
 from ..core.model.run import PAUSED_STATES
-from ..core.model.screen_ports import OpenRun, SupervisorStarter
-from ..core.model.situation import Situation
 from ..core.model.suggestion import typed
-from ..core.views.dashboard import DashboardView
 from ..core.views.screens.confirmation import (
     Price,
     answer_price,
@@ -24,67 +19,41 @@ from ..core.views.screens.confirmation import (
     stop_price,
 )
 from ..core.views.words import remedy_rows
-from .keys import KeyContext
+from .keys import KEYS, why_not
 
 if TYPE_CHECKING:
     from .dialogs.choose import RemedyChoice
-    from .dialogs.dialog import Confirm, ConfirmByName
+    from .dialogs.dialog import Consent
+    from .screens.dashboard import Dashboard
 
 BY = "screen"
 
 
-class Operated(Protocol):
-    """The screen that a run is operated from."""
-
-    run: OpenRun
-    now: Situation
-    view: DashboardView
-    starter: SupervisorStarter | None
-
-    @property
-    def app(self) -> App[Any]:
-        """Where dialogs are opened."""
-        ...
-
-    @property
-    def context(self) -> KeyContext:
-        """What decides which keys apply."""
-        ...
-
-    def show_message(self, text: str) -> None:
-        """Show a sentence in the footer."""
-        ...
-
-    def in_thread(self, work: Callable[[], str]) -> None:
-        """Run something that may block; its sentence appears in the footer."""
-        ...
-
-
 class Asked(NamedTuple):
-    """An open confirmation, what it costs now, and the command that is sent on yes."""
+    """An open question, what it costs now, and the action of the key table that it is about."""
 
-    question: "Confirm | ConfirmByName"
+    question: "Consent"
     price: Callable[[], Price]
-    command: Command
+    action: str
 
 
 class Operations:
     """Operations on the run of one dashboard. Commands are sent in threads; the reply is shown in the footer."""
 
-    def __init__(self, on: Operated) -> None:
+    def __init__(self, on: "Dashboard") -> None:
         self._on = on
         self._asked: Asked | None = None
 
     def kill(self) -> None:
         """Ask, then end every process at once."""
-        self._ask(lambda: kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
+        self._ask("kill", lambda: kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
 
     def stop(self) -> None:
         """Ask, then end with time to save."""
-        self._ask(lambda: stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
+        self._ask("stop", lambda: stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
 
     def pause(self) -> None:
-        self._ask(lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
+        self._ask("pause", lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
 
     def answer(self) -> None:
         """Ask, then do what was withheld."""
@@ -93,7 +62,7 @@ class Operations:
             self._on.show_message("Nothing is asked any more: it was answered, or the run went on.")
             return
         order = {"t": 0.0, "kind": "command", "verb": held.action.verb, "by": BY, "incident": held.action.incident}
-        self._ask(lambda: answer_price(self._on.now, held), msgspec.convert(order, Command))
+        self._ask("answer", lambda: answer_price(self._on.now, held), msgspec.convert(order, Command))
 
     def act(self) -> None:
         """Choose what is done without a person."""
@@ -177,33 +146,12 @@ class Operations:
         def price() -> Price:
             return resume_price(self._on.now, path, take=choice.take, without_remedies=choice.take_back)
 
-        self._ask(price, order)
-
-    def profile(self) -> None:
-        """Choose a profile, confirm, switch."""
-        from .dialogs.choose import ChooseProfile
-
-        profiles = self._on.run.profiles
-        if not profiles:
-            self._on.show_message("No profiles are known for this run: trainwatch profiles list")
-            return
-        if self._on.now.story.profile is not None and all(p.name != NO_PROFILE for p in profiles):
-            profiles = (*profiles, Profile(name=NO_PROFILE, title="your own config as it stands"))
-        dialog = ChooseProfile(profiles, self._on.now.story.profile, self._on.run.launch)
-
-        def chosen(name: str | None) -> None:
-            story = self._on.now.story
-            if name is not None and name == story.profile and not story.profile_pending:
-                self._on.show_message(f"The run uses {name} already.")
-            elif name is not None:
-                self.switch_to(name, at_once=dialog.at_once)
-
-        self._on.app.push_screen(dialog, chosen)
+        self._ask("resume", price, order)
 
     def switch_to(self, name: str, *, at_once: bool) -> None:
         """Confirm the switch to this profile, then switch."""
         order = Command(t=0.0, verb="profile", by=BY, profile=name, now=at_once)
-        self._ask(lambda: profile_price(self._on.now, name, at_once=at_once), order)
+        self._ask("profile", lambda: profile_price(self._on.now, name, at_once=at_once), order)
 
     def start_supervisor(self, then: Command | None = None) -> None:
         starter, run = self._on.starter, self._on.run
@@ -239,27 +187,29 @@ class Operations:
                 return reply.message or f"{command.verb}: accepted"
             return f"Refused: {reply.message}"
 
+        self._on.show_message(f"{command.verb}: asked …")
         self._on.in_thread(tell)
 
     def renew(self) -> None:
-        """Update the cost in the open confirmation: the training continues meanwhile."""
+        """Update the cost in the open question: the training continues meanwhile. It ends when its reason does."""
         asked = self._asked
         if asked is None:
             return
-        question, price = asked.question, asked.price()
-        if not question.is_attached:
+        key = next((key for key in KEYS if key.action == asked.action), None)
+        if not asked.question.is_attached:
             self._asked = None
-        elif not price.typed or question.price.typed:
-            question.renew(price)
-        elif question.is_current:  # steps would be lost by now: the run's name must be typed
-            question.dismiss(None)
-            self._ask(asked.price, asked.command)
+        elif key is None or key.when(self._on.context):
+            asked.question.renew(asked.price())
+        elif asked.question.is_current:
+            self._asked = None
+            asked.question.dismiss(None)
+            self._on.show_message(f"Nothing was sent. {why_not(asked.action, self._on.context)}")
 
-    def _ask(self, price: Callable[[], Price], command: Command) -> None:
+    def _ask(self, action: str, price: Callable[[], Price], command: Command) -> None:
         from .dialogs.dialog import confirm
 
         question = confirm(self._on.app, price(), lambda: self.send(command))
-        self._asked = Asked(question, price, command)
+        self._asked = Asked(question, price, action)
 
 
 Act = Callable[[Operations], None]
@@ -273,7 +223,6 @@ ACTS: dict[str, Act] = {
     "act": Operations.act,
     "acknowledge": Operations.acknowledge,
     "resume": Operations.resume,
-    "profile": Operations.profile,
     "supervisor": Operations.start_supervisor,
     "start": Operations.start_supervisor,
 }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .nodes import RankTable
     from .observation import Command
     from .preset import Profile
-    from .situation import RunCard, RunPlan, RunSettings, Situation
+    from .situation import RunCard, RunPlan, Situation
     from .story import Look, Summary
     from .trial import TrialResult
 
@@ -162,10 +162,6 @@ class Looks(Protocol):
 
 class LaunchSettings(Protocol):
     """The settings that a launch would use; nothing is written. May block (reads the trainer's config)."""
-
-    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
-        """The value that a launch would use for each key; None if it is not set anywhere. Raises RuntimeError."""
-        ...
 
     def changes(self, profile: Profile | None) -> Sequence[Change]:
         """Everything that a launch with this profile would change in the user's own config, flags and environment.
@@ -356,10 +352,6 @@ class RunPicker(Protocol):
 
     def open(self, run_id: str) -> OpenRun:
         """Open one. Raises RuntimeError with a sentence when it cannot be read."""
-        ...
-
-    def settings(self, run_id: str) -> RunSettings:
-        """What it was started with. May block. Raises RuntimeError with a sentence."""
         ...
 
     def hide(self, run_id: str, hidden: bool) -> None:

@@ -25,20 +25,18 @@ from tests.fakes.feed import (
     situation,
     unwatched,
 )
-from tests.fakes.screen_jobs import FakeLaunch
 from tests.tiers import second
 from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.choose import ChooseProfile
-from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
+from trainwatch.tui.dialogs.dialog import Consent, Dialog
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.profiles_screen import ProfilesScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
 
 
@@ -58,17 +56,17 @@ def footer(app: TrainwatchApp) -> str:
 
 
 @pytest.mark.parametrize(("key", "verb"), [("k", "kill"), second("x", "stop")])
-async def test_the_run_name_must_be_typed_if_steps_would_be_lost(key: str, verb: str) -> None:
+async def test_yes_must_be_typed_if_a_minute_of_work_would_be_lost(key: str, verb: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(key)
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         await pilot.press("enter")
-        assert isinstance(app.screen, ConfirmByName), "Enter alone is no yes"
-        await pilot.press(*"luka", "enter")
-        assert isinstance(app.screen, ConfirmByName), "another name is no yes"
-        assert "That is not its name: luca" in str(app.screen.query_one("#objection", Static).render())
+        assert isinstance(app.screen, Consent), "Enter alone is no yes"
+        await pilot.press(*"yeah", "enter")
+        assert isinstance(app.screen, Consent), "another word is no yes"
+        assert "Type yes to" in str(app.screen.query_one("#objection", Static).render())
         assert sent(app) == []
-        await pilot.press("backspace", "backspace", *"ca", "enter")
+        await pilot.press("backspace", "backspace", *"s", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert sent(app)[0].verb == verb
         await until(pilot, lambda: "Accepted." in footer(app))
@@ -77,10 +75,8 @@ async def test_the_run_name_must_be_typed_if_steps_would_be_lost(key: str, verb:
 async def test_one_key_confirms_if_no_steps_are_lost() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("P")
-        assert isinstance(app.screen, Confirm)
+        assert isinstance(app.screen, Consent)
         await pilot.press("enter")
-        assert isinstance(app.screen, Confirm), "Enter alone is no yes"
-        await pilot.press("y")
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["pause"])
 
 
@@ -95,7 +91,7 @@ async def test_every_other_answer_cancels(question: str, key: str) -> None:
 async def test_keys_typed_into_the_dialog_trigger_no_action() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k", *"qk3")
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         await pilot.press("escape")
         assert app.screen_stack[-1] is board(app)
 
@@ -103,7 +99,7 @@ async def test_keys_typed_into_the_dialog_trigger_no_action() -> None:
 async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k")
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         text = " ".join(app.screen.price.lines)
         assert "1,152 steps since the newest complete checkpoint " in text
         assert "(luca-step00006148-state, 45 min ago) would be lost" in text
@@ -113,18 +109,18 @@ async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
 @pytest.mark.parametrize("size", [second((80, 24)), second((45, 16)), (30, 10)])
 async def test_typed_name_and_its_error_are_visible_in_the_dialog(size: tuple[int, int]) -> None:
     async with showing(healthy(), size) as (app, pilot):
-        await pilot.press("x", *"luka", "enter")
+        await pilot.press("x", *"yeah", "enter")
         await pilot.pause()
         drawn = " ".join("\n".join(strip.text for strip in app.screen._compositor.render_strips()).split())
-        assert "luka" in drawn
-        assert "That is not" in drawn
+        assert "yeah" in drawn
+        assert "Type yes" in drawn
         await pilot.press("backspace")
         assert str(app.screen.query_one("#objection", Static).render()) == ""
 
 
 async def test_lost_steps_are_updated_while_the_dialog_is_open() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("k", *"lu")
+        await pilot.press("k", *"ye")
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
         told = StoryTeller()
@@ -134,7 +130,7 @@ async def test_lost_steps_are_updated_while_the_dialog_is_open() -> None:
         look(app)
         await pilot.pause()
         assert "1,192 steps since" in " ".join(str(app.screen.query_one("#text").render()).split())
-        await pilot.press(*"ca", "enter")
+        await pilot.press(*"s", "enter")
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["kill"])
 
 
@@ -147,15 +143,15 @@ async def test_an_open_dialog_requires_the_name_once_steps_would_be_lost() -> No
     saved = told.tell(end, CheckpointKnown(checkpoint=checkpoint(step, end))).story
     async with showing(situation(saved, end)) as (app, pilot):
         await pilot.press("k")
-        assert isinstance(app.screen, Confirm)
+        assert isinstance(app.screen, Consent)
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
         later = told.tell(end + 100, ProgressMade(attempt=2, progress=progress(step + 40))).story
         feed.now = situation(later, end + 100)
         look(app)
-        await until(pilot, lambda: isinstance(app.screen, ConfirmByName))
+        await until(pilot, lambda: isinstance(app.screen, Consent))
         await pilot.press("y")
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         assert sent(app) == []
         await pilot.press("escape")
         assert app.screen_stack[-1] is board(app)
@@ -164,16 +160,16 @@ async def test_an_open_dialog_requires_the_name_once_steps_would_be_lost() -> No
 async def test_restart_from_the_newest_verified_checkpoint_names_no_path() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("r", "enter")
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         assert "Starts from luca-step00006148-state (step 6,148)" in " ".join(app.screen.price.lines)
-        await pilot.press(*"luca", "enter")
+        await pilot.press(*"yes", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].verb, sent(app)[0].checkpoint) == ("restart", None)
 
 
 async def test_restart_from_an_older_checkpoint_names_it() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("r", "down", "enter", *"luca", "enter")
+        await pilot.press("r", "down", "enter", *"yes", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert sent(app)[0].checkpoint == "/data/outputs/luca/luca-step00005356-state"
         assert not sent(app)[0].fresh
@@ -181,7 +177,7 @@ async def test_restart_from_an_older_checkpoint_names_it() -> None:
 
 async def test_restart_from_the_beginning_is_listed_last() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("r", "end", "enter", *"luca", "enter")
+        await pilot.press("r", "end", "enter", *"yes", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].checkpoint, sent(app)[0].fresh) == (None, True)
 
@@ -202,41 +198,14 @@ async def test_resume_after_giving_up_starts_a_supervisor() -> None:
 async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now: bool) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("p")
-        assert isinstance(app.screen, ChooseProfile)
+        await until(pilot, lambda: isinstance(app.screen, ProfilesScreen))
         await pilot.press("down")
-        difference = str(app.screen.query_one("#difference").render())
-        assert "vae_batch_size  2 → 4" in difference
         await pilot.press(key)
-        assert type(app.screen_stack[-1]) is (ConfirmByName if now else Confirm)
-        await pilot.press(*(("l", "u", "c", "a", "enter") if now else ("y",)))
+        assert isinstance(app.screen, Consent)
+        assert app.screen.price.typed is now
+        await pilot.press(*(("y", "e", "s", "enter") if now else ("enter",)))
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].profile, sent(app)[0].now) == ("aggressive", now)
-
-
-async def test_a_profile_made_of_flags_shows_them() -> None:
-    async with showing(healthy()) as (app, pilot):
-        run = board(app).run
-        triton = Profile(name="disable_triton", flags=("--disable_triton", "--force_pytorch_sepconv"))
-        board(app).run = msgspec.structs.replace(run, profiles=(*run.profiles, triton))
-        await pilot.press("p", "down", "down")
-        difference = str(app.screen.query_one("#difference").render())
-        assert "--disable_triton         your own → true" in difference
-        assert "--force_pytorch_sepconv  your own → true" in difference
-
-
-async def test_the_profile_dialog_shows_what_stays_as_you_set_it() -> None:
-    async with showing(healthy()) as (app, pilot):
-        run = board(app).run
-        long = Profile(name="long", settings={"vae_batch_size": 9, "workers": 3}, yields=("vae_batch_size",))
-        board(app).run = msgspec.structs.replace(run, profiles=(*run.profiles, long), launch=FakeLaunch())
-        await pilot.press("p", "down", "down")
-
-        def shown() -> str:
-            return str(app.screen.query_one("#difference").render())
-
-        await until(pilot, lambda: "stays" in shown())
-        assert "vae_batch_size  2, your own, stays (long has 9)" in shown()
-        assert "workers         " in shown()
 
 
 async def test_wait_applies_only_to_a_suspected_hang() -> None:
@@ -255,8 +224,8 @@ async def test_yes_shows_what_it_costs_and_answers_this_question_only() -> None:
     async with showing(asking()) as (app, pilot):
         assert footer(app).startswith("Y yes")
         await pilot.press("Y")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
-        assert isinstance(app.screen, Confirm)
+        await until(pilot, lambda: isinstance(app.screen, Consent))
+        assert isinstance(app.screen, Consent)
         assert "it repeats 102 steps (about 4 min)" in app.screen.price.lines
         await pilot.press("y")
         await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("restart", 2)])
@@ -332,7 +301,7 @@ async def test_enter_does_not_restart_a_run_that_has_run() -> None:
         assert starter.started == []
 
 
-@pytest.mark.parametrize("key", ["p", "x", *map(second, "kPwS")])
+@pytest.mark.parametrize("key", ["x", *map(second, "kPwS")])
 async def test_keys_on_a_finished_run_show_that_it_is_finished(key: str) -> None:
     async with showing(finished()) as (app, pilot):
         await pilot.press(key)
@@ -393,8 +362,8 @@ async def test_help_lists_every_key() -> None:
 async def test_the_newest_incident_is_explained_with_its_evidence() -> None:
     async with showing(crashed()) as (app, pilot):
         await pilot.press("e")
-        assert isinstance(app.screen, Dialog)
-        assert "(log line 48,211)" in str(app.screen._body).replace("\n    ", " ")
+        await pilot.pause()
+        assert "(log line 48,211)" in " ".join(" ".join(app.screen.page.plain_lines()).split())  # type: ignore[attr-defined]
         await pilot.press("escape")
         assert app.screen_stack[-1] is board(app)
 
@@ -557,6 +526,18 @@ async def test_the_profile_in_use_is_not_switched_to() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("p", "enter")
         await pilot.pause()
-        assert app.screen is app.dashboard
-        assert app.dashboard is not None
-        assert app.dashboard.key_bar.message == "The run uses balanced already."
+        assert isinstance(app.screen, ProfilesScreen)
+        assert app.screen.key_bar.message == "The run uses balanced already."
+
+
+async def test_a_question_ends_when_its_reason_does() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("k", *"ye")
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        feed.now = finished()
+        look(app)
+        await pilot.pause()
+        assert app.screen is board(app)
+        assert "Nothing was sent. The run is finished" in footer(app)
+        assert sent(app) == []

@@ -17,7 +17,7 @@ from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.keys import KEYS
-from trainwatch.tui.screens.place_screen import explain
+from trainwatch.tui.screens.incidents_screen import explain
 
 PLACES = ("dashboard", "log", "incidents", "checkpoints", "profiles", "runs", "metrics", "gpus", "host", "launch")
 
@@ -168,8 +168,7 @@ async def test_no_letter_of_an_incidents_card_is_dead(name: str, monkeypatch: py
             async with app.run_test(size=(120, 40)) as pilot:
                 await pilot.pause()
                 look(app)
-                screen: Any = app.screen
-                explain(app, screen, incident)
+                explain(app, incident)
                 await pilot.pause(0.1)
                 if number == 0:
                     letters += [choice.key for choice in app.screen.choices if choice.key]  # type: ignore[attr-defined]

@@ -2,26 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from time import time
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 
-from ...core.model.checkpoint import Checkpoint
+from ...core.model.checkpoint import Checkpoint, CheckpointListing
 from ...core.model.checkpoint_results import PrunePlan
 from ...core.model.screen_ports import CheckpointJobs
 from ...core.views import quantity
-from ...core.views.checkpoint_list import verdict_clause
-from ...core.views.screens.checkpoint_details import (
-    CheckpointRow,
-    Fact,
-    Verification,
-    checkpoint_facts,
-    checkpoint_rows,
-    delta_facts,
-    overview_facts,
-    prune_facts,
-    size_text,
-)
+from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
+from ...core.views.screens.checkpoint_details import Fact, checkpoint_facts, delta_facts, overview_facts, prune_facts
 from ...core.views.screens.confirmation import Price
 from ..background import Progress
 from ..dialogs.dialog import Ask, confirm
@@ -29,9 +19,14 @@ from ..keys import Key
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import CheckpointRows, PagePane, RowsPane
-from ..run_session import Application, Box, RunSession, TaskPlace, start_task
+from ..run_session import Box
 from ..ui.cells import Paragraph
-from .place_screen import PlaceScreen, bindings_of, share
+from .place_screen import RunPage, bindings_of, share
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
 
 SIDE_FROM = 160
 """Columns from which table and detail stand side by side."""
@@ -53,7 +48,7 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key(key="b", shown="b", action="backup", label="back up", acts=True,
         help="make a verified copy elsewhere; never overwrites"),
     Key(key="D", shown="D", action="prune", label="prune", acts=True,
-        help="list which old ones could go (a dry run; deleting asks for the run's name)"),
+        help="list which old ones could go (a dry run; deleting asks)"),
     Key(key="y", shown="y", action="copy", label="copy path", help="copy the path of the chosen one", footer=False),
     Key(key="i", shown="i", action="app.place('samples')", label="images", when=lambda c: c.samples,
         help="the newest sample images of the run"),
@@ -69,16 +64,15 @@ ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-class CheckpointsScreen(PlaceScreen):
+class CheckpointsScreen(RunPage):
     """Table, detail, and the work under way."""
 
     place = "checkpoints"
     keys = CHECKPOINT_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(CHECKPOINT_KEYS, ALSO)
 
-    def __init__(self, application: Application, session: RunSession) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self.session: RunSession = session
         state = session.screen_states.setdefault("checkpoints", CheckpointsState())
         assert isinstance(state, CheckpointsState)
         self.state = state
@@ -129,7 +123,7 @@ class CheckpointsScreen(PlaceScreen):
             self.reload()
         self._story_seen = story.checkpoints
         wall = self.now.now_wall or time()
-        self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story.set_aside, story)
+        self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.state.chosen), 0)
         self.table.cursor = at
         self.table.show_checkpoints(self.rows, self.state.marked, self.message())
@@ -159,21 +153,13 @@ class CheckpointsScreen(PlaceScreen):
         if jobs is None or jobs.directory is None or self._reading:
             return
         self._reading = True
+        self.tasks.fetch(jobs.listing, self._take)
 
-        def read() -> Callable[[], None]:
-            try:
-                listing, trouble = jobs.listing().checkpoints, ""
-            except Exception as error:
-                listing, trouble = None, str(error)
-            return lambda: self._take(listing, trouble)
-
-        self.tasks.submit(read)
-
-    def _take(self, listing: tuple[Checkpoint, ...] | None, trouble: str) -> None:
+    def _take(self, found: CheckpointListing | None, trouble: str) -> None:
         self._reading = False
-        if listing is not None:
-            self.state.listing = listing
-            here = {c.path for c in listing}
+        if found is not None:
+            self.state.listing = found.checkpoints
+            here = {c.path for c in found.checkpoints}
             self.state.marked = [p for p in self.state.marked if p in here]
         self._trouble = trouble
         self.draw()
@@ -319,29 +305,10 @@ class CheckpointsState:
         self.report = self.plan = None
 
 
-class CheckpointsPlace(TaskPlace, Protocol):
-    """The checkpoints screen, as its tasks use it."""
-
-    state: CheckpointsState
-    rows: tuple[CheckpointRow, ...]
-
-    @property
-    def jobs(self) -> CheckpointJobs | None: ...
-
-    @property
-    def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """Those of ``rows``, in their order."""
-        ...
-
-    def message(self) -> str:
-        """Why there is nothing to see."""
-        ...
-
-
 class CheckpointWork:
     """The tasks of a checkpoints screen. Results are kept in its state, which outlives the screen."""
 
-    def __init__(self, screen: CheckpointsPlace) -> None:
+    def __init__(self, screen: "CheckpointsScreen") -> None:
         self._on = screen
         self._state = screen.state
 
@@ -418,7 +385,7 @@ class CheckpointWork:
                 )
 
         body = (
-            f"Where to? A folder that exists, or a new name. {size_text(row)} are copied and read back. "
+            f"Where to? A folder that exists, or a new name. {row.size} are copied and read back. "
             "Nothing is overwritten."
         )
         self._on.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] cancel"), asked)
@@ -456,7 +423,7 @@ class CheckpointWork:
         return "A dry run: nothing was deleted. [D] asks whether to delete what is listed."
 
     def delete(self, plan: PrunePlan) -> None:
-        """Ask for the run's name, then delete what the dry run listed."""
+        """Ask, then delete what the dry run listed."""
         jobs = self._able(self._on.rows[0] if self._on.rows else None)
         if jobs is None:
             return
@@ -467,7 +434,7 @@ class CheckpointWork:
             title=f"Delete {quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})?",
             lines=(*listed, "They cannot be brought back. Each is checked once more before it is deleted."),
             confirm="delete them",
-            typed=self._on.session.run.name,
+            typed=True,
         )
 
         def done(message: str) -> str:
@@ -478,4 +445,4 @@ class CheckpointWork:
 
     def _start(self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str]) -> None:
         """``done`` keeps the result and returns a sentence."""
-        start_task(self._on, title, work, done)
+        self._on.start_task(title, work, done)
