@@ -1,12 +1,10 @@
 """Changes of checkpoints: signs of life, resume points, and progress that restores the restart budget."""
 
-from typing import Any
-
 import msgspec
 
 from ...model.checkpoint import Checkpoint
 from ...model.decision import DeleteCheckpoint, PlanRetention
-from ...model.fact import ActionWithheld, CheckpointsSetAside, OutputKnown, SaveMeasured
+from ...model.fact import ActionWithheld, CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
 from ...model.other_files import kind_of_name
 from ...model.output_place import is_below
@@ -68,12 +66,6 @@ def _is_news(knowledge: Knowledge, before: KnownCheckpoint | None, event: Checkp
     return not checkpoint_index.is_same_save(before, event, knowledge.created_wall)
 
 
-def _is_new_save(knowledge: Knowledge, before: KnownCheckpoint | None, event: CheckpointEvent) -> bool:
-    """Return whether this run completed it, and it is not only reported again."""
-    own = checkpoint_index.origin_of_event(event, knowledge.created_wall) == "run"
-    return event.event == "complete" and own and _is_news(knowledge, before, event)
-
-
 def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
     """Return whether the attempt is at this step now, give or take two printed lines."""
     if attempt.step is None or saved_step is None:
@@ -101,13 +93,6 @@ def _step_s(state: JudgeState) -> float | None:
     return state.clock.typical_s or state.progress.sec_per_step
 
 
-def _with_saved(state: JudgeState, step: int, t: float) -> tuple[AttemptProgress, str | None]:
-    """Return the attempt with a save of ``step``, and how that disagrees with the log."""
-    odd = disagreement(state.attempt, step, _step_s(state), printed=state.progress.step)
-    late = checkpoint_index.may_be_of_before(state.checkpoints, t)
-    return with_saved(state.attempt, step, late=late), odd
-
-
 def _step_of_epoch(
     state: JudgeState, event: CheckpointEvent, before: KnownCheckpoint | None, *, is_new: bool
 ) -> tuple[bool, int]:
@@ -129,11 +114,13 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         return
     attempt, odd = state.attempt, None
     event = _by_the_log(state, before, event)
-    is_new = _is_new_save(builder.knowledge, before, event)
+    own = checkpoint_index.origin_of_event(event, created_wall) == "run"
+    is_new = event.event == "complete" and own and _is_news(builder.knowledge, before, event)
     of_epoch, since = _step_of_epoch(state, event, before, is_new=is_new)
     event = replace(event, step=None) if of_epoch else event
     if event.step is not None and is_live(state.machine) and is_new:
-        attempt, odd = _with_saved(state, event.step, event.t)
+        odd = disagreement(attempt, event.step, _step_s(state), printed=state.progress.step)
+        attempt = with_saved(attempt, event.step, late=checkpoint_index.may_be_of_before(state.checkpoints, event.t))
     index = checkpoint_index.with_event(
         state.checkpoints,
         event,
@@ -192,7 +179,9 @@ def _complete(
         why = "written by an attempt that had started over"
         builder.set(checkpoints=checkpoint_index.mark_bad(builder.state.checkpoints, event.path, why))
     elif good and is_live(machine):
-        _measure(builder, known.t)
+        cost, measured = pace.with_checkpoint(builder.state.save_cost, known.t)
+        builder.set(save_cost=cost)
+        saving.tell_cost(builder, measured)
         if not aside:  # of this run's branch: progress, and a moment at which a restart loses little
             restarts.saved(builder, known)
             if known.unclear is None:
@@ -235,15 +224,6 @@ def _unclear(builder: StepBuilder, before: KnownCheckpoint | None, event: Checkp
     told = before is not None and before.is_state and checkpoint_index.is_same_save(before, event, wall)
     if known is not None and known.is_state and not told:
         hints.on_saved(builder, known)
-
-
-def _measure(builder: StepBuilder, written_t: float) -> None:
-    """Take what the checkpoint cost, if the step after it was made."""
-    cost, measured = pace.with_checkpoint(builder.state.save_cost, written_t)
-    builder.set(save_cost=cost)
-    if measured is not None:
-        number = builder.state.attempt.number
-        builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))
 
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
@@ -403,7 +383,11 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
         return
     if _in_doubt(builder) or not is_watched(builder.state.machine):
         return
-    for found in _proposed(outcome.data):
+    try:
+        proposed = msgspec.convert(outcome.data.get("delete", ()), tuple[Checkpoint, ...])
+    except msgspec.ValidationError:
+        return
+    for found in proposed:
         why_not = _objection(builder, found)
         if why_not is None and gate.is_closed(builder):
             _withhold(builder, found)
@@ -440,13 +424,6 @@ def _in_doubt(builder: StepBuilder) -> bool:
     return builder.state.attempt.nan_t is not None or any(
         incident.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for incident in builder.state.incidents
     )
-
-
-def _proposed(data: dict[str, Any]) -> tuple[Checkpoint, ...]:
-    try:
-        return msgspec.convert(data.get("delete", ()), tuple[Checkpoint, ...])
-    except msgspec.ValidationError:
-        return ()
 
 
 def _is_deletable(known: KnownCheckpoint) -> bool:
