@@ -7,15 +7,14 @@ from ...model.run import RunSpec
 from ...model.screen_ports import (
     Causes,
     CheckpointJobs,
-    DetailSource,
     IncidentFiles,
     LaunchSettings,
     LogAccess,
     LogBrowser,
     LogStamps,
     OpenRun,
-    RankSource,
     SampleFolder,
+    Source,
     Trials,
 )
 from ...model.situation import HOST_ROW
@@ -27,6 +26,8 @@ from .run_looks import RunLooks, RunProfiles, later, plan_of
 from .store_feed import StoreFeed, current_story
 
 if TYPE_CHECKING:
+    from ...model.machine_details import MachineDetails
+    from ...model.nodes import RankTable
     from ...model.situation import RunCard
     from ..hosts.far_runs import FarRuns
 
@@ -167,13 +168,13 @@ def _trials(spec: RunSpec) -> Trials:
     return RunTrials(spec)
 
 
-def _details(run: RunDirectory) -> DetailSource:
+def _details(run: RunDirectory) -> "Source[MachineDetails]":
     from ...store.detail_files import DetailReader
 
     return DetailReader(run.path)
 
 
-def _ranks(run: RunDirectory) -> RankSource:
+def _ranks(run: RunDirectory) -> "Source[RankTable]":
     from .run_services import RunRanks
 
     return RunRanks(run)
