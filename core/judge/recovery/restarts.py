@@ -152,7 +152,7 @@ def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -
         gone = replace(machine, gone_t=builder.t)
         builder.move("processes_gone", gone, "no process is left")
         if machine.exited:
-            _after_end(builder, gone)
+            after_end(builder, gone)
         return
     if not machine.kill:
         reason = f"the gentle stop did not end it ({outcome.detail or 'no detail'})"
@@ -181,20 +181,20 @@ def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation:
         end_saving(builder, new, "it ended by itself after it was asked for a checkpoint")
         return
     if new.gone_t is not None:
-        _after_end(builder, new)
+        after_end(builder, new)
 
 
 def on_status_lost(builder: StepBuilder, machine: Stopping) -> None:
     """No process is left and no exit status came in time."""
     _ended(builder, machine, None)
-    _after_end(builder, replace(machine, exited=True))
+    after_end(builder, replace(machine, exited=True))
 
 
 def _ended(builder: StepBuilder, machine: Stopping, observation: Exit | None) -> None:
     ended(builder, "finished" if machine.then == "finish" else "killed" if machine.kill else "stopped", observation)
 
 
-def _after_end(builder: StepBuilder, machine: Stopping) -> None:
+def after_end(builder: StepBuilder, machine: Stopping) -> None:
     """The attempt ended and no process of it is left."""
     plan = machine.plan
     match machine.then:

@@ -71,28 +71,19 @@ GO_ON = RestartPlan(reason="continue after an interruption")
 def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.state.machine
+    _lost(builder)
     match machine:
         case Idle() if builder.knowledge.begin_from is not None:
             wanted = builder.knowledge.begin_from
             resume_choice.choose(builder, RestartPlan(reason="first launch", by="the start of the run", wanted=wanted))
         case Idle():
             attempts.launch(builder, RestartPlan(reason="first launch", by="the start of the run"))
-        case Starting(stop_requested=True) | Stopping(then="hold" | "end"):
-            _lost(builder)
+        case Starting(stop_requested=True) | Stopping(then="end"):
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
-        case Stopping(then="end_by", plan=plan):
-            _lost(builder)
-            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
-            checkpoint_jobs.over(builder)
-        case Stopping(then="finish"):
-            _lost(builder)
-            attempts.conclude(builder, "the training had finished")
-        case Stopping(then="give_up", plan=plan):
-            _lost(builder)
-            attempts.give_up(builder, plan.ending, plan.incident, plan.advice)
-        case Stopping(plan=plan):
-            _lost(builder)
+        case Stopping(then="restart", plan=plan):
             restarts.clear_and_restart(builder, plan)
+        case Stopping():
+            restarts.after_end(builder, machine)
         case (
             Cleaning(plan=plan) | Listing(plan=plan) | Copying(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan)
         ):
@@ -101,7 +92,6 @@ def go_on(builder: StepBuilder) -> None:
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restarts.clear_and_restart(builder, meant)
         case Starting() | Running() | Hung() | Paused() | Suspended() | Queued():
-            _lost(builder)
             builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restarts.clear_and_restart(builder, GO_ON)
         case Interrupted():
@@ -116,8 +106,7 @@ def go_on(builder: StepBuilder) -> None:
 
 def _lost(builder: StepBuilder) -> None:
     state = builder.state
-    machine = state.machine
-    if run_states.is_live(machine):
+    if run_states.is_live(state.machine):
         builder.fact(AttemptEnded(attempt=state.attempt.number, how="lost", last_step=state.attempt.step))
         attempts.remember_end(builder)
 
