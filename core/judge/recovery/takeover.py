@@ -78,6 +78,9 @@ def go_on(builder: StepBuilder) -> None:
             resume_choice.choose(builder, RestartPlan(reason="first launch", by="the start of the run", wanted=wanted))
         case Idle():
             attempts.launch(builder, RestartPlan(reason="first launch", by="the start of the run"))
+        case Stopping(then="end", plan=plan) if plan.deadline_t is not None:  # the machine ended before all was done
+            builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
+            restarts.clear_and_restart(builder, GO_ON)
         case Starting(stop_requested=True) | Stopping(then="end"):
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
         case Stopping(then="restart", plan=plan):
