@@ -74,9 +74,6 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None, log
         act=_text(defaults.restart.act),
         apply=_text(defaults.remedies.apply),
         keep_last=defaults.checkpoints.keep_last,
-        refresh_s=f"{defaults.screen.refresh_s:g}",
-        bell=str(defaults.screen.bell).lower(),
-        title=str(defaults.screen.title).lower(),
     )
 
 
@@ -112,7 +109,7 @@ def _texts(values: Sequence[str]) -> str:
 
 _TEMPLATE = """\
 # The most common settings of trainwatch with their defaults; delete those that you do not change. All others
-# (thresholds, grace periods, time limits): docs/settings.md of trainwatch.
+# (thresholds, grace periods, log lines of your own, the screen): docs/settings.md of trainwatch.
 
 [run]                                   # or [runs.NAME], several
 name = {name}
@@ -187,19 +184,4 @@ command = []
 [supervisor]
 keep_alive = false                      # true: the trainer's runner replaces a supervisor that died or froze
 
-[progress]
-# Progress lines of your trainer, if `trainwatch progress LOG` does not read them: regular expressions
-# in 'single quotes' with groups named step, total_steps, epoch, total_epochs, loss, lr, sec_per_step ..., for example
-# shapes = ['it=(?P<step>\\d+) of (?P<total_steps>\\d+) cost=(?P<loss>[\\d.]+)']
-shapes = []
-
-[diagnose]
-# Messages that explain an end, if `trainwatch diagnose LOG` does not know them: failure class = patterns
-# patterns = {{ config_error = ['licence .* expired'], io_error = ['tape robot'] }}
-patterns = {{}}
-
-[screen]
-refresh_s = {refresh_s}                        # how often the screen asks and draws; 5 on a slow link writes less
-bell = {bell}                            # ring the terminal's bell at an incident
-title = {title}                            # show the run's state in the terminal's title
 """
