@@ -192,7 +192,7 @@ def test_status_and_dashboard_show_the_estimate_until_the_first_step() -> None:
 
     def said(progress: Progress) -> Any:
         story_then = RunStory(run=created, progress=progress)
-        return status_object(story_then, run="r", wall=1.0, gpu=None, host=None, progress=None)["expected"]
+        return status_object(Situation(story=story_then, now_wall=1.0), run="r")["expected"]
 
     assert said(Progress())["steps"] == 10_260
     assert said(Progress(step=1)) is None

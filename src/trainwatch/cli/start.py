@@ -13,7 +13,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from .launch_options import add_launch_options, add_settings, check_line, overrides_of, supervise_run
 from .operation import confirm
 from .output import outlive_reader, print_json, printable, printable_lines, warn
-from .verb import Verb
+from .verb import Act, Verb, act_part, add_part, add_parts
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from trainwatch.core.model.run import RunSpec
     from trainwatch.core.model.trial import Queue, QueueEntry
 
-
-# ``trainwatch run … -- COMMAND``: launch and supervise a command without a config file.
 
 RUN_HELP = "launch a command and supervise it"
 RUN_DESCRIPTION = (
@@ -264,8 +262,6 @@ def _value(value: Any) -> str:
     return "on" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# ``trainwatch adopt``: supervise a training that is already running.
-
 ADOPT_HELP = "supervise a training that is already running, in tmux or anywhere"
 ADOPT_DESCRIPTION = (
     "Without --session or --pid it takes the one training that runs: in a tmux pane, on a GPU, or with progress in its "
@@ -312,8 +308,6 @@ def adopt_verb(args: argparse.Namespace) -> int:
     return supervise_run(RunToStart(run), args, "adopted")
 
 
-# ``trainwatch init``: write a commented trainwatch.toml. Never overwrites one.
-
 INIT_HELP = "write a commented trainwatch.toml"
 INIT_DESCRIPTION = (
     "Writes trainwatch.toml into this folder, with every key and what it means. The framework is detected from "
@@ -344,8 +338,6 @@ def init_verb(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-# ``trainwatch queue add · list · move · remove``: runs that are started when a GPU has room for them.
-
 QUEUE_HELP = "start runs one after the other, when a GPU has room"
 QUEUE_DESCRIPTION = (
     "Runs that wait for GPUs of this machine. Each is started in its turn on the least loaded GPUs that have enough "
@@ -357,10 +349,14 @@ QUEUE_EXAMPLE = "add --gpu-memory 10GB -- python train.py --config cfg.yaml"
 
 
 def queue_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
-    add = _part(
-        parts, "add", "add a run at the end", "add --gpu-memory 10GB -- python train.py", act_add, as_json=False
+    parts = add_parts(parser)
+    add = parts.add_parser(
+        "add",
+        help="add a run at the end",
+        description="add a run at the end",
+        epilog="example: trainwatch queue add --gpu-memory 10GB -- python train.py",
     )
+    add.set_defaults(act_part=act_add)
     add.usage = "trainwatch queue add [options] [-- COMMAND …]"
     add.add_argument("--gpu-memory", metavar="SIZE", help="GPU memory that it needs on each GPU: 10GB, 10000MiB")
     add.add_argument("--gpus", type=int, default=1, metavar="N", help="how many GPUs it gets (default 1; 0: none)")
@@ -373,8 +369,7 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
         "--fresh", action="store_true", help="start from the beginning, even over the checkpoints that are there"
     )
     add_launch_options(add, adopted=False, queued=True)
-    listing = _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
-    listing.set_defaults(act_part=act_list)
+    _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
     move = _part(parts, "move", "change the place of an entry that waits", "move 4 1", act_move)
     move.add_argument("entry", type=int, help="the number of the entry")
     move.add_argument("place", type=int, help="its new place among those that wait; 1 is the next one")
@@ -389,18 +384,8 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
     start.set_defaults(act_part=act_start)
 
 
-def _part(parts: Any, name: str, what: str, example: str, act: Any, *, as_json: bool = True) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parts.add_parser(
-        name, help=what, description=what, epilog=f"example: trainwatch queue {example}"
-    )
-    if as_json:
-        parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act_part=act)
-    return parser
-
-
-def queue_verb(args: argparse.Namespace) -> int:
-    return int(args.act_part(args))
+def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
+    return add_part(parts, name, what, f"queue {example}", act)
 
 
 def act_add(args: argparse.Namespace) -> int:
@@ -513,28 +498,12 @@ def act_work(args: argparse.Namespace) -> int:
 
 def act_enable(args: argparse.Namespace) -> int:
     """Write the unit that goes on with the queue after a reboot."""
-    from trainwatch.core.app.enable import enabling_of_queue, switch_on, write_unit
+    from trainwatch.core.app.enable import enabling_of_queue
     from trainwatch.core.app.runs.known_runs import home
 
-    found = enabling_of_queue(home())
-    written, trouble = False, None
-    if not args.print:
-        written = write_unit(found)
-        trouble = switch_on(found)
-    undo = f"systemctl --user disable {found.path.name}; rm {found.path}"
-    if args.json:
-        told = {"unit": str(found.path), "text": found.unit, "written": written, "trouble": trouble, "cron": found.cron}
-        print_json({**told, "enabled": not args.print and trouble is None, "undo": undo})
-        return ExitCode.DONE
-    if args.print:
-        print(f"# {found.path}\n{found.unit}\n# without systemd, a line for `crontab -e`:\n{found.cron}")
-        return ExitCode.DONE
-    print(f"{printable(str(found.path))}: {'written' if written else 'is there already'}")
-    if trouble is not None:
-        warn(f"systemd does not start it here ({trouble})")
-        print(f"without systemd, put this line into `crontab -e`:\n{found.cron}")
-    print(f"undo: {undo}")
-    return ExitCode.DONE
+    from .control import enable
+
+    return enable(enabling_of_queue(home()), args)
 
 
 def act_start(args: argparse.Namespace) -> int:
@@ -592,5 +561,5 @@ VERBS = {
     "run": Verb(RUN_HELP, RUN_DESCRIPTION, RUN_EXAMPLE, run_arguments, run_verb),
     "adopt": Verb(ADOPT_HELP, ADOPT_DESCRIPTION, ADOPT_EXAMPLE, adopt_arguments, adopt_verb),
     "init": Verb(INIT_HELP, INIT_DESCRIPTION, INIT_EXAMPLE, init_arguments, init_verb),
-    "queue": Verb(QUEUE_HELP, QUEUE_DESCRIPTION, QUEUE_EXAMPLE, queue_arguments, queue_verb),
+    "queue": Verb(QUEUE_HELP, QUEUE_DESCRIPTION, QUEUE_EXAMPLE, queue_arguments, act_part),
 }
