@@ -221,10 +221,11 @@ WEIGHTS_ONLY = ("save_only_model", "save_weights_only", "save_model_only", "only
 def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The first checkpoint comes before the end, and holds what a resume needs."""
     told = told_lengths(plan.spec, plan.preset, plan.profiles, None).get(plan.spec.settings.profiles.use or "")
+    own = {number.name.replace("-", "_"): number.value for number in reversed(source_of(plan.spec).numbers)}
     for keys, total, unit in (
         (SAVE_STEPS, told and told.steps, "step"), (SAVE_EPOCHS, told and told.epochs, "epoch"),
     ):  # fmt: skip
-        every = next(((key, value) for key in keys if (value := plan.number(key))), None)
+        every = next(((key, value) for key in keys if (value := plan.number(key) or own.get(key))), None)
         if every is not None and total and every[1] > total:
             found = f"{every[0]} = {every[1]:g}: the first checkpoint comes after the end ({unit} {total})"
             return warned(found, "save more often: a crash before the end loses everything")
