@@ -8,7 +8,7 @@ import msgspec
 
 from ..model.preset import Preset
 from ..model.settings import Settings
-from .detection import GENERIC, detect_preset, preset_of_config
+from .detection import GENERIC, detect_preset, recognise
 from .project import AUTO, FILE_NAME
 
 _SCRIPTS = (
@@ -44,7 +44,7 @@ def survey_folder(
     """Find the command and config of a folder: from the given command, else from the scripts and configs there."""
     script = next((name for name in _SCRIPTS if (folder / name).is_file()), None)
     words = tuple(command) or ("python", script or "train.py")
-    config = config or next((c for c in _configs(folder) if preset_of_config(c, presets) is not None), None)
+    config = config or next((c for c in _configs(folder) if recognise((), c, presets).preset != GENERIC), None)
     preset = detect_preset(words, config, presets)
     if not command and config is not None and preset.config_option is not None:
         words = (*words, preset.config_option, "{config}")

@@ -26,10 +26,10 @@ from .exit_status_check import (
     SHELLS,
     TRAINERS,
     assigned,
+    hidden_status,
     may_train,
     shell_program,
     short,
-    status_warnings,
     without_wrappers,
 )
 from .gpu_checks import interpreter
@@ -112,8 +112,9 @@ def check_hand_over(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 def command_warnings(spec: RunSpec) -> list[str]:
     """What the command hides from its supervisor: its end or its status, for ``run`` and its ``--dry-run``."""
-    found = hand_over(spec.command, Path(spec.cwd))
-    return [*status_warnings(spec), *([] if found is None else [f"{found.text}; {found.remedy}"])]
+    found, hidden = hand_over(spec.command, Path(spec.cwd)), hidden_status(spec.command, Path(spec.cwd))
+    status = [] if hidden is None else [f"{hidden[0]}, so a failure can look like success; {hidden[1]}"]
+    return [*status, *([] if found is None else [f"{found.text}; {found.remedy}"])]
 
 
 def handed_over(spec: RunSpec) -> str:

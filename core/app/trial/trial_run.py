@@ -39,7 +39,7 @@ from ...store.trials import keep_trial, trials_folder
 from ...views import quantity
 from ..apart import behind_overlays, obey
 from ..errors import CliError, ExitCode
-from ..plan.launch_plan import plan_command, plan_launch, project_spec
+from ..plan.launch_plan import plan_command, plan_launch, plan_project
 from ..plan.specs import Definitions, definitions_of
 from ..preflight.launch_checks import expected_of_run, length_said
 from ..runs.known_runs import all_runs, find_run, home
@@ -330,11 +330,10 @@ def run_to_try(
     ``profiles`` empty: the run's own. ``beside_others``: also while a run trains on the same GPU.
     """
     if command:
-        spec: RunSpec | None = plan_command(command).spec
+        spec = plan_command(command).spec
     else:
-        spec = project_spec(None) if name is None else None
-    if spec is None:
-        spec = find_run(name).load_spec()
+        plan = plan_project(None) if name is None else None
+        spec = find_run(name).load_spec() if plan is None else plan.spec
     own = (spec.settings.profiles.use or NO_PROFILE,)
     names = _ladder(spec) if profiles is None else tuple(dict.fromkeys(profiles)) or own
     others = rivals(spec)
