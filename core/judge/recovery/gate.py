@@ -195,15 +195,14 @@ def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, 
     state, support = builder.state, builder.knowledge.resume_support
     if plan.fresh or builder.knowledge.preset.resume == "none":
         return None, None, 0
-    first = state.attempt.resume_from
-    known = checkpoint_index.find(state.checkpoints, plan.wanted or plan.path)
-    if known is None:
-        known = resume_point.newest_verified(state.checkpoints, support, before_t=plan.before_t, keep=first)
+    attempt, wanted = state.attempt, plan.wanted or plan.path
+    wanted = wanted if checkpoint_index.find(state.checkpoints, wanted) is not None else None
+    path, known = resume_point.to_begin_from(
+        state.checkpoints, support, wanted=wanted, before_t=plan.before_t, first=attempt.resume_from
+    )
     if known is not None:
-        return known.path, known.step, known.position if known.position is not None else known.step
-    if first is not None and support.forms and not checkpoint_index.find(state.checkpoints, first):
-        return first, state.attempt.resume_step, state.attempt.resumed_at
-    return None, None, 0
+        return path, known.step, known.position if known.position is not None else known.step
+    return (None, None, 0) if path is None else (path, attempt.resume_step, attempt.resumed_at)
 
 
 def _price(builder: StepBuilder, lost: int | None, *, live: bool) -> str:

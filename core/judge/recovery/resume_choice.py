@@ -25,6 +25,7 @@ from ..resume.checkpoint_index import (
     base_name,
     cleared,
     is_meant,
+    is_verified,
     passed_over,
     values_of,
     with_values,
@@ -93,24 +94,15 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
     unclear_states.recognise(builder)
     state, knowledge = builder.state, builder.knowledge
-    first = state.attempt.resume_from
-    path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
-    if path is None:
-        known = resume_point.newest_verified(
-            state.checkpoints, knowledge.resume_support, before_t=plan.before_t, keep=first
-        )
-        path = known.path if known is not None else None
-        _report_damaged(builder, known, plan.before_t)
-    if (
-        path is None
-        and first is not None
-        and knowledge.resume_support.forms
-        and not checkpoint_index.find(state.checkpoints, first)
-    ):
-        path = first  # what the attempt itself resumed from, outside the watched directory
-    if path is None:
-        known = output_folders.to_resume_from(state.checkpoints, knowledge.resume_support, plan.before_t)
-        path = None if known is None else known.path
+    path, known = resume_point.to_begin_from(
+        state.checkpoints,
+        knowledge.resume_support,
+        wanted=plan.wanted,
+        before_t=plan.before_t,
+        first=state.attempt.resume_from,
+    )
+    if plan.wanted is None:
+        _report_damaged(builder, known if known is not None and is_verified(known, path) else None, plan.before_t)
     if path is None:
         unclear_states.begin_anew(builder, replace(plan, verified=None))
         return

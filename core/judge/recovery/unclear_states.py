@@ -57,7 +57,7 @@ def tell(builder: StepBuilder) -> None:
         return
     newest = found[-1]
     known = newest.unclear[1] if newest.unclear is not None else "no reason given"
-    takes = _can_be_tried(state, builder.knowledge)
+    takes = resume_point.to_begin_from(state.checkpoints, builder.knowledge.resume_support)[0] is not None
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
     elif builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
@@ -82,7 +82,9 @@ def close(builder: StepBuilder, class_: str = CLASS, ending: str = "a checkpoint
 def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
     """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
     asked = knowledge.settings.restart.if_not_understood == "copy_and_restart"
-    if asked or _can_be_tried(state, knowledge, settled=False):  # the folder is listed again before a launch
+    if (
+        asked or resume_point.to_begin_from(state.checkpoints, knowledge.resume_support, settled=False)[0]
+    ):  # the folder is listed again before a launch
         return None
     found = in_the_way(state, knowledge)
     if not found or knowledge.preset.resume == "none":
@@ -102,13 +104,6 @@ def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint
         return ()
     found = output_folders.states(state.checkpoints) or output_folders.not_to_be_given(state.checkpoints, support)
     return tuple(k for k in found if k.kept is None)
-
-
-def _can_be_tried(state: JudgeState, knowledge: Knowledge, *, settled: bool = True) -> bool:
-    support = knowledge.resume_support
-    if resume_point.newest_verified(state.checkpoints, support) is not None:
-        return True
-    return output_folders.to_resume_from(state.checkpoints, support, settled=settled) is not None
 
 
 def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:

@@ -60,19 +60,19 @@ def _measure_goes_on(attempt: AttemptProgress, reading: Reading) -> Evidence | N
     found = goes_on(attempt.former, curve_of(attempt, reading), attempt.resumed_at)
     if found is None:
         return None
-    name = attempt.former.name or "loss"
-    values = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
-    return Evidence(went_on=True, why=f"the {name} goes on: {values}, {found.start:.4g} at the beginning of the run")
+    return Evidence(went_on=True, why=f"the {attempt.former.name or 'loss'} goes on: {_values(found)}")
 
 
 def _loss_began_again(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
     found = loss_began_again(attempt, reading)
     if found is None or attempt.weights_only:  # its optimizer and schedule begin anew, so the loss may rise
         return None
-    values = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
-    return Evidence(
-        went_on=False, why=f"the loss begins again: {values}, {found.start:.4g} at the beginning of the run"
-    )
+    return Evidence(went_on=False, why=f"the loss begins again: {_values(found)}")
+
+
+def _values(found: Compared) -> str:
+    before = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
+    return f"{before}, {found.start:.4g} at the beginning of the run"
 
 
 ROWS: tuple[Callable[[AttemptProgress, Reading], Evidence | None], ...] = (

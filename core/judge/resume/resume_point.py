@@ -12,9 +12,35 @@ import msgspec
 from ...model.other_files import says_state
 from ...model.resume import ResumeSupport
 from ..text.carriers import peel
+from . import output_folders
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, find, is_verified
 
 ANYTHING = ResumeSupport()
+
+
+def to_begin_from(
+    index: CheckpointIndex,
+    support: ResumeSupport,
+    *,
+    wanted: str | None = None,
+    before_t: float | None = None,
+    first: str | None = None,
+    settled: bool = True,
+) -> tuple[str | None, KnownCheckpoint | None]:
+    """Return what the next attempt resumes from, and what is known of it: the ways to resume in the order of trust.
+
+    The checkpoint that a person named (``wanted``); the newest verified one; what the attempt itself resumed from
+    outside the watched folders (``first``); state that is not understood and that a launch may be given.
+    ``before_t``, ``settled``: as for ``newest_verified`` and ``output_folders.to_resume_from``.
+    """
+    if wanted is not None:
+        return wanted, find(index, wanted)
+    known = newest_verified(index, support, before_t=before_t, keep=first)
+    if known is None and first is not None and support.forms and find(index, first) is None:
+        return first, None
+    if known is None:
+        known = output_folders.to_resume_from(index, support, before_t, settled=settled)
+    return (None, None) if known is None else (known.path, known)
 
 
 def newest_verified(
