@@ -25,7 +25,7 @@ TITLES: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {
     "hung": ("Dashboard: a suspected hang, with the next action and when it follows", (SMALL, MIDDLE, LARGE, PHONE)),
     "nan": ("Dashboard: the loss is NaN, acknowledged", (SMALL, MIDDLE)),
     "finished": ("Dashboard: finished, after a crash and a hang", (SMALL, MIDDLE, LARGE)),
-    "incidents": ("Incidents (key 3)", (SMALL, LARGE, PHONE)),
+    "incidents": ("Incidents (key 3, or e for the newest)", (SMALL, LARGE, PHONE)),
     "stacks": ("Two stack dumps of a stuck process (s on an incident)", (SMALL, LARGE)),
     "checkpoints": ("Checkpoints (key 4)", (SMALL, LARGE, PHONE)),
     "samples": ("Sample images (key i)", (SMALL, LARGE, PHONE)),
@@ -37,7 +37,6 @@ TITLES: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {
     "host": ("The machine (key 9)", (SMALL, MIDDLE, LARGE, PHONE)),
     "log": ("The log (key 2)", (SMALL, LARGE)),
     "away": ("Somebody comes back (or key m)", (SMALL, MIDDLE)),
-    "card": ("The card of an incident (key e)", (SMALL, MIDDLE)),
 }
 ABOUT = """# The screens
 
@@ -177,9 +176,7 @@ def draw_night(project: Any) -> None:
         project.until(lambda s: any(i["kind"] == "quiet" for i in s["incidents"]), "the suspicion")
         person.takes("hung", sizes=(MIDDLE, LARGE, PHONE, SMALL), seen=r"restarted\s+in")
         project.until(lambda s: s["attempt"] == 3 and s["state"] == "running", "the second restart")
-        person.press("e")
-        person.takes("card", seen="Where it was")
-        person.press("Escape", "m")
+        person.press("m")
         person.takes("away")
         person.press("Escape")
         for name, keys in PAGES.items():
