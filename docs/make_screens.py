@@ -1,4 +1,4 @@
-"""Draws docs/screens/*.svg and docs/screens.md: python docs/make_screens.py (about eight minutes).
+"""Draws docs/screens/*.svg and docs/screens.md: python docs/make_screens.py (about five minutes).
 
 Every picture is of the real program in a real terminal (tmux) on a real training with real faults; nothing of
 trainwatch is replaced. Only the NVIDIA driver is a fake, and the pages say so: see real_runs.py.
@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,24 +19,16 @@ OUT = ROOT / "docs" / "screens"
 GALLERY = ROOT / "docs" / "screens.md"
 PHONE, SMALL, MIDDLE, LARGE = (45, 30), (80, 24), (120, 40), (200, 50)
 TITLES: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {
-    "empty": ("The list of runs before the first start", (SMALL, MIDDLE, LARGE)),
-    "healthy": ("Dashboard: training", (SMALL, MIDDLE, LARGE)),
-    "busy": ("Dashboard: training on eight GPUs; one is lost, one too hot", (SMALL, MIDDLE, LARGE)),
-    "hung": ("Dashboard: a suspected hang, with the next action and when it follows", (SMALL, MIDDLE, LARGE, PHONE)),
-    "nan": ("Dashboard: the loss is NaN, acknowledged", (SMALL, MIDDLE)),
-    "finished": ("Dashboard: finished, after a crash and a hang", (SMALL, MIDDLE, LARGE)),
-    "incidents": ("Incidents (key 3, or e for the newest)", (SMALL, LARGE, PHONE)),
-    "stacks": ("Two stack dumps of a stuck process (s on an incident)", (SMALL, LARGE)),
-    "checkpoints": ("Checkpoints (key 4)", (SMALL, LARGE, PHONE)),
-    "samples": ("Sample images (key i)", (SMALL, LARGE, PHONE)),
-    "profiles": ("Profiles (key 5)", (SMALL, LARGE, PHONE)),
-    "runs": ("Runs (key 6)", (SMALL, LARGE, PHONE)),
-    "metrics": ("Metrics (key 7)", (SMALL, LARGE, PHONE)),
-    "launch": ("Starting a run (key l)", (SMALL, LARGE, PHONE)),
-    "gpus": ("GPUs (key 8)", (SMALL, MIDDLE, LARGE, PHONE)),
-    "host": ("The machine (key 9)", (SMALL, MIDDLE, LARGE, PHONE)),
-    "log": ("The log (key 2)", (SMALL, LARGE)),
-    "away": ("Somebody comes back (or key m)", (SMALL, MIDDLE)),
+    "healthy": ("Dashboard: training", (MIDDLE,)),
+    "busy": ("Dashboard: training on eight GPUs; one is lost, one too hot", (LARGE,)),
+    "hung": ("Dashboard: a suspected hang, with the next action and when it follows", (MIDDLE, PHONE)),
+    "finished": ("Dashboard: finished, after a crash and a hang", (MIDDLE,)),
+    "incidents": ("Incidents (key 3, or e for the newest)", (SMALL,)),
+    "checkpoints": ("Checkpoints (key 4)", (SMALL,)),
+    "runs": ("Runs (key 6)", (SMALL,)),
+    "metrics": ("Metrics (key 7)", (LARGE,)),
+    "launch": ("Starting a run (key l)", (SMALL,)),
+    "away": ("Somebody comes back (or key m)", (SMALL,)),
 }
 ABOUT = """# The screens
 
@@ -56,13 +48,9 @@ HANG_AT = 300
 LOST = 5
 """The GPU that is lost, of eight."""
 PAGES: dict[str, tuple[str, ...]] = {
-    "log": ("2",),
     "incidents": ("3",),
-    "stacks": ("s",),
-    "checkpoints": ("Escape", "4", "s"),
-    "profiles": ("5",),
-    "samples": ("Escape", "i"),
-    "metrics": ("Escape", "7"),
+    "checkpoints": ("4", "s"),
+    "metrics": ("7",),
 }
 """Keys from each page to the next."""
 
@@ -116,10 +104,10 @@ class Person:
                 return
             time.sleep(0.1)
 
-    def takes(self, name: str, *, sizes: Iterable[tuple[int, int]] | None = None, seen: str = "") -> None:
+    def takes(self, name: str, *, seen: str = "") -> None:
         """A picture at each size, once the screen shows ``seen`` (a pattern)."""
         terminal = self.terminal
-        for width, height in sizes or TITLES[name][1]:
+        for width, height in TITLES[name][1]:
             terminal.tmux("resize-window", "-x", str(width), "-y", str(height))
             time.sleep(SETTLE_S)
             if seen:
@@ -140,8 +128,6 @@ def draw_fresh(project: Any) -> None:
     """A project whose run was never started, with profiles."""
     with opened(project) as person:
         person.takes("launch", seen=r"checks · (?!.* to come)")
-        person.press("1")
-        person.takes("empty")
 
 
 def draw_eight(project: Any) -> None:
@@ -149,21 +135,6 @@ def draw_eight(project: Any) -> None:
     with opened(project) as person:
         person.greeted()
         person.takes("busy", seen="lost")
-        person.press("8")
-        person.takes("gpus", seen="GPU")
-        person.press("9")
-        person.takes("host", seen="machine")
-
-
-def draw_nan(project: Any) -> None:
-    """NaN that somebody has acknowledged."""
-    with opened(project) as person:
-        person.greeted()
-        project.until(lambda s: any(i["severity"] == "danger" for i in s["incidents"]), "a checkpoint with NaN")
-        time.sleep(SETTLE_S)
-        person.press("c")
-        time.sleep(MESSAGE_S)
-        person.takes("nan", seen=r"Loss is NaN.*acknowledged")
 
 
 def draw_night(project: Any) -> None:
@@ -174,7 +145,7 @@ def draw_night(project: Any) -> None:
         person.takes("healthy", seen="Training")
         project.until(lambda s: (s["progress"]["step"] or 0) >= HANG_AT - 5, "the hang")
         project.until(lambda s: any(i["kind"] == "quiet" for i in s["incidents"]), "the suspicion")
-        person.takes("hung", sizes=(MIDDLE, LARGE, PHONE, SMALL), seen=r"restarted\s+in")
+        person.takes("hung", seen=r"restarted\s+in")
         project.until(lambda s: s["attempt"] == 3 and s["state"] == "running", "the second restart")
         person.press("m")
         person.takes("away")
@@ -185,7 +156,7 @@ def draw_night(project: Any) -> None:
 
 
 def draw_end(project: Any) -> None:
-    """The finished run, and the list of runs."""
+    """The finished run, and another one in the list."""
     project.until(lambda s: s["state"] == "finished", "the end")
     with opened(project) as person:
         person.greeted()
@@ -207,9 +178,6 @@ def draw_all() -> None:
         other = f"[gpu 6]\nproc = {stranger} 3000 C 12 5\n"
         eight.more = lambda pid: "".join(own.format(n, pid) for n in range(8) if n != LOST) + other + TROUBLE
         eight.do("run", "--detach")
-        nan = project("nan", ONE, "285~312/23")
-        nan.write("--step-time", "0.25", "--nan-at", "140", steps=4000, more='[nan]\naction = "warn"\n')
-        nan.do("run", "--detach")
         night = project("night", ONE, "285~312/23")
         faults = ("--crash-at", "130", "--hang-at", str(HANG_AT))
         night.write("--step-time", "0.25", *faults, steps=700, more=LADDER)
@@ -219,7 +187,6 @@ def draw_all() -> None:
         fresh = project("fresh", ONE, "285~312/23")
         fresh.write("--step-time", "0.25", more=LADDER)
         draw_fresh(fresh)
-        draw_nan(nan)
         draw_night(night)
         draw_eight(eight)
         wide = project("wide", ONE, "285~312/23")

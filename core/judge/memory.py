@@ -9,7 +9,7 @@ from ..model.change import FailedRung
 from ..model.checkpoint import Evaluation, best_of
 from ..model.fact import ActionWithheld
 from ..model.job import JobCause
-from ..model.observation import GpuReading, GpuSample, HostSample
+from ..model.observation import GpuReading, GpuSample
 from ..model.settings import Evaluate, Health, Restart
 from ..model.shipped import AppliedRemedy
 from .resume.checkpoint_index import KnownCheckpoint
@@ -106,16 +106,6 @@ def _gpu(reading: GpuReading, before: GpuRoom | None, *, evaluating: bool) -> Gp
         total_bytes=total,
         empty=used is not None and used < EMPTY_BYTES and reading.util_pct is not None and reading.util_pct < EMPTY_PCT,
     )
-
-
-def with_host(room: Room, sample: HostSample) -> Room:
-    return msgspec.structs.replace(room, ram_available_bytes=sample.ram_available_bytes)
-
-
-def begin_attempt(room: Room) -> Room:
-    """Forget the least free memory: another attempt has another peak."""
-    gpus = None if room.gpus is None else tuple(msgspec.structs.replace(g, least_free_bytes=None) for g in room.gpus)
-    return msgspec.structs.replace(room, gpus=gpus)
 
 
 def spot(room: Room, settings: Evaluate, health: Health, *, training: bool) -> Spot | None:
@@ -523,7 +513,11 @@ def in_words(history: Iterable[Cause]) -> str:
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A failure whose answer was withheld: the arguments of ``answer_failure`` beside the plan."""
+    """A failure that is to be answered. ``retryable``: a restart alone may help. ``advice``: what to look at.
+
+    ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how certain the class is, 0
+    to 1. ``job``: why the job ended that the attempt ran as.
+    """
 
     cause: Cause
     incident: int

@@ -91,7 +91,7 @@ class MetricReader:
     def _read_line(self, number: int, line: str) -> None:
         before = self._reading
         line = unwrapped(plain(own_text(line).text.rpartition("\n")[2]))
-        if before.columns is not None or self._shapes.gates.any.search(line) is not None:
+        if before.goes_on or self._shapes.gates.any.search(line) is not None:
             self._reading = read_segment(before, line, number, self._shapes)
         row = row_of(line) if number <= self._row_until or line.lstrip()[:1] == "|" else None
         phase = self._reading.progress.phase

@@ -123,7 +123,7 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
     now = settled
     if after.rest:
         rest = plain(after.rest)
-        if settled.columns is not None or shapes.gates.any.search(rest):
+        if settled.goes_on or shapes.gates.any.search(rest):
             now = read_segment(settled, rest, after.lines + 1, shapes)
             if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
                 progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
@@ -139,14 +139,14 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
 
 def _read_finished(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
     """The reading after the segments with a gate; below the head of a table, after all: its rows have none."""
-    below, read_to = reading.columns is not None, -1
+    below, read_to = reading.goes_on, -1
     for number, end, line in () if below else lines_with(done, shapes.gates):
         reading = read_segment(reading, line, number, shapes)
-        if reading.columns is not None:
+        if reading.goes_on:
             below, read_to = True, end
             break
     for number, end, line in done.segments() if below else ():
-        if end > read_to and (reading.columns is not None or shapes.gates.any.search(line) is not None):
+        if end > read_to and (reading.goes_on or shapes.gates.any.search(line) is not None):
             reading = read_segment(reading, line, number, shapes)
     return reading
 
@@ -210,7 +210,7 @@ class _Row:
         gates = self._shapes.gates
         for place in places:
             line = plain(self._parts[place])
-            if gates.common in line or reading.columns is not None or gates.any.search(line) is not None:
+            if gates.common in line or reading.goes_on or gates.any.search(line) is not None:
                 reading = read_segment(reading, line, self._line_of(place), self._shapes)
         return reading
 

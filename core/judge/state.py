@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.attempt import Evidence, Incident, IncidentKind, Severity
+from ..model.attempt import Incident, IncidentKind, Severity
 from ..model.decision import Decision, NotifyPeople
 from ..model.fact import (
     Fact,
@@ -26,7 +26,6 @@ from ..model.record import Entry
 from ..model.settings import Act, NoticeEvent
 from ..model.shipped import AppliedRemedy
 from . import run_states
-from . import run_states as run_machine
 from .attempt_progress import AttemptProgress, JobFacts
 from .failure.circumstances import SeenGpu
 from .failure.evidence_state import DiagnosisState
@@ -35,6 +34,7 @@ from .findings.loss import Loss
 from .findings.pace import Pace, SaveCost, pace_of
 from .findings.slow import Stall
 from .findings.unread_steps import UnreadLog
+from .hang import pauses
 from .hang.activity import LogActivity
 from .hang.deadlines import SavePhase, StepClock, StepPeak
 from .hang.evidence import GpuFault, Quiet
@@ -51,12 +51,9 @@ from .resume.checkpoint_index import CheckpointIndex
 from .resume.output_folders import OutputFolders
 from .resume.resume_point import FoundResume
 from .resume.save_overdue import SaveClock
-from .run_states import NEVER, Event, Idle, Machine
+from .run_states import Event, Idle, Machine
 
 SNAPSHOT_VERSION = 2
-
-NOTHING: tuple[Entry, ...] = ()
-"""The entries of most steps."""
 
 
 class DiskLow(msgspec.Struct, frozen=True):
@@ -226,12 +223,6 @@ Result = tuple[JudgeState, tuple[Entry, ...]]
 """What a step returns: the new state, and facts and decisions in the order in which they are written."""
 
 
-def due(state: JudgeState) -> bool:
-    """Return whether the run's state is due to be handled, whatever was observed."""
-    wake = state.wake_t
-    return wake is not None and wake < NEVER and state.time.t >= wake
-
-
 def to_snapshot(state: JudgeState) -> dict[str, Any]:
     """Return the state in plain JSON types; of the checkpoints the newest only."""
     short = msgspec.structs.replace(state, checkpoints=checkpoint_index.abridged(state.checkpoints))
@@ -251,11 +242,8 @@ def from_snapshot(snapshot: Mapping[str, Any]) -> JudgeState | None:
     return msgspec.structs.replace(state, taken_over=False)
 
 
-# What one step builds: the new state, and the facts and decisions for the journal, in order.
-
-
 class StepBuilder:
-    """Used by one call of ``Judge.step``, which returns its ``state`` and ``entries``."""
+    """One step of the judge: the new ``state``, and ``entries``, the facts and decisions for the journal, in order."""
 
     def __init__(self, knowledge: Knowledge, state: JudgeState) -> None:
         self.knowledge = knowledge
@@ -266,6 +254,11 @@ class StepBuilder:
     def t(self) -> float:
         """The run time now, in seconds."""
         return self.state.time.t
+
+    @property
+    def now(self) -> float:
+        """The active time now, in seconds: run time without that in which nothing could be seen."""
+        return pauses.now(self.state.time)
 
     def set(self, **changes: Any) -> None:
         """Replace parts of the state."""
@@ -294,9 +287,8 @@ class StepBuilder:
 
     def move(self, event: Event, machine: Machine, reason: str, why: Why = PLAIN) -> None:
         """Change the state of the run, by the table row of ``event``; a new public state becomes a fact."""
-        before, after = run_machine.check_transition(self.state.machine, event, machine)
-        wake = run_machine.wake_t(machine)
-        self.set(machine=machine, wake_t=None if wake == NEVER else wake)
+        before, after = run_states.check_transition(self.state.machine, event, machine)
+        self.set(machine=machine, wake_t=run_states.wake_t(machine))
         waiting = self.state.withheld
         if waiting is not None and waiting.state != after:
             self.set(withheld=None)
@@ -312,16 +304,12 @@ class StepBuilder:
         reason: str,
         *,
         severity: Severity = "danger",
-        evidence: tuple[Evidence, ...] = (),
-        explanation: str = "",
-        confidence: float | None = None,
-        detect_s: float | None = None,
         ending: str | None = None,
         title: str = "",
         step: int | None = None,
-        average: bool = False,
+        **fields: Any,
     ) -> int:
-        """Open an incident; returns its id.
+        """Open an incident; returns its id. ``fields``: others of ``Incident``.
 
         ``ending``: it is over already, and how it ended. ``title``: its own. ``step``: where it began, if not now.
         """
@@ -336,47 +324,27 @@ class StepBuilder:
             title=title or (self.knowledge.catalogue.class_of(class_).title if kind == "crash" else ""),
             severity=severity,
             reason=reason,
-            explanation=explanation,
-            confidence=confidence,
-            evidence=evidence,
             step=self.state.attempt.step if step is None else step,
             open=ending is None,
             closed_t=None if ending is None else self.t,
             ending=ending,
-            detect_s=detect_s,
-            average=average,
+            **fields,
         )
         known = self.state.incidents if ending is not None else (*self.state.incidents, incident)
         self.set(incident=number, incidents=known)
         self.fact(IncidentOpened(incident=incident))
         return number
 
-    def warn(
-        self,
-        kind: IncidentKind,
-        class_: str,
-        reason: str,
-        *,
-        title: str = "",
-        ending: str | None = None,
-        evidence: tuple[Evidence, ...] = (),
-        detect_s: float | None = None,
-        step: int | None = None,
-        explanation: str = "",
-        average: bool = False,
-    ) -> int:
+    def warn(self, kind: IncidentKind, class_: str, reason: str, *, title: str = "", **fields: Any) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
-        One that comes and goes is notified again only after ``notify.again_s``. ``title``: if the reason is too long.
-        ``explanation``: what follows, and what to do.
+        One that comes and goes is notified again only after ``notify.again_s``. ``title``: of the notice, if the reason
+        is too long. ``fields``: as of ``open_incident``; ``explanation``: what follows, and what to do.
         """
-        number = self.open_incident(
-            kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s, step=step,
-            explanation=explanation, average=average,
-        )  # fmt: skip
+        number = self.open_incident(kind, class_, reason, severity="warning", **fields)
         if not self.warned_lately(kind, class_):
             self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
-            body = "; ".join(filter(None, [reason if title else "", explanation]))
+            body = "; ".join(filter(None, [reason if title else "", fields.get("explanation", "")]))
             self.notify("warning", title or reason, body, incident=number)
         return number
 
@@ -388,6 +356,16 @@ class StepBuilder:
     def find_incident(self, number: int | None) -> Incident | None:
         """Return an open incident by id."""
         return next((i for i in self.state.incidents if i.id == number), None)
+
+    def open_of(self, *classes: str) -> Incident | None:
+        """Return the open incident of these classes; the oldest of several."""
+        return next((i for i in self.state.incidents if i.class_ in classes), None)
+
+    def close_all(self, ending: str, *classes: str, **changes: Any) -> None:
+        """Close the open incidents of these classes."""
+        for incident in self.state.incidents:
+            if incident.class_ in classes:
+                self.close_incident(incident.id, ending, **changes)
 
     def update_incident(self, number: int | None, **changes: Any) -> None:
         """Change an open incident; does nothing for an unknown id."""

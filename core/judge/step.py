@@ -1,13 +1,11 @@
 """The judge: ``step(state, observation) -> (state, entries)``, a pure fold.
 
-This module only passes each observation to its handler. What one step does, in this order:
+What one step does, in this order:
 
 1. Move the run's time; after a suspend, restart all waits.
-2. Pass the observation to its handler: ``handlers/`` for log, samples and checkpoints, ``recovery/`` for starts, exits,
-   commands and outcomes.
-3. If the run's state has become due, handle that as well; so NaN weights with which the trainer goes on, and the time
-   at which the run is to end.
-4. If checkpoints are to be evaluated, begin or end an evaluation.
+2. Pass the observation to its handler, ``f(builder, observation)``: ``handlers/`` for log, samples and checkpoints,
+   ``recovery/`` for starts, exits, commands and outcomes.
+3. Go through ``DUE``: what has become due, whatever was observed.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ..model.control_messages import Reply
-from ..model.fact import CommandReceived, MetricFilesKnown, Note
+from ..model.fact import CommandReceived, MetricFilesKnown
 from ..model.observation import (
     CheckpointEvent,
     CheckpointValues,
@@ -45,19 +43,10 @@ from . import state as unseen
 from .failure.circumstances import is_of_run, names_lost_gpu
 from .failure.log_evidence import kernel_evidence
 from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log, on_samples
-from .handlers import on_checkpoints as deletion_plan
-from .handlers import on_checkpoints as on_output
-from .handlers import on_samples as on_job
-from .handlers import on_samples as on_other_trainers
-from .handlers import on_samples as on_ranks
 from .hang import activity, deadlines, liveness, pauses
 from .hang.evidence import GpuFault
 from .knowledge import Knowledge
 from .recovery import attempts, commands, exits, gate, nan_rollback, restarts, resume_choice, takeover, unclear_states
-from .recovery import commands as command_replies
-from .recovery import commands as question
-from .recovery import exits as end_time
-from .recovery.takeover import from_story
 from .run_states import (
     BackingOff,
     Cleaning,
@@ -72,19 +61,11 @@ from .run_states import (
     is_live,
     is_watched,
 )
-from .state import NOTHING, JudgeState, Result, StepBuilder, due
+from .state import JudgeState, Result, StepBuilder
 
 replace = msgspec.structs.replace
 
-_MAY_BACK_UP = CheckpointEvent | CheckpointValues | Outcome | HostSample
-"""What may let a copy begin: checkpoints and outcomes, and for one that failed the time."""
-
 SIGNS_ARE_BACK = "signs of life are back: nothing was ended"
-
-
-def too_late(knowledge: Knowledge) -> str:
-    """The reply to a yes to the question about a hang that is over."""
-    return f"{SIGNS_ARE_BACK}, and the run is watched as before; `{knowledge.typed('restart')}` ends it all the same"
 
 
 class Judge:
@@ -92,28 +73,6 @@ class Judge:
 
     def __init__(self, knowledge: Knowledge) -> None:
         self.knowledge = knowledge
-        self._handlers: dict[type[Observation], Callable[[Knowledge, JudgeState, Any], Result]] = {
-            Meta: _on_nothing,
-            Learned: _on_learned,
-            Start: _on_start,
-            GpuSample: on_samples.on_gpu,
-            HostSample: on_samples.on_host,
-            ProcessSample: on_samples.on_process,
-            RankEnded: on_ranks.on_rank_ended,
-            LogChunk: on_log.on_log,
-            CheckpointEvent: on_checkpoints.on_checkpoint,
-            CheckpointValues: on_checkpoints.on_values,
-            OutputSeen: on_output.on_output,
-            KernelLine: _on_kernel,
-            TerminationNotice: on_samples.on_termination,
-            Exit: _on_exit,
-            JobSeen: on_job.on_job,
-            OtherTrainersSeen: on_other_trainers.on_other_trainers,
-            MetricValues: _on_metrics,
-            Tick: _on_tick,
-            Command: _on_command,
-            Outcome: _on_outcome,
-        }
 
     def start(
         self,
@@ -129,7 +88,7 @@ class Judge:
         profile = self.knowledge.settings.profiles.use
         if story is None or story.seq == 0:
             return JudgeState(profile=profile)
-        return from_story(story, snapshot, profile, newest_folder)
+        return takeover.from_story(story, snapshot, profile, newest_folder)
 
     def begin(self, state: JudgeState, t: float, *, ended: Exit | None = None) -> Result:
         """Decide about a run that a supervisor just took over.
@@ -140,173 +99,129 @@ class Judge:
         disappeared is restarted by policy without a charge; one that was stopped, given up or finished waits for a
         command.
         """
-        state, _ = _at(state, t)
-        if state.taken_over:
-            return state, NOTHING
-        if ended is not None and is_live(state.machine):
-            return _on_exit(self.knowledge, state, ended)
-        builder = StepBuilder(self.knowledge, state)
-        takeover.go_on(builder)
+        builder, _ = self._at(state, t)
+        if not builder.state.taken_over:
+            if ended is not None and is_live(builder.state.machine):
+                _on_exit(builder, ended)
+            else:
+                takeover.go_on(builder)
         return builder.state, tuple(builder.entries)
 
     def answer(self, state: JudgeState, command: Command) -> Reply:
         """Return the reply to a command; ``step`` then acts as the reply announces."""
-        state, _ = _at(state, command.t)
-        if _is_too_late(self.knowledge, state, command):
-            return Reply(ok=False, message=f"{command.verb}: {too_late(self.knowledge)}")
-        reply = command_replies.reply_to(state, self.knowledge, command)
+        builder, _ = self._at(state, command.t)
+        if _is_too_late(builder, command):
+            return Reply(ok=False, message=_too_late(builder, command))
+        reply = commands.reply_to(builder.state, self.knowledge, command)
         return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
     def step(self, state: JudgeState, observation: Observation) -> Result:
         """Take one observation. An earlier time counts as now."""
-        state, slept_s = _at(state, observation.t)
-        if slept_s > 0.0:
-            return self._after_sleep(state, observation, slept_s)
-        state, entries = self._handlers[type(observation)](self.knowledge, state, observation)
-        if isinstance(observation, LogChunk) and state.outputs.seen:
-            builder = StepBuilder(self.knowledge, state)
-            on_output.on_lines(builder, observation.text)
-            state, entries = builder.state, (*entries, *builder.entries)
-        if state.wake_t is not None and due(state):
-            state, more = _on_due(self.knowledge, state)
-            entries = (*entries, *more)
-        if nan_rollback.is_due(state):
-            state, more = _on_lost(self.knowledge, state)
-            entries = (*entries, *more)
-        if state.unseen is not None and unseen.is_due(state):
-            builder = StepBuilder(self.knowledge, state)
-            unseen.tell(builder)
-            state, entries = builder.state, (*entries, *builder.entries)
-        if end_time.is_due(state, self.knowledge):
-            state, more = _on_time(self.knowledge, state)
-            entries = (*entries, *more)
-        if state.withheld is not None and state.withheld.again_t is not None and state.time.t >= state.withheld.again_t:
-            state, more = _on_unanswered(self.knowledge, state)
-            entries = (*entries, *more)
-        if self.knowledge.settings.backup.wanted and isinstance(observation, _MAY_BACK_UP):
-            builder = StepBuilder(self.knowledge, state)
-            checkpoint_jobs.follow_backups(builder)
-            state, entries = builder.state, (*entries, *builder.entries)
-        if self.knowledge.settings.evaluate.wanted:
-            state, more = _on_evaluations(self.knowledge, checkpoint_jobs.observe(state, observation))
-            entries = (*entries, *more)
-        return state, entries
+        builder, slept_s = self._at(state, observation.t)
+        if slept_s > 0.0 and is_watched(builder.state.machine):
+            _after_sleep(builder, slept_s, adopted=isinstance(observation, Start))
+        HANDLERS[type(observation)](builder, observation)
+        for is_due, then in DUE:
+            if is_due(builder, observation):
+                then(builder)
+        return builder.state, tuple(builder.entries)
 
-    def _after_sleep(self, state: JudgeState, observation: Observation, slept_s: float) -> Result:
-        before = NOTHING
-        if is_watched(state.machine):
-            now = pauses.now(state.time)
-            state = replace(
-                unseen.begin(state, slept_s, adopted=isinstance(observation, Start)),
-                clock=deadlines.after_gap(state.clock, now),
-                liveness=liveness.after_gap(state.liveness, now),
-                log_activity=activity.after_gap(state.log_activity, now),
-            )
-            text = f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline"
-            before = (Note(text=text),)
-        state, entries = self.step(state, observation)
-        return state, (*before, *entries)
+    def _at(self, state: JudgeState, t: float) -> tuple[StepBuilder, float]:
+        """The step that begins at ``t``, and the seconds of a suspend before it; 0 = there was none."""
+        slept_s = 0.0
+        if t > state.time.t:
+            time, slept_s = pauses.advance(state.time, t)
+            state = replace(state, time=time)
+        return StepBuilder(self.knowledge, state), slept_s
 
 
-def _at(state: JudgeState, t: float) -> tuple[JudgeState, float]:
-    if t <= state.time.t:
-        return state, 0.0
-    time, slept_s = pauses.advance(state.time, t)
-    return replace(state, time=time), slept_s
+def _after_sleep(builder: StepBuilder, slept_s: float, *, adopted: bool) -> None:
+    state, now = builder.state, builder.now
+    builder.state = replace(
+        unseen.begin(state, slept_s, adopted=adopted),
+        clock=deadlines.after_gap(state.clock, now),
+        liveness=liveness.after_gap(state.liveness, now),
+        log_activity=activity.after_gap(state.log_activity, now),
+    )
+    builder.note(f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline")
 
 
-def _on_nothing(_knowledge: Knowledge, state: JudgeState, _observation: Observation) -> Result:
-    return state, NOTHING
+def _on_meta(_builder: StepBuilder, _meta: Meta) -> None:
+    pass
 
 
-def _on_metrics(_knowledge: Knowledge, state: JudgeState, found: MetricValues) -> Result:
+def _on_metrics(builder: StepBuilder, found: MetricValues) -> None:
     """Nothing is decided by metrics; where their files are is told once."""
-    if not found.folder or found.folder in state.metric_folders:
-        return state, NOTHING
-    state = replace(state, metric_folders=(*state.metric_folders, found.folder))
-    return state, (MetricFilesKnown(folder=found.folder, source=found.source),)
+    known = builder.state.metric_folders
+    if found.folder and found.folder not in known:
+        builder.set(metric_folders=(*known, found.folder))
+        builder.fact(MetricFilesKnown(folder=found.folder, source=found.source))
 
 
-def _on_learned(_knowledge: Knowledge, state: JudgeState, learned: Learned) -> Result:
-    return hints.with_habits(state, learned.habits), (Note(text=hints.describe_habits(learned.habits)),)
+def _on_learned(builder: StepBuilder, learned: Learned) -> None:
+    builder.state = hints.with_habits(builder.state, learned.habits)
+    builder.note(hints.describe_habits(learned.habits))
 
 
-def _on_tick(knowledge: Knowledge, state: JudgeState, _tick: Tick) -> Result:
-    return hang_check.check_hang(knowledge, state, NOTHING)
+def _on_tick(builder: StepBuilder, _tick: Tick) -> None:
+    hang_check.check_hang(builder)
 
 
-def _on_kernel(knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Result:
-    state = replace(state, diagnosis=kernel_evidence(state.diagnosis, line.text, knowledge.catalogue))
+def _on_kernel(builder: StepBuilder, line: KernelLine) -> None:
+    catalogue, state = builder.knowledge.catalogue, builder.state
+    builder.set(diagnosis=kernel_evidence(state.diagnosis, line.text, catalogue))
     for text in line.text.splitlines():
-        if names_lost_gpu(text, knowledge.catalogue) and is_of_run(text, state.gpus_seen):
-            fault = GpuFault(text=text.strip(), at=pauses.now(state.time))
-            state = replace(state, gpu_fault=state.gpu_fault or fault)
-    return state, NOTHING
+        if state.gpu_fault is None and names_lost_gpu(text, catalogue) and is_of_run(text, state.gpus_seen):
+            builder.set(gpu_fault=GpuFault(text=text.strip(), at=builder.now))
+            return
 
 
-def _on_start(knowledge: Knowledge, state: JudgeState, start: Start) -> Result:
-    builder = StepBuilder(knowledge, state)
+def _on_start(builder: StepBuilder, start: Start) -> None:
+    checkpoint_jobs.begin_attempt(builder)
     takeover.started(builder, start)
-    return builder.state, tuple(builder.entries)
 
 
-def _on_exit(knowledge: Knowledge, state: JudgeState, observation: Exit) -> Result:
-    builder = StepBuilder(knowledge, state)
-    on_output.at_end(builder)
+def _on_exit(builder: StepBuilder, observation: Exit) -> None:
+    on_checkpoints.at_end(builder)
     exits.on_exit(builder, observation)
-    return builder.state, tuple(builder.entries)
 
 
-def _on_command(knowledge: Knowledge, state: JudgeState, command: Command) -> Result:
-    builder = StepBuilder(knowledge, state)
-    if _is_too_late(knowledge, state, command):
+def _on_command(builder: StepBuilder, command: Command) -> None:
+    if _is_too_late(builder, command):
         builder.fact(CommandReceived(verb=command.verb, by=command.by))
-        question.withdraw(builder, SIGNS_ARE_BACK)
-        builder.note(f"{command.verb}: {too_late(knowledge)}", "refusal")
+        commands.withdraw(builder, SIGNS_ARE_BACK)
+        builder.note(_too_late(builder, command), "refusal")
     else:
         commands.on_command(builder, command)
-    return builder.state, tuple(builder.entries)
 
 
-def _is_too_late(knowledge: Knowledge, state: JudgeState, command: Command) -> bool:
+def _is_too_late(builder: StepBuilder, command: Command) -> bool:
     """Whether a command answers the question about a hang that is over by now: it is judged again before it ends."""
-    answers = command.verb in {"restart", "resume"} and question.is_answer(state, command)
-    return answers and hang_check.is_over(knowledge, state)
+    answers = command.verb in {"restart", "resume"} and commands.is_answer(builder.state, command)
+    return answers and hang_check.is_over(builder)
 
 
-def _on_evaluations(knowledge: Knowledge, state: JudgeState) -> Result:
-    builder = StepBuilder(knowledge, state)
-    checkpoint_jobs.follow(builder)
-    return builder.state, tuple(builder.entries)
+def _too_late(builder: StepBuilder, command: Command) -> str:
+    ends = builder.knowledge.typed("restart")
+    return f"{command.verb}: {SIGNS_ARE_BACK}, and the run is watched as before; `{ends}` ends it all the same"
 
 
-def _on_unanswered(knowledge: Knowledge, state: JudgeState) -> Result:
-    builder = StepBuilder(knowledge, state)
-    assert state.withheld is not None
-    if hang_check.is_over(knowledge, state):
-        question.withdraw(builder, SIGNS_ARE_BACK)
-    else:
-        gate.ask_again(builder, state.withheld)
-    return builder.state, tuple(builder.entries)
-
-
-def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Result:
+def _on_outcome(builder: StepBuilder, outcome: Outcome) -> None:
     """Pass an outcome to the state that waits for it; of any other only a failure is noted."""
-    builder = StepBuilder(knowledge, state)
-    if outcome.decision == state.planned_deletion:
-        deletion_plan.on_planned(builder, outcome)
-        return builder.state, tuple(builder.entries)
+    state = builder.state
     match state.machine:
+        case _ if state.planned_deletion == outcome.decision:
+            on_checkpoints.on_planned(builder, outcome)
         case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
             hang_check.on_quiet_evidence(builder, quiet, outcome)
-        case _ if checkpoint_jobs.is_backup_awaited(state, outcome):
+        case _ if state.backups.running == outcome.decision:
             checkpoint_jobs.on_backup_outcome(builder, outcome)
-        case _ if checkpoint_jobs.is_awaited(state, outcome):
-            checkpoint_jobs.on_outcome(builder, outcome)
+        case _ if (begun := state.evaluations.running) is not None and begun.order == outcome.decision:
+            checkpoint_jobs.on_outcome(builder, begun, outcome)
         case _ if state.attempt.aside == outcome.decision:
             restarts.on_put_aside(builder, outcome)
         case _ if state.loops.order == outcome.decision:
-            hang_check.on_look(builder, outcome)
+            builder.set(loops=pauses.answered(state.loops, outcome))
         case Hung(capture=order) as machine if order == outcome.decision:
             hang_check.end_hung(builder, machine, outcome)
         case Stopping(order=order) as machine if order == outcome.decision:
@@ -329,24 +244,39 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
         case _:
             if not outcome.ok:
                 builder.note(f"{outcome.action} failed: {outcome.detail or 'no detail'}")
-    return builder.state, tuple(builder.entries)
 
 
-def _on_lost(knowledge: Knowledge, state: JudgeState) -> Result:
-    builder = StepBuilder(knowledge, state)
-    nan_rollback.on_due(builder)
-    return builder.state, tuple(builder.entries)
+HANDLERS: dict[type[Observation], Callable[[StepBuilder, Any], None]] = {
+    Meta: _on_meta,
+    Learned: _on_learned,
+    Start: _on_start,
+    GpuSample: on_samples.on_gpu,
+    HostSample: on_samples.on_host,
+    ProcessSample: on_samples.on_process,
+    RankEnded: on_samples.on_rank_ended,
+    LogChunk: on_log.on_log,
+    CheckpointEvent: on_checkpoints.on_checkpoint,
+    CheckpointValues: on_checkpoints.on_values,
+    OutputSeen: on_checkpoints.on_output,
+    KernelLine: _on_kernel,
+    TerminationNotice: on_samples.on_termination,
+    Exit: _on_exit,
+    JobSeen: on_samples.on_job,
+    OtherTrainersSeen: on_samples.on_other_trainers,
+    MetricValues: _on_metrics,
+    Tick: _on_tick,
+    Command: _on_command,
+    Outcome: _on_outcome,
+}
 
 
-def _on_time(knowledge: Knowledge, state: JudgeState) -> Result:
-    builder = StepBuilder(knowledge, state)
-    end_time.end(builder)
-    return builder.state, tuple(builder.entries)
+def _wakes(builder: StepBuilder, _observation: Observation) -> bool:
+    wake_t = builder.state.wake_t
+    return wake_t is not None and builder.t >= wake_t
 
 
-def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
-    builder = StepBuilder(knowledge, state)
-    match state.machine:
+def _on_wake(builder: StepBuilder) -> None:
+    match builder.state.machine:
         case Hung() as machine:
             builder.note("the evidence of the hang did not come in time")
             hang_check.end_hung(builder, machine)
@@ -357,6 +287,36 @@ def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
         case Stopping() as machine:
             restarts.end_saving(builder, machine, "no complete checkpoint came in time after it was asked for")
         case machine:
-            assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
+            assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_states.wake_t)
             resume_choice.after_delay(builder, machine.plan)
-    return builder.state, tuple(builder.entries)
+
+
+def _asks_again(builder: StepBuilder, _observation: Observation) -> bool:
+    waiting = builder.state.withheld
+    return waiting is not None and waiting.again_t is not None and builder.t >= waiting.again_t
+
+
+def _ask_again(builder: StepBuilder) -> None:
+    assert builder.state.withheld is not None
+    if hang_check.is_over(builder):
+        commands.withdraw(builder, SIGNS_ARE_BACK)
+    else:
+        gate.ask_again(builder, builder.state.withheld)
+
+
+_MAY_BACK_UP = CheckpointEvent | CheckpointValues | Outcome | HostSample
+"""What may let a copy begin: checkpoints and outcomes, and for one that failed the time."""
+
+DUE: tuple[tuple[Callable[[StepBuilder, Observation], bool], Callable[[StepBuilder], None]], ...] = (
+    (_wakes, _on_wake),
+    (lambda builder, _: nan_rollback.is_due(builder.state), nan_rollback.on_due),
+    (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
+    (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
+    (_asks_again, _ask_again),
+    (
+        lambda builder, seen: builder.knowledge.settings.backup.wanted and isinstance(seen, _MAY_BACK_UP),
+        checkpoint_jobs.follow_backups,
+    ),
+    (lambda builder, _: builder.knowledge.settings.evaluate.wanted, checkpoint_jobs.follow),
+)
+"""What becomes due, whatever was observed: when, and what is done then. In this order."""

@@ -29,4 +29,4 @@ def test_every_preset_that_is_named_is_there() -> None:
 @SECOND_TIER
 @pytest.mark.timeout(300)
 def test_the_page_is_what_its_program_writes() -> None:
-    assert runpy.run_path(str(DOCS / "make_cookbook.py"))["page"]() == PAGE
+    assert runpy.run_path(str(DOCS / "make_pages.py"))["cookbook"]() == PAGE

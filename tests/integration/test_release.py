@@ -17,8 +17,8 @@ made = SimpleNamespace(**runpy.run_path(str(DOCS / "make_release.py")))
 
 
 def test_the_manual_page_is_current() -> None:
-    written = runpy.run_path(str(DOCS / "make_man.py"))["page"]()
-    assert (DOCS / "trainwatch.1").read_text("utf-8") == written, "run: python docs/make_man.py"
+    written = runpy.run_path(str(DOCS / "make_pages.py"))["manual"]()
+    assert (DOCS / "trainwatch.1").read_text("utf-8") == written, "run: python docs/make_pages.py"
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")

@@ -9,7 +9,7 @@ PAGE_VARIABLE = "TRAINWATCH_REQUIREMENTS"
 """Environment variable: the page that the test run writes, if all its cases pass."""
 HEAD = """# The requirements, and what a run of their tests showed
 
-Written by `python docs/make_requirements.py`, which runs `tests/requirements`. Each id of the guides that trainwatch is made from ([sources](sources.md))
+Written by `python docs/make_pages.py requirements`, which runs `tests/requirements`. Each id of the guides that trainwatch is made from ([sources](sources.md))
 has a command and what it printed; without a GPU the driver of the tests stands in. Times and process ids are those of that run.
 """
 

@@ -21,7 +21,7 @@ TABLE = ROOT / "docs" / "hang-constants.md"
 JUDGE = "trainwatch.core.judge"
 MODULES = (
     "hang.deadlines",
-    "hang.detector",
+    "hang.rules",
     "hang.activity",
     "hang.liveness",
     "hang.pauses",

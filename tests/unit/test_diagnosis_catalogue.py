@@ -191,8 +191,8 @@ TAXONOMY = (ROOT / "docs" / "failure-taxonomy.md").read_text(encoding="utf-8")
 
 
 def test_the_page_of_classes_shows_the_catalogue() -> None:
-    table = runpy.run_path(str(ROOT / "docs" / "make_failure_table.py"))["table"]
-    assert table(FAILURES) in TAXONOMY, "run docs/make_failure_table.py"
+    table = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))["failure_table"]
+    assert table(FAILURES) in TAXONOMY, "run docs/make_pages.py"
 
 
 def test_the_page_of_classes_counts_the_words_of_the_gate() -> None:

@@ -10,7 +10,7 @@ from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.config.shipped import read_failures
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec

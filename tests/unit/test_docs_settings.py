@@ -13,8 +13,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_page_of_settings_is_current() -> None:
-    written = runpy.run_path(str(DOCS / "make_settings.py"))["page"]()
-    assert (DOCS / "settings.md").read_text("utf-8") == written, "run: python docs/make_settings.py"
+    written = runpy.run_path(str(DOCS / "make_pages.py"))["settings_page"]()
+    assert (DOCS / "settings.md").read_text("utf-8") == written, "run: python docs/make_pages.py"
 
 
 def test_every_key_has_its_row() -> None:

@@ -12,8 +12,7 @@ from trainwatch.core.config.bounds import end_after, end_time
 from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, RunAtEnd, StopAttempt
-from trainwatch.core.model.fact import Note
-from trainwatch.core.model.observation import Exit, LogChunk, Outcome, Start
+from trainwatch.core.model.observation import Exit, LogChunk, Outcome
 from trainwatch.core.model.settings import End, Hang, Restart, Settings
 
 END = End(at_finish=("done",), at_give_up=("gone",), end_by="08:00")
@@ -60,14 +59,6 @@ def test_a_run_that_is_given_up_or_ended_early_has_its_own_command() -> None:
     assert ordered(early) == [("give_up", ("gone",))]
 
 
-def test_no_command_is_run_if_a_person_stops_it() -> None:
-    run = world().command("stop").wait(5)
-    assert run.word == "stopped"
-    assert run.why.kind == "person"
-    until(run, AT + 10)
-    assert ordered(run) == []
-
-
 def test_it_is_stopped_as_long_before_its_time_as_a_stop_may_take() -> None:
     run = until(world(), AT - LEAD_S - 6)
     assert run.word == "running"
@@ -87,11 +78,6 @@ def test_a_trainer_that_can_be_asked_saves_before_the_time() -> None:
     assert run.word == "stopped"
     assert ordered(run) == [("end_by", ("gone",))]
     assert run.t < AT - LEAD_S
-
-
-def test_a_command_for_the_time_comes_before_the_one_for_giving_up() -> None:
-    run = until(world(End(at_give_up=("gone",), at_end_by=("late",), end_by="08:00")), AT)
-    assert ordered(run) == [("end_by", ("late",))]
 
 
 def test_a_run_between_two_attempts_ends_at_its_time() -> None:
@@ -142,16 +128,6 @@ def test_a_resume_after_it_goes_on_until_the_next_such_time() -> None:
     assert run.state.ends.t == AT + 86400.0
 
 
-def test_a_resume_before_the_time_keeps_it() -> None:
-    run = world(restart=Restart(backoff_s=(600.0,)))
-    crash(run, "CUDA error: an illegal memory access was encountered")
-    assert run.word == "backing_off"
-    before = run.state.ends
-    assert before is not None
-    run.command("resume").wait(5)
-    assert run.state.ends == before
-
-
 def test_a_person_who_resumes_while_it_is_stopped_for_its_time_is_obeyed() -> None:
     run = until(world(can_ask_to_save=True), AT - LEAD_S - 118)
     assert run.word == "stopping"
@@ -185,13 +161,6 @@ def test_a_held_run_ends_at_its_time() -> None:
     assert (run.word, ordered(run)) == ("stopped", [])
     until(run, AT)
     assert (run.word, ordered(run)) == ("stopped", [("end_by", ("gone",))])
-
-
-def test_an_adopted_trainer_has_the_time_too() -> None:
-    run = World(judge(Settings(end=END), end_after=lambda _wall: AT))
-    run.see(Start(t=0.0, attempt=1, pid=1, adopted=True))
-    assert run.state.ends is not None
-    assert "08:00" in run.of(Note)[0].text
 
 
 def test_a_time_that_cannot_be_told_is_none() -> None:

@@ -48,28 +48,11 @@ def test_a_folder_becomes_known_by_a_checkpoint_that_the_run_wrote_while_it_trai
     assert known(seen(running())) == [FOLDER]
 
 
-def test_a_folder_is_known_once() -> None:
-    assert known(seen(seen(running()), "0000050.pt")) == [FOLDER]
-
-
-def test_a_second_attempt_adds_its_own_folder() -> None:
-    world = seen(seen(running()), folder="/data/results/001-DiT/checkpoints")
-    assert known(world) == [FOLDER, "/data/results/001-DiT/checkpoints"]
-
-
 def test_a_model_that_is_written_before_the_first_step_is_no_output() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10))
     seen(world, "yolo11n.pt", folder="/work")
     world.watch(Story(meta=False, period_s=5.0).train(10))
     assert known(world) == []
-
-
-def test_saves_of_an_unsure_writer_never_make_a_folder_the_runs_however_many() -> None:
-    world = running()
-    for number in range(5):
-        seen(world, f"00000{number}0.pt", sure=False, t=world.t + number)
-    assert known(world) == []
-    assert known(crashed(world)) == []
 
 
 def test_the_first_unsure_save_is_told_with_the_option_that_names_the_folder() -> None:
@@ -144,28 +127,11 @@ def test_the_nan_of_a_checkpoint_of_another_process_ends_nothing() -> None:
     assert not world.of(NotifyPeople)
 
 
-def test_one_save_that_is_seen_twice_is_one_save() -> None:
-    world = running()
-    at = world.t
-    assert known(seen(seen(world, sure=False, t=at), sure=False, t=at)) == []
-    assert known(seen(world, sure=True, t=at)) == [FOLDER]
-
-
 def test_a_run_without_steps_in_its_log_shows_its_folder_by_two_saves() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10))
     seen(world)
     assert known(world) == []
     assert known(seen(world, "0000050.pt", t=world.t + 1.0)) == [FOLDER]
-
-
-def test_a_run_without_steps_in_its_log_shows_its_folder_at_its_end() -> None:
-    world = seen(World().begin().watch(Story(meta=False, period_s=5.0).load(10)))
-    world.see(Exit(t=world.t + 1.0, code=1, died_t=world.t + 1.0))
-    assert known(world) == [FOLDER]
-
-
-def test_a_folder_below_the_one_that_was_told_is_added() -> None:
-    assert known(seen(running(told("/data/results")))) == [FOLDER]
 
 
 def test_the_folder_that_was_told_is_not_found_again() -> None:

@@ -78,7 +78,7 @@ def test_exit_and_new_supervisor_close_it() -> None:
 
 def test_signal_that_stops_the_trainer_closes_it() -> None:
     world = running(steps=100).watch(Story(meta=False).dead(120)).watch(Story(meta=False).dead(30, states={"T": 9}))
-    assert of_kind(world, "quiet")[0].ending == "a signal stopped the trainer"
+    assert of_kind(world, "quiet")[0].ending == "a signal stopped every computing process (state T)"
 
 
 def test_wait_puts_the_stop_off_and_the_silence_stays_told() -> None:

@@ -1,6 +1,4 @@
-"""Signs of life, step clock, active time, loss and pace, each by itself; hangs that no scenario covers."""
-
-from typing import get_args
+"""Hangs, slow-downs and ends that no scenario covers, and the pace of a run."""
 
 import msgspec
 import pytest
@@ -8,18 +6,9 @@ import pytest
 from tests.builders import Story, World, busy, judge, spin
 from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge import memory
-from trainwatch.core.judge.attempt_progress import AttemptProgress, lost_steps, with_beat, with_saved
-from trainwatch.core.judge.findings import loss, slow
 from trainwatch.core.judge.findings import pace as eta
-from trainwatch.core.judge.findings.health import Band
-from trainwatch.core.judge.hang import activity, deadlines, detector, liveness, pauses
-from trainwatch.core.judge.hang import evidence as gpu_signs
-from trainwatch.core.judge.hang.activity import GpuNormal
-from trainwatch.core.judge.hang.deadlines import StepClock
-from trainwatch.core.judge.hang.liveness import Liveness
-from trainwatch.core.judge.hang.pauses import ActiveTime
-from trainwatch.core.judge.next_step import outlook_of
+from trainwatch.core.judge.handlers.hang_check import outlook_of
+from trainwatch.core.judge.hang import activity, rules
 from trainwatch.core.judge.recovery.commands import SNOOZE_S
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.run_states import Paused
@@ -31,77 +20,9 @@ from trainwatch.core.model.observation import (
     KernelLine,
     LogChunk,
     ProcessSample,
-    Tick,
 )
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.settings import Hang, Restart, Settings
-
-LEARNED = GpuNormal(index=0, rest_w=44.0, busy_w=290.0, util_pct=97.0)
-NEW = GpuNormal(index=0)
-
-
-@pytest.mark.parametrize(
-    ("normal", "util", "power", "limit", "state"),
-    [
-        (LEARNED, 97, 288, 320, "busy"),
-        (LEARNED, 60, 200, 320, "busy"),
-        (LEARNED, 100, 115, 320, "spin"),
-        (LEARNED, 50, 110, 320, "active"),
-        (LEARNED, 8, 60, 320, "idle"),
-        (LEARNED, 8, 110, 320, "active"),
-        (LEARNED, 1, 46, 320, "idle"),
-        (LEARNED, None, 280, None, "busy"),
-        (LEARNED, None, 50, None, "idle"),
-        (LEARNED, None, 120, None, "active"),
-        (LEARNED, None, None, None, "unknown"),
-        (LEARNED, 99, None, None, "pinned"),
-        (LEARNED, 40, None, None, "active"),
-        (LEARNED, 3, None, None, "idle"),
-        (NEW, 100, 115, 320, "spin"),
-        (NEW, 96, 115, 320, "active"),
-        (NEW, 97, 250, 320, "busy"),
-        (NEW, 99, 115, None, "pinned"),
-        (NEW, 50, 115, None, "active"),
-        (NEW, None, 115, None, "unknown"),
-        (NEW, 0, 40, 320, "idle"),
-        (GpuNormal(index=0, rest_w=285.0, busy_w=290.0), 100, 115, 320, "spin"),
-    ],
-)
-def test_gpu_state_follows_from_utilisation_and_power(
-    normal: GpuNormal, util: float | None, power: float | None, limit: float | None, state: str
-) -> None:
-    reading = GpuReading(index=0, util_pct=util, power_w=power, power_limit_w=limit)
-    assert activity.read(normal, reading, idle_util_pct=5.0) == state
-
-
-def test_power_share_is_unknown_without_power() -> None:
-    assert activity.power_share(LEARNED, GpuReading(index=0)) is None
-
-
-def test_usual_power_is_learned_from_samples_before_a_step() -> None:
-    normals: tuple[GpuNormal, ...] = ()
-    for util, power in [(0, 40.0), *[(97, 300.0)] * 6, (None, None)]:
-        normals = activity.watch(normals, (GpuReading(index=0, util_pct=util, power_w=power),))
-    (normal,) = activity.learn(normals)
-    assert (normal.rest_w, normal.busy_w, normal.util_pct) == (40.0, 300.0, 97.0)
-    assert activity.drop_samples(activity.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
-
-
-def test_gpu_that_appears_later_is_learned_too() -> None:
-    two = activity.watch((LEARNED,), (GpuReading(index=0, util_pct=90), GpuReading(index=1, util_pct=90)))
-    assert [n.busy_w for n in two] == [290.0, None]
-
-
-def test_own_gpus_are_those_marked_as_own() -> None:
-    mine, other = GpuReading(index=0, own=True), GpuReading(index=1, own=False)
-    assert activity.own_gpus(GpuSample(t=0.0, gpus=(mine, other))) == (mine,)
-    assert len(activity.own_gpus(GpuSample(t=0.0, gpus=(other, other)))) == 2
-
-
-def test_sample_without_gpus_changes_nothing() -> None:
-    assert gpu_signs.with_gpus(Liveness(), GpuSample(t=1.0), 1.0, Hang()) == Liveness()
-    unknown = gpu_signs.with_gpus(Liveness(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
-    assert unknown.gpu_at is None
+from trainwatch.core.model.settings import Hang, Settings
 
 
 def test_checkpoint_of_the_same_size_is_no_sign_of_life() -> None:
@@ -114,127 +35,6 @@ def test_checkpoint_of_the_same_size_is_no_sign_of_life() -> None:
     assert began is not None
     assert seen(world, 10.0) == began
     assert seen(world, None) == began + 4.0
-
-
-def test_io_counters_that_restart_are_no_sign_of_life() -> None:
-    first = liveness.with_process(Liveness(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
-    second = liveness.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
-    assert second.io_at is None
-
-
-@pytest.mark.parametrize(("idle_cpu_cores", "alive"), [(0.25, False), (0.15, True)])
-def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores: float, alive: bool) -> None:
-    signs = Liveness()
-    for second in range(10):
-        t = float(second)
-        signs = liveness.with_process(signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores))
-    assert (signs.cpu_alive_at == 9.0) is alive
-
-
-# --- time -----------------------------------------------------------------------------------------------------------
-
-
-def test_jump_in_time_is_a_suspend_and_a_long_sampling_period_is_not() -> None:
-    line = ActiveTime(t=10.0, period_s=2.0)
-    assert pauses.advance(line, 45.0)[1] == 0.0
-    line, slept = pauses.advance(line, 3610.0)
-    assert slept == 3598.0
-    assert pauses.now(line) == 12.0
-    assert pauses.advance(ActiveTime(t=10.0, period_s=30.0), 200.0)[1] == 0.0
-
-
-def test_active_time_does_not_go_back_and_stops_with_the_trainer() -> None:
-    line = ActiveTime(t=10.0)
-    assert pauses.advance(line, 5.0) == (line, 0.0)
-    stopped, _ = pauses.advance(ActiveTime(t=10.0, stopped=True), 500.0)
-    assert pauses.now(stopped) == 10.0
-
-
-def test_sampling_period_is_the_distance_of_rounds() -> None:
-    line = ActiveTime()
-    for t in (0.0, 0.1, 2.0, 2.1, 4.0, 4.1):
-        line, _ = pauses.advance(line, t)
-        line = pauses.sampled(line)
-    assert line.period_s == pytest.approx(2.0)
-
-
-def beats(intervals: list[float], announced: bool = False) -> StepClock:
-    clock, now = StepClock(), 0.0
-    for interval in intervals:
-        now += interval
-        clock = deadlines.beat(clock, now, 1, 3, announced=announced)
-    return clock
-
-
-def test_no_pace_is_learned_from_warm_up_steps() -> None:
-    assert beats([200.0, 90.0, 30.0]).slow_s is None
-    assert beats([200.0, 90.0, 30.0, *[2.0] * 16]).slow_s == 2.0
-
-
-def test_the_wait_for_the_first_line_is_no_usual_distance_of_lines_for_people() -> None:
-    """Imports took 14 s, lines come each second: 'usually one every 14.0 s' hid a silence of 40 s."""
-    early = beats([14.0, 1.0, 1.2, 1.1, 1.0])
-    assert deadlines.told_usual_s(early) == pytest.approx(1.1)
-    assert deadlines.usual_s(early) == 14.0, "the deadline allows for it"
-    assert deadlines.told_usual_s(beats([14.0, 1.0])) == 14.0, "the first lines compile"
-    assert deadlines.told_usual_s(beats([])) is None
-
-
-def test_one_odd_step_does_not_lengthen_the_deadline() -> None:
-    assert beats([2.0] * 40 + [7.0] + [2.0] * 40).slow_s == 2.0
-
-
-def test_pause_is_learned_apart_from_the_pace() -> None:
-    clock = beats([2.0] * 40 + [100.0] + [2.0] * 10)
-    assert (clock.slow_s, clock.pause_s) == (2.0, 100.0)
-    assert beats([2.0] * 40 + [100.0, 2.0, 50.0]).pause_s == 90.0
-
-
-def test_pauses_in_a_row_are_the_new_pace() -> None:
-    clock = beats([2.0] * 20 + [30.0] * 24)
-    assert clock.typical_s == 30.0
-
-
-def test_announced_phase_does_not_change_the_pace() -> None:
-    clock = beats([2.0] * 4 + [60.0], announced=True)
-    assert (clock.pause_s, clock.slow_s) == (0.0, None)
-
-
-# --- how far --------------------------------------------------------------------------------------------------------
-
-
-def test_position_counts_over_epochs_and_attempts() -> None:
-    attempt = AttemptProgress()
-    for step in (1, 100, 101, 150):
-        attempt = with_beat(attempt, step, 1.0)
-    assert attempt.position == 150
-    assert with_beat(attempt, 120, 1.0).position == 120  # its workers began again from a checkpoint
-    weights = with_beat(AttemptProgress(weights_only=True, resume_position=400), 3, 1.0)
-    assert weights.position == 403
-    assert with_beat(AttemptProgress(), None, 7.0).beat_t == 7.0
-
-
-def test_lost_steps_are_unknown_if_a_position_is_unknown() -> None:
-    assert lost_steps(None, 3) is None
-    assert lost_steps(3, None) is None
-    assert lost_steps(10, 4) == 6
-
-
-def test_stride_of_a_bar_that_counts_batches_follows_from_checkpoints() -> None:
-    attempt = AttemptProgress()
-    for position, stored in ((83, 40), (165, 80)):  # two batches a step, each noticed a few batches late
-        attempt = with_saved(with_beat(attempt, position, 1.0), stored)
-    assert attempt.stride == 2
-    assert with_saved(attempt, 80) is attempt
-    assert lost_steps(260, 240, attempt.stride) == 10
-
-
-def test_checkpoint_noticed_late_changes_no_stride() -> None:
-    attempt = AttemptProgress()
-    for position, stored in ((43, 40), (84, 80), (122, 120)):
-        attempt = with_saved(with_beat(attempt, position, 1.0), stored)
-    assert attempt.stride == 1
-    assert with_saved(AttemptProgress(), 40).saved_at is None
 
 
 def test_eta_follows_from_the_runs_own_pace() -> None:
@@ -269,24 +69,6 @@ def test_an_attempt_with_another_pace_gives_its_own_time_left() -> None:
     assert eta.eta_s(alike, progress) == pytest.approx(102.0)
 
 
-def test_backoff_may_be_empty() -> None:
-    assert memory.charge(memory.Budget(used=2), Restart(backoff_s=()))[1] == 0.0
-
-
-# --- loss, pace -----------------------------------------------------------------------------------------------------
-
-
-def test_lasting_loss_spike_is_reported_once() -> None:
-    trend = loss.Loss()
-    for n in range(60):
-        trend = loss.with_loss(trend, 0.1 + 0.001 * (n % 3))
-    told = 0
-    for _ in range(30):
-        trend = loss.with_loss(trend, 5.0)
-        told += loss.is_spike(trend)
-    assert told == 1
-
-
 def test_loss_spike_and_nan_step_stop_nothing() -> None:
     world = World().begin()
     line = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={}]"
@@ -302,19 +84,6 @@ def test_loss_spike_and_nan_step_stop_nothing() -> None:
 def test_nan_on_a_line_without_a_step_is_reported() -> None:
     world = running().see(LogChunk(t=120.0, text="\nloss: nan\n"))
     assert [i.class_ for i in world.incidents] == ["nan"]
-
-
-def test_slow_down_is_classified_by_what_the_gpus_show() -> None:
-    seen = Liveness(normals=(LEARNED,), gpu=("spin",))
-    assert slow.classify_slow(seen, {"gpu0.vram": Band(level="warning")}) == "spilling"
-    assert slow.classify_slow(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
-    assert slow.classify_slow(seen, {}) == "slow"
-    hot = GpuReading(index=0, util_pct=97, power_w=200, throttle=("power cap", "thermal (hardware)"))
-    held = gpu_signs.with_gpus(Liveness(), GpuSample(t=0.0, gpus=(hot,)), 0.0, Hang())
-    assert held.throttle == ("thermal (hardware)",)
-    assert slow.classify_slow(held, {}) == "throttled"
-    told = slow.describe_slow(slow.Stall(usual_s=1.0), StepClock(means=(4.0,)), held)
-    assert told == "a progress line every 4 s instead of 1 s; the GPU's clocks are held down: thermal (hardware)"
 
 
 def test_a_slow_down_names_a_fall_of_gpu_utilisation() -> None:
@@ -359,9 +128,6 @@ def test_slow_down_is_closed_when_its_attempt_ends() -> None:
     world = World().begin().watch(Story(meta=False).load(10).train(100).train(60, step_s=8.0))
     crash(world)
     assert world.incidents[0].ending == "the attempt ended"
-
-
-# --- hang: what the families do not reach ---------------------------------------------------------------------------
 
 
 def test_old_checkpoint_restarts_only_if_set_and_never_an_advancing_run() -> None:
@@ -486,11 +252,6 @@ def test_steps_in_further_logs_are_progress() -> None:
     assert world.state.attempt.step == 29
 
 
-def test_removal_of_an_unknown_checkpoint_is_ignored() -> None:
-    world = World().see(CheckpointEvent(t=0.0, path="x", event="removed"))
-    assert world.entries == []
-
-
 def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
     world = running()
     for n in range(3):
@@ -500,71 +261,23 @@ def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
     assert checkpoint_index.find(world.state.checkpoints, None) is None
 
 
-def test_tick_without_a_wait_does_nothing() -> None:
-    world = World().see(Tick(t=5.0))
-    assert world.entries == []
-
-
-# --- power limits and scatter ----------------------------------------------------------------------------------------
-
-
-def watched(normal: GpuNormal, *, util_pct: float, power_w: float, power_limit_w: float | None = None) -> GpuNormal:
-    reading = GpuReading(index=0, util_pct=util_pct, power_w=power_w, power_limit_w=power_limit_w)
-    (seen,) = activity.watch((normal,), (reading,))
-    return seen
-
-
-def test_usual_power_is_forgotten_with_another_power_limit() -> None:
-    known = GpuNormal(index=0, rest_w=40.0, busy_w=300.0)
-    limited = watched(known, util_pct=100.0, power_w=299.0, power_limit_w=320.0)
-    assert (limited.busy_w, limited.limit_w) == (300.0, 320.0)
-    shifted = watched(limited, util_pct=100.0, power_w=299.0, power_limit_w=330.0)
-    assert (shifted.busy_w, shifted.limit_w) == (300.0, 320.0)
-    lowered = watched(limited, util_pct=100.0, power_w=199.0, power_limit_w=200.0)
-    assert (lowered.busy_w, lowered.limit_w, lowered.rest_w) == (None, 200.0, 40.0)
-
-
-def test_power_near_100_percent_is_smoothed_until_it_jumps_or_the_gpu_rests() -> None:
-    known = GpuNormal(index=0, rest_w=40.0, busy_w=300.0)
-    first = watched(known, util_pct=100.0, power_w=180.0)
-    assert first.steady_w == 180.0
-    second = watched(first, util_pct=100.0, power_w=220.0)
-    assert second.steady_w == 188.0
-    assert watched(second, util_pct=100.0, power_w=290.0).steady_w == 290.0
-    assert watched(second, util_pct=60.0, power_w=200.0).steady_w is None
-    assert watched(second, util_pct=0.0, power_w=50.0).steady_w is None
-
-
 def test_a_trainer_without_measurable_cpu_is_not_alive_by_using_none() -> None:
     """A step of a GPU or of a remote service may cost less than a clock tick."""
     sleeper = Story(meta=False, gpus=0).load(20).train(200, cpu=0.0).dead(900, cpu=0.0)
     assert World().begin().watch(sleeper).hangs[0].class_ == "idle"
 
 
-def test_the_silence_from_which_ending_is_worth_it_is_the_one_at_which_it_is_decided() -> None:
-    for weight in get_args(detector.Weight):
-        for loss_s in (0.0, 30.0, 6000.0):
-            due_s = detector.worth_ending_from(weight, deadline_s=140.0, loss_s=loss_s)
-            assert due_s >= 140.0
-            assert detector.is_worth_ending(weight, silent_s=due_s + 0.01, deadline_s=140.0, loss_s=loss_s)
-            if due_s > 140.0:
-                assert not detector.is_worth_ending(weight, silent_s=due_s - 0.01, deadline_s=140.0, loss_s=loss_s)
-
-
 def test_how_likely_a_silent_run_is_dead_grows_with_the_silence_and_is_never_certain() -> None:
-    for weight in get_args(detector.Weight):
-        told = [detector.likelihood(weight, silent_s=s, deadline_s=140.0) for s in (140.0, 200.0, 400.0, 90_000.0)]
-        assert told == sorted(told)
-        assert 0.15 < told[0] <= told[-1] == detector.CERTAIN
-    at_deadline = {w: detector.likelihood(w, silent_s=140.0, deadline_s=140.0) for w in get_args(detector.Weight)}
-    assert at_deadline["certain"] > at_deadline["strong"] > at_deadline["even"] > at_deadline["weak"]
-
-
-def test_a_hang_says_how_likely_it_is() -> None:
-    world = World().begin().watch(Story(meta=False).load(60).train(200)).watch(Story(meta=False).dead(400))
-    (hang,) = world.hangs
-    assert hang.confidence is not None
-    assert hang.confidence > 0.9
+    told = [
+        rules.Case(weight=weight, silent_s=140.0, deadline_s=140.0).likelihood
+        for weight in ("weak", "even", "strong", "certain")
+    ]
+    assert told == sorted(told)
+    assert told[0] > 0.15
+    late = rules.Case(weight="weak", silent_s=90_000.0, deadline_s=140.0).likelihood
+    assert told[-1] == rules.CERTAIN == late
+    (hang,) = World().begin().watch(Story(meta=False).load(60).train(200).dead(400)).hangs
+    assert (hang.confidence or 0.0) > 0.9
 
 
 def test_a_silence_says_when_it_becomes_a_hang() -> None:
@@ -662,3 +375,24 @@ def test_the_evidence_of_a_hang_says_nothing_of_bytes_that_cannot_be_read() -> N
     (hang,) = World().begin().watch(story).hangs
     unknown = ("read and written", "bytes moved", "nothing read")
     assert not [e.what for e in hang.evidence if any(words in e.what for words in unknown)]
+
+
+def test_sampling_period_is_the_distance_of_rounds() -> None:
+    world = World().begin()
+    for n in range(3):
+        world.see(HostSample(t=2.0 * n), GpuSample(t=2.0 * n + 0.1))
+    assert world.state.time.period_s == pytest.approx(2.0)
+
+
+def test_pause_is_learned_apart_from_the_pace() -> None:
+    story = Story(meta=False, step_s=2.0).load(10).train(40).go(100, gpu=busy).train(4).go(50, gpu=busy).train(4)
+    clock = World().begin().watch(story).state.clock
+    assert clock.slow_s == pytest.approx(2.0, rel=0.3)
+    assert clock.pause_s == pytest.approx(90.0, rel=0.1), "a shorter pause makes it fade"
+
+
+@pytest.mark.parametrize(("util", "power_w", "state"), [(8, 60, "idle"), (8, 110, "active"), (None, 50, "idle")])
+def test_gpu_state_follows_from_utilisation_and_power(util: float | None, power_w: float, state: str) -> None:
+    usual = activity.GpuNormal(index=0, rest_w=44.0, busy_w=290.0, util_pct=97.0)
+    reading = GpuReading(index=0, util_pct=util, power_w=power_w, power_limit_w=320)
+    assert activity.read(usual, reading, idle_util_pct=5.0) == state

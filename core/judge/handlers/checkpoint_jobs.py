@@ -7,7 +7,7 @@ import msgspec
 from ...model.checkpoint import Evaluation, better_of, score_words
 from ...model.decision import BackUpCheckpoint, EndEvaluation, EndWatch, EvaluateCheckpoint, RunAtEnd
 from ...model.fact import CheckpointEvaluated
-from ...model.observation import GpuSample, HostSample, Observation, Outcome, Start
+from ...model.observation import GpuSample, HostSample, Outcome
 from .. import memory
 from ..hang import pauses
 from ..knowledge import Knowledge
@@ -40,19 +40,28 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
 
 
-def observe(state: JudgeState, observation: Observation) -> JudgeState:
-    """Take what an observation says about room."""
-    known = state.evaluations
-    match observation:
-        case GpuSample():
-            found = memory.with_gpus(known.room, observation, evaluating=known.running is not None)
-        case HostSample():
-            found = memory.with_host(known.room, observation)
-        case Start():
-            found = memory.begin_attempt(known.room)
-        case _:
-            return state
-    return replace(state, evaluations=replace(known, room=found))
+def see_gpus(builder: StepBuilder, sample: GpuSample) -> None:
+    """Take what a sample says about room. While something is evaluated, it says nothing about the training's peak."""
+    known = builder.state.evaluations
+    if builder.knowledge.settings.evaluate.wanted:
+        room = memory.with_gpus(known.room, sample, evaluating=known.running is not None)
+        builder.set(evaluations=replace(known, room=room))
+
+
+def see_host(builder: StepBuilder, sample: HostSample) -> None:
+    known = builder.state.evaluations
+    if builder.knowledge.settings.evaluate.wanted:
+        room = replace(known.room, ram_available_bytes=sample.ram_available_bytes)
+        builder.set(evaluations=replace(known, room=room))
+
+
+def begin_attempt(builder: StepBuilder) -> None:
+    """Forget the least free memory: another attempt has another peak."""
+    known = builder.state.evaluations
+    gpus = known.room.gpus
+    if gpus:
+        fresh = tuple(replace(gpu, least_free_bytes=None) for gpu in gpus)
+        builder.set(evaluations=replace(known, room=replace(known.room, gpus=fresh)))
 
 
 def follow(builder: StepBuilder) -> None:
@@ -77,16 +86,9 @@ def follow(builder: StepBuilder) -> None:
         _end_watch_if_done(builder)
 
 
-def is_awaited(state: JudgeState, outcome: Outcome) -> bool:
-    """Whether it is the outcome of the evaluation that runs."""
-    return state.evaluations.running is not None and state.evaluations.running.order == outcome.decision
-
-
-def on_outcome(builder: StepBuilder, outcome: Outcome) -> None:
+def on_outcome(builder: StepBuilder, begun: Begun, outcome: Outcome) -> None:
     """Write the score down, or that it is unknown; tell people once."""
     known = builder.state.evaluations
-    begun = known.running
-    assert begun is not None
     measured = _measured(outcome)
     if measured.interrupted:
         _, times = known.beginnings.get(begun.path, (begun.mtime, 0))
@@ -245,11 +247,6 @@ def last(builder: StepBuilder) -> None:
         return
     for chosen in _due(builder, float("inf")):
         _begin(builder, chosen)
-
-
-def is_backup_awaited(state: JudgeState, outcome: Outcome) -> bool:
-    """Whether it is the outcome of the copy that is being made."""
-    return state.backups.running is not None and state.backups.running == outcome.decision
 
 
 def on_backup_outcome(builder: StepBuilder, outcome: Outcome) -> None:

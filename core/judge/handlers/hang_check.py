@@ -1,4 +1,6 @@
-"""When the detector runs, and what follows from a verdict: people are told first, then evidence, then the stop."""
+"""Hangs: when the rules are asked, and what follows: people are told first, then evidence, then the stop."""
+
+from collections.abc import Iterable
 
 import msgspec
 
@@ -6,14 +8,12 @@ from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, LookForLoop
 from ...model.observation import Outcome, ProcessSample
 from ...model.patterns import LazyPattern
-from ...model.record import Entry
-from ..hang import deadlines, detector, evidence, launcher, liveness, pauses, ranks
-from ..hang import deadlines as step_clock
-from ..hang import deadlines as step_peak
-from ..hang import detector as cost
+from ...model.progress import Outlook
+from ..hang import deadlines, evidence, launcher, liveness, pauses, phase_times, ranks, rules
+from ..hang.deadlines import HangInput
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
-from ..memory import Cause
+from ..memory import Cause, Failed
 from ..recovery import policy
 from ..recovery.apply import answer_failure
 from ..recovery.attempts import close_quiet
@@ -21,7 +21,7 @@ from ..recovery.commands import follow_trainer
 from ..recovery.ending import ended_well
 from ..resume import resume_point
 from ..run_states import Hung, Queued, RestartPlan, Suspended, is_watched
-from ..state import JudgeState, Result, StepBuilder
+from ..state import JudgeState, StepBuilder
 from ..text.lines import plain
 from . import saving
 from .saving import loss_s
@@ -36,72 +36,67 @@ NO_PROGRESS = "no_progress"
 """Class of the incident (kind ``stall``) of a run that makes no new highest step."""
 
 
-def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    """Run the detectors that are due. Most observations come soon after a step, and nothing is."""
-    setting = knowledge.settings.hang
-    now = pauses.now(state.time)
+def check_hang(builder: StepBuilder) -> None:
+    """Ask the rules that are due. Most observations come soon after a step, and nothing is."""
+    state, setting, now = builder.state, builder.knowledge.settings.hang, builder.now
     silence_s = now - state.clock.last
     late = silence_s >= deadlines.FLOOR_SHARE * setting.min_s
     stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
     if not late and not stalled and state.quiet is None and state.gpu_fault is None:
-        return state, entries
+        return
     if state.time.stopped or isinstance(state.machine, Hung | Suspended | Queued) or not is_watched(state.machine):
-        return state, entries
-    period_s = state.time.period_s or 1.0
-    run = _input(knowledge, state, now, period_s)
-    builder = StepBuilder(knowledge, state)
-    late = silence_s >= deadlines.floor_s(setting.min_s, period_s)
+        return
+    run = _input(builder)
     # A trainer that waits for a person is not hung; a restart would ask the same question.
-    if late and state.asks_since is None:
+    if silence_s >= deadlines.floor_s(setting.min_s, run.period_s) and state.asks_since is None:
         _check_silence(builder, run)
     elif state.quiet is not None:
         close_quiet(builder, "training advances")
     _check_lost_gpu(builder, run)
-    if state.asks_since is None and (stalled or any(i.class_ == NO_PROGRESS for i in state.incidents)):
+    if state.asks_since is None and (stalled or builder.open_of(NO_PROGRESS) is not None):
         _check_progress(builder, run)
-    return builder.state, (*entries, *builder.entries)
 
 
-def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float) -> deadlines.HangInput:
-    setting = knowledge.settings.hang
-    return deadlines.HangInput(
-        now=now,
-        period_s=period_s,
+def _input(builder: StepBuilder) -> HangInput:
+    state, setting = builder.state, builder.knowledge.settings.hang
+    pause = state.pause
+    part = pause.stopped == "part" and pause.since_t is not None
+    return HangInput(
+        now=builder.now,
+        period_s=state.time.period_s or 1.0,
+        hang=setting,
         clock=state.clock,
         liveness=state.liveness,
-        log_activity=state.log_activity,
+        log=state.log_activity,
         phase_times=state.phase_times,
         ended_well=ended_well(state),
         step=state.attempt.step,
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
-        warmup_beats=setting.warmup_steps,
-        min_s=setting.min_s,
-        idle_io_bytes_per_s=setting.idle_io_bytes_per_s,
         saving=saving.in_progress(state),
         has_saved=any(known.own and known.complete for known in state.checkpoints.known),
-        silent_rank=ranks.silent(state.ranks, state.time.t),
+        silent_rank=ranks.silent(state.ranks, builder.t),
         begun_again=state.launcher.restarts > 0,
         waiting=launcher.waiting(state.launcher),
         joining_s=launcher.joining_s(state.launcher),
-        stopped_s=_stopped_s(state),
-        stopped_ranks=state.pause.ranks,
+        stopped_s=builder.t - (pause.since_t or 0.0) if part else None,
+        stopped_ranks=pause.ranks,
     )
 
 
-def is_over(knowledge: Knowledge, state: JudgeState) -> bool:
+def is_over(builder: StepBuilder) -> bool:
     """Whether a hang that waits for an answer would not be declared now: signs of life are back."""
+    state = builder.state
     if state.withheld is None or not isinstance(state.machine, Hung):
         return False
-    now = pauses.now(state.time)
-    limit_s = step_peak.limit_s(step_clock.usual_s(state.clock), knowledge.settings.hang.max_s)
-    if limit_s is not None and stalled_for_s(state, now) >= limit_s:
+    limit_s = _limit_s(builder)
+    if limit_s is not None and stalled_for_s(state, builder.now) >= limit_s:
         return False
-    return detector.judge(_input(knowledge, state, now, state.time.period_s or 1.0), knowledge.settings.hang) is None
+    return rules.judge(_input(builder)) is None
 
 
-def _stopped_s(state: JudgeState) -> float | None:
-    pause = state.pause
-    return state.time.t - pause.since_t if pause.stopped == "part" and pause.since_t is not None else None
+def _limit_s(builder: StepBuilder) -> float | None:
+    """How long no new highest step is usual at most."""
+    return deadlines.limit_s(deadlines.usual_s(builder.state.clock), builder.knowledge.settings.hang.max_s)
 
 
 def _checkpoint_age_s(state: JudgeState) -> float:
@@ -109,16 +104,16 @@ def _checkpoint_age_s(state: JudgeState) -> float:
     return state.time.t - (state.attempt.start_t if newest is None else newest.t)
 
 
-def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
+def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     """Open or close the incident *quiet*, and declare a hang if ending the run costs less than waiting."""
-    state, setting = builder.state, builder.knowledge.settings.hang
-    verdict = detector.judge(run, setting)
+    state = builder.state
+    verdict = rules.judge(run)
     if verdict is None or verdict.weight not in {"certain", "strong"}:
-        verdict = detector.in_loop(run, setting, state.loops) or verdict
-    ends = verdict is not None and _is_due(builder, run, verdict)
+        verdict = rules.in_loop(run, state.loops) or verdict
+    ends = verdict is not None and _is_due(state, run, verdict)
     if not ends:
         _look_for_loop(builder, run)
-    sign = verdict if verdict is not None else detector.judge(run, setting, detector.QUIET_SHARE)
+    sign = verdict if verdict is not None else rules.judge(run, rules.QUIET_SHARE)
     if sign is None:
         if state.quiet is not None:
             saves = f"a save is in progress: {run.saving}"
@@ -131,86 +126,80 @@ def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
         return
     quiet = builder.state.quiet
     assert quiet is not None
-    builder.set(quiet=replace(quiet, due_t=_due_t(builder, run, sign)))
+    builder.set(quiet=replace(quiet, due_t=_due_t(state, run, sign, sign.silent_s)))
 
 
-def due_t(knowledge: Knowledge, state: JudgeState) -> float | None:
-    """Return when a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
+def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
+    """Return what is expected of the next step, for people who look at it."""
+    known = phase_times.habit(state.phase_times, state.progress.phase)
+    patient_s = state.attempt.patient_until - pauses.now(state.time)
+    return Outlook(
+        usual_s=deadlines.told_usual_s(state.clock),
+        pause_s=max(state.clock.pause_s, known.longest_s, known.quiet_s),
+        hang_t=_hang_t(StepBuilder(knowledge, state)),
+        patient_t=state.time.t + patient_s if patient_s > 0 else None,
+    )
+
+
+def _hang_t(builder: StepBuilder) -> float | None:
+    """When a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
+    state = builder.state
     if state.quiet is not None:
         return state.quiet.due_t
-    now = pauses.now(state.time)
-    if now - state.clock.last < TOLD_FROM_S or state.asks_since is not None or state.time.stopped:
+    silence_s = builder.now - state.clock.last
+    if silence_s < TOLD_FROM_S or state.asks_since is not None or state.time.stopped:
         return None
     if isinstance(state.machine, Hung | Suspended) or not is_watched(state.machine):
         return None
-    run = _input(knowledge, state, now, state.time.period_s or 1.0)
-    coming = detector.dead_from(run, knowledge.settings.hang)
-    if coming is None:
-        return None
-    worth_s = cost.worth_ending_from(coming.weight, deadline_s=coming.deadline_s, loss_s=loss_s(state))
-    return state.time.t + max(
-        max(worth_s, coming.silent_s) - (now - state.clock.last), state.attempt.patient_until - now, 0.0
-    )
+    run = _input(builder)
+    coming = rules.dead_from(run)
+    return None if coming is None else _due_t(state, run, coming, silence_s, coming.silent_s)
 
 
-def _due_t(builder: StepBuilder, run: deadlines.HangInput, sign: detector.Verdict) -> float:
-    """When the silence becomes a hang if all stays as it is, in run seconds."""
-    due_s = cost.worth_ending_from(sign.weight, deadline_s=sign.deadline_s, loss_s=loss_s(builder.state))
-    patient_s = builder.state.attempt.patient_until - run.now
-    return builder.t + max(due_s - sign.silent_s, patient_s, 0.0)
+def _due_t(state: JudgeState, run: HangInput, case: rules.Case, lasted_s: float, least_s: float = 0.0) -> float:
+    """When a silence that has ``lasted_s`` becomes a hang if all stays as it is, in run seconds."""
+    due_s = max(case.worth_ending_from(loss_s(state)), least_s)
+    return state.time.t + max(due_s - lasted_s, state.attempt.patient_until - run.now, 0.0)
 
 
-def _look_for_loop(builder: StepBuilder, run: deadlines.HangInput) -> None:
+def _look_for_loop(builder: StepBuilder, run: HangInput) -> None:
     """Ask for a look at busy processes, if one is due."""
-    state, setting = builder.state, builder.knowledge.settings.hang
-    if not detector.can_loop(run, setting):
+    state = builder.state
+    if not rules.can_loop(run):
         return
-    since = deadlines.last_progress(run.clock, run.log_activity)
-    if pauses.is_due(state.loops, since=since, now=run.now, min_s=setting.min_s, lost_s=CAPTURE_S):
-        gpu = detector.can_wait(run, setting)
+    if pauses.is_due(state.loops, since=run.since, now=run.now, min_s=run.hang.min_s, lost_s=CAPTURE_S):
+        gpu = rules.can_wait(run)
         what = "are in a loop or wait for a GPU that does nothing" if gpu else "are in a loop"
         why = f"no step, but the processes are busy: look whether they {what}; nothing is ended yet"
         order = builder.decide(LookForLoop, why, attempt=state.attempt.number, gpu=gpu)
-        builder.set(loops=pauses.asked(state.loops, order, since=since, now=run.now, rest_s=detector.gpus_rest_s(run)))
+        builder.set(loops=pauses.asked(state.loops, order, since=run.since, now=run.now, rest_s=run.gpus_rest_s))
 
 
-def on_look(builder: StepBuilder, outcome: Outcome) -> None:
-    """Take what a look at the busy processes found."""
-    builder.set(loops=pauses.answered(builder.state.loops, outcome))
-
-
-def _is_due(builder: StepBuilder, run: deadlines.HangInput, verdict: detector.Verdict) -> bool:
-    state = builder.state
+def _is_due(state: JudgeState, run: HangInput, verdict: rules.Verdict) -> bool:
     if run.now < state.attempt.patient_until:
         return False
-    since = deadlines.last_progress(run.clock, run.log_activity)
-    if verdict.weight in {"even", "weak"} and pauses.shows_work(state.loops, since):
+    if verdict.weight in {"even", "weak"} and pauses.shows_work(state.loops, run.since):
         return False
-    return cost.is_worth_ending(
-        verdict.weight, silent_s=verdict.silent_s, deadline_s=verdict.deadline_s, loss_s=loss_s(state)
-    )
+    return verdict.is_worth_ending(loss_s(state))
 
 
-def open_quiet(builder: StepBuilder, sign: detector.Verdict, *, capture: bool) -> None:
+def open_quiet(builder: StepBuilder, sign: rules.Verdict, *, capture: bool) -> None:
     """Tell people of the silence, and collect evidence. ``capture``: the hang that follows at once does not do it."""
-    reason = _reason(builder, sign)
     number = builder.warn(
         "quiet",
         sign.kind,
-        reason,
+        _reason(builder, sign),
         title=f"quiet ({sign.kind})",
-        evidence=_evidence(sign),
+        evidence=_evidence(sign.evidence),
         detect_s=_since_sign_s(builder),
     )
-    order = 0
-    if capture:
-        order = builder.decide(
-            CaptureStacks,
-            "take evidence of the silence; nothing is ended yet",
-            incident=number,
-            attempt=builder.state.attempt.number,
-        )
+    why = "take evidence of the silence; nothing is ended yet"
+    order = _capture(builder, why, number) if capture else 0
     builder.set(quiet=Quiet(incident=number, capture=order))
+
+
+def _capture(builder: StepBuilder, why: str, incident: int) -> int:
+    return builder.decide(CaptureStacks, why, incident=incident, attempt=builder.state.attempt.number)
 
 
 def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
@@ -219,41 +208,37 @@ def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> N
     incident = builder.find_incident(quiet.incident)
     signs = evidence.signs_of(outcome)
     if incident is not None and signs:
-        seen = tuple(Evidence(what=sign.what) for sign in signs)
-        builder.update_incident(incident.id, evidence=(*incident.evidence, *seen))
-        builder.set(quiet=replace(quiet, kind=signs[0].kind, signs=tuple(sign.what for sign in signs)))
+        said = tuple(sign.what for sign in signs)
+        builder.update_incident(incident.id, evidence=(*incident.evidence, *_evidence(said)))
+        builder.set(quiet=replace(quiet, kind=signs[0].kind, signs=said))
 
 
-def _check_lost_gpu(builder: StepBuilder, run: deadlines.HangInput) -> None:
+def _check_lost_gpu(builder: StepBuilder, run: HangInput) -> None:
     """A GPU of the run is lost: a step shows that it is not needed, and a silence ends without further wait."""
-    state = builder.state
-    fault = state.gpu_fault
+    state, fault = builder.state, builder.state.gpu_fault
     if fault is None or isinstance(state.machine, Hung):
         return
     if state.clock.last > fault.at:
         builder.set(gpu_fault=None)
         return
-    verdict = detector.lost_gpu(run, builder.knowledge.settings.hang, fault.at)
+    verdict = rules.lost_gpu(run, fault.at)
     if verdict is not None:
         declare(builder, replace(verdict, evidence=(fault.text, *verdict.evidence)))
 
 
-def _check_progress(builder: StepBuilder, run: deadlines.HangInput) -> None:
+def _check_progress(builder: StepBuilder, run: HangInput) -> None:
     """The slow clock: no new highest step of this attempt, whatever else the run does."""
-    state, setting = builder.state, builder.knowledge.settings.hang
-    known = next((i for i in state.incidents if i.class_ == NO_PROGRESS), None)
-    limit_s = step_peak.limit_s(step_clock.usual_s(state.clock), setting.max_s)
-    stalled_s = stalled_for_s(state, run.now)
+    limit_s, stalled_s = _limit_s(builder), stalled_for_s(builder.state, run.now)
     if limit_s is None or stalled_s < limit_s:
-        if known is not None:
-            builder.close_incident(known.id, "a new highest step, or an evaluation or a save that advances")
+        builder.close_all("a new highest step, or an evaluation or a save that advances", NO_PROGRESS)
         return
-    verdict = detector.no_progress(run, limit_s, stalled_s)
-    if known is None:
-        builder.warn("stall", NO_PROGRESS, verdict.reason, title="no progress", evidence=_evidence(verdict))
-    if stalled_s < verdict.deadline_s or isinstance(builder.state.machine, Hung):
-        return
-    if run.now >= state.attempt.patient_until and detector.can_tell(run):
+    verdict = rules.no_progress(run, limit_s, stalled_s)
+    if builder.open_of(NO_PROGRESS) is None:
+        told = _evidence(verdict.evidence)
+        builder.warn("stall", NO_PROGRESS, verdict.reason, title="no progress", evidence=told)
+    state = builder.state
+    acts = stalled_s >= verdict.deadline_s and run.now >= state.attempt.patient_until
+    if acts and not isinstance(state.machine, Hung) and rules.can_tell(run):
         declare(builder, verdict)
 
 
@@ -263,33 +248,26 @@ def stalled_for_s(state: JudgeState, now: float) -> float:
     return now - max(state.peak.at, works_at if works_at > state.clock.last else 0.0)
 
 
-def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
+def declare(builder: StepBuilder, verdict: rules.Verdict) -> None:
     """Open the incident of a hang; its evidence is captured before anything is ended."""
-    state = builder.state
-    stopped = state.pause.stopped == "part"
-    if state.quiet is not None and state.quiet.kind is not None and verdict.kind != "exiting" and not stopped:
-        verdict = replace(verdict, kind=state.quiet.kind, evidence=(*verdict.evidence, *state.quiet.signs))
+    state, quiet = builder.state, builder.state.quiet
+    if quiet is not None and quiet.kind is not None and verdict.kind != "exiting" and state.pause.stopped != "part":
+        verdict = replace(verdict, kind=quiet.kind, evidence=(*verdict.evidence, *quiet.signs))
     reason = _reason(builder, verdict)
     number = builder.open_incident(
         "hang",
         verdict.kind,
         reason,
         severity="info" if verdict.kind == "exiting" else "danger",
-        evidence=_evidence(verdict),
-        confidence=cost.likelihood(verdict.weight, silent_s=verdict.silent_s, deadline_s=verdict.deadline_s),
+        evidence=_evidence(verdict.evidence),
+        confidence=verdict.likelihood,
         detect_s=_since_sign_s(builder),
     )
-    close_quiet(builder, f"it became a hang (incident {number})", "hang")
-    for incident in builder.state.incidents:
-        if incident.class_ == NO_PROGRESS:
-            builder.close_incident(incident.id, f"it became a hang (incident {number})", ended_by="hang")
+    ending = f"it became a hang (incident {number})"
+    close_quiet(builder, ending, "hang")
+    builder.close_all(ending, NO_PROGRESS, ended_by="hang")
     builder.notify("incident", f"hang ({verdict.kind})", reason, incident=number)
-    capture = builder.decide(
-        CaptureStacks,
-        "take evidence of the hang before anything is ended",
-        incident=number,
-        attempt=state.attempt.number,
-    )
+    capture = _capture(builder, "take evidence of the hang before anything is ended", number)
     builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), verdict.reason)
 
 
@@ -299,34 +277,32 @@ def _since_sign_s(builder: StepBuilder) -> float:
     return builder.t - (attempt.beat_t if attempt.beat_t is not None else attempt.start_t)
 
 
-def _reason(builder: StepBuilder, verdict: detector.Verdict) -> str:
+def _reason(builder: StepBuilder, verdict: rules.Verdict) -> str:
     """The reason, with the rank for which the others wait if it can be told."""
     rank = ranks.silent(builder.state.ranks, builder.t)
     return f"{verdict.reason}; {rank}" if rank and not builder.state.pause.ranks else verdict.reason
 
 
-def _evidence(verdict: detector.Verdict) -> tuple[Evidence, ...]:
-    return tuple(Evidence(what=what) for what in verdict.evidence)
+def _evidence(sentences: Iterable[str]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(what=what) for what in sentences)
 
 
 def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
     """Stop the trainer, after the evidence was captured or timed out. A save that it shows gets its own deadline."""
     _see_save(builder, outcome)
     in_save, lost = saving.in_progress(builder.state), builder.state.gpu_fault
-    now, period_s = pauses.now(builder.state.time), builder.state.time.period_s or 1.0
-    run = _input(builder.knowledge, builder.state, now, period_s)
-    if in_save and lost is None and detector.judge(run, builder.knowledge.settings.hang) is None:
+    if in_save and lost is None and rules.judge(_input(builder)) is None:
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
     incident = builder.find_incident(machine.incident)
     signs = evidence.signs_of(outcome)
     if incident is not None and signs:
-        seen = tuple(Evidence(what=sign.what) for sign in signs)
         # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
         known = incident.class_ == "exiting" or builder.state.pause.stopped == "part"
         class_ = incident.class_ if known else signs[0].kind
-        builder.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
+        said = _evidence(sign.what for sign in signs)
+        builder.update_incident(machine.incident, evidence=(*incident.evidence, *said), class_=class_)
         incident = builder.find_incident(machine.incident)
     if must_wait(builder):
         mounts = builder.state.liveness.silent_mounts
@@ -337,20 +313,20 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     policy.remember(builder)
     attempt = builder.state.attempt
     class_ = incident.class_ if incident is not None else "idle"
-    answer_failure(
-        builder,
-        Cause(
+    failed = Failed(
+        cause=Cause(
             kind="hang",
             class_=class_ if lost is None else "gpu_lost",
             attempt=attempt.number,
             position=attempt.position,
             in_save=bool(in_save),
         ),
-        RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident),
         incident=machine.incident,
         reason=incident.reason if incident is not None else "it hung",
         advice=builder.knowledge.catalogue.class_of("hang").remedies,
     )
+    plan = RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident)
+    answer_failure(builder, failed, plan)
 
 
 def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:
@@ -364,13 +340,12 @@ def must_wait(builder: StepBuilder) -> bool:
 
     If all its mounts answer, a second deadline runs: it may wait for something that a restart ends.
     """
-    seen, now = builder.state.liveness, pauses.now(builder.state.time)
+    seen, now = builder.state.liveness, builder.now
     if not liveness.is_blocked(seen):
         return False
-    again_s = deadlines.BLOCKED_S
     if seen.answer_from is None or seen.blocked_from is None:
         return True
-    return now - seen.answer_from < again_s or now - seen.blocked_from < 2.0 * again_s
+    return now - seen.answer_from < deadlines.BLOCKED_S or now - seen.blocked_from < 2.0 * deadlines.BLOCKED_S
 
 
 def on_freed(builder: StepBuilder, machine: Hung) -> None:
@@ -383,9 +358,9 @@ def on_freed(builder: StepBuilder, machine: Hung) -> None:
         builder.set(machine=free)
         end_hung(builder, free)
         return
-    now = pauses.now(state.time)
     builder.close_incident(machine.incident, "the blocked process is free again: it gets the time of a usual silence")
-    builder.set(clock=step_clock.restart_wait(state.clock, now), peak=replace(state.peak, at=now))
+    clock, peak = deadlines.restart_wait(state.clock, builder.now), replace(state.peak, at=builder.now)
+    builder.set(clock=clock, peak=peak)
     follow_trainer(builder, "the blocked process is free again")
 
 
@@ -403,42 +378,22 @@ PROMPT = LazyPattern(r"[?:>)\]]\s*$")
 """End of an unfinished last line that asks for something."""
 
 
-def asks(state: JudgeState, sample: ProcessSample) -> bool:
-    """Return whether it waits for an answer.
+def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
+    """Report the question, and that it was answered.
 
-    If the kernel does not show it for certain, the last line of the log must ask for input, too.
+    If the kernel does not show for certain that it waits for one, the last line of the log must ask for input, too.
     """
-    if sample.asks is None:
-        return False
-    return sample.asks == "yes" or PROMPT.search(_last_line(state)) is not None
-
-
-def check(builder: StepBuilder, sample: ProcessSample) -> None:
-    """Report the question, and that it was answered."""
-    state = builder.state
-    now = pauses.now(state.time)
-    known = next((i for i in state.incidents if i.class_ == ASKS), None)
-    if not asks(state, sample):
-        if state.asks_since is not None:
-            waited_s = now - state.asks_since
-            builder.set(
-                asks_since=None,
-                clock=step_clock.restart_wait(state.clock, now),
-                peak=step_peak.excuse(state.peak, waited_s),
-            )
-        if known is not None:
-            builder.close_incident(known.id, "it was answered")
-        return
-    if state.asks_since is None:
+    state, since, now = builder.state, builder.state.asks_since, builder.now
+    line = plain(state.diagnosis.fold.rest)
+    if sample.asks is None or (sample.asks != "yes" and PROMPT.search(line) is None):
+        if since is not None:
+            clock, peak = deadlines.restart_wait(state.clock, now), deadlines.excuse(state.peak, now - since)
+            builder.set(asks_since=None, clock=clock, peak=peak)
+        builder.close_all("it was answered", ASKS)
+    elif since is None:
         builder.set(asks_since=now)
-    elif known is None and now - state.asks_since >= SURE_S:
-        line = _last_line(state).strip()[-120:]
-        shown = f' ("{line}")' if line else ""
+    elif builder.open_of(ASKS) is None and now - since >= SURE_S:
+        shown = f' ("{line.strip()[-120:]}")' if line.strip() else ""
         where = "in its own terminal" if state.attempt.adopted else f"with `{builder.knowledge.typed('attach')}`"
-        builder.warn(
-            "stall", ASKS, f"the trainer waits for an answer{shown}: give it {where}", title="waits for an answer"
-        )
-
-
-def _last_line(state: JudgeState) -> str:
-    return plain(state.diagnosis.fold.rest)
+        what = f"the trainer waits for an answer{shown}: give it {where}"
+        builder.warn("stall", ASKS, what, title="waits for an answer")

@@ -95,10 +95,11 @@ def has_spare(state: JudgeState) -> bool:
 def on_spare(builder: StepBuilder) -> None:
     """Hint at the next profile of the ladder if GPU memory is left over for a while."""
     state = builder.state
-    if not has_spare(state):
-        builder.set(spare_since=None)
-        return
     since = state.spare_since
+    if not has_spare(state):
+        if since is not None:
+            builder.set(spare_since=None)
+        return
     if since is None:
         builder.set(spare_since=builder.t)
         return
@@ -268,12 +269,12 @@ FOLLOWS = "a hang shows only when GPU, processes and log are silent, and a resum
 PAGE = "docs/how-to/own-log-lines.md"
 
 
-def on_saved(builder: StepBuilder, known: KnownCheckpoint, now: float) -> None:
-    """The run saved a checkpoint, or what counts as state and is not understood; ``now``: active seconds."""
+def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
+    """The run saved a checkpoint, or what counts as state and is not understood."""
     state = builder.state
     if not is_watched(state.machine) or state.attempt.beat_t is not None or known.t < state.attempt.start_t:
         return
-    builder.set(unread=unread_steps.with_save(state.unread, now, TOGETHER_S))
+    builder.set(unread=unread_steps.with_save(state.unread, builder.now, TOGETHER_S))
     if isinstance(state.machine, Starting):
         builder.move("saved", Running(), f"it saved {base_name(known.path)}")
     _tell(builder)
@@ -285,26 +286,16 @@ def on_text(builder: StepBuilder, text: str) -> None:
     _tell(builder)
 
 
-def is_over(state: JudgeState) -> bool:
-    """Whether something is kept or told of an attempt that makes a step now."""
-    return state.unread.saves > 0 or _is_told(state)
-
-
 def on_step(builder: StepBuilder) -> None:
     """A step is read."""
-    builder.set(unread=UnreadLog())
-    for incident in builder.state.incidents:
-        if incident.class_ == NO_STEP:
-            builder.close_incident(incident.id, "a step is read")
-
-
-def _is_told(state: JudgeState) -> bool:
-    return any(incident.class_ == NO_STEP for incident in state.incidents)
+    if builder.state.unread.saves > 0:
+        builder.set(unread=UnreadLog())
+    builder.close_all("a step is read", NO_STEP)
 
 
 def _tell(builder: StepBuilder) -> None:
     log = builder.state.unread
-    if not unread_steps.is_shown(log) or _is_told(builder.state):
+    if not unread_steps.is_shown(log) or builder.open_of(NO_STEP) is not None:
         return
     found = unread_steps.example_of(log)
     if found is None:

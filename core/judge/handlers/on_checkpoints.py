@@ -13,7 +13,7 @@ from ...model.output_place import is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import pace
-from ..hang import liveness, pauses
+from ..hang import liveness
 from ..knowledge import Knowledge
 from ..recovery import (
     commands,
@@ -25,19 +25,14 @@ from ..recovery import (
     remedy_choice,
     remedy_proof,
     restarts,
-    resume_choice,
     unclear_states,
 )
-from ..recovery import unclear_states as unclear_output
-from ..recovery.unclear_states import training_of
 from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
-from ..resume import checkpoint_index as checkpoint_events
-from ..resume import checkpoint_index as doubt
-from ..resume import checkpoint_index as known_checkpoint
-from ..resume.agreement import counts_since, disagreement
+from ..resume.agreement import counts_since
+from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.output_folders import Training
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
-from ..state import NOTHING, JudgeState, Result, StepBuilder
+from ..state import JudgeState, StepBuilder
 from . import hints, saving
 from .hang_check import check_hang
 
@@ -65,16 +60,16 @@ def saved_position(attempt: AttemptProgress, saved_step: int | None, since: int 
     return stored if attempt.adopted or stored <= shown else attempt.position
 
 
-def _is_news(knowledge: Knowledge, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
+def _is_news(knowledge: Knowledge, before: KnownCheckpoint | None, event: CheckpointEvent) -> bool:
     """Return whether it is new or changed; a rescan reports unchanged ones again."""
     if before is None or not before.complete:
         return True
-    return not checkpoint_events.is_same_save(before, event, knowledge.created_wall)
+    return not checkpoint_index.is_same_save(before, event, knowledge.created_wall)
 
 
-def _is_new_save(knowledge: Knowledge, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
+def _is_new_save(knowledge: Knowledge, before: KnownCheckpoint | None, event: CheckpointEvent) -> bool:
     """Return whether this run completed it, and it is not only reported again."""
-    own = checkpoint_events.origin_of_event(event, knowledge.created_wall) == "run"
+    own = checkpoint_index.origin_of_event(event, knowledge.created_wall) == "run"
     return event.event == "complete" and own and _is_news(knowledge, before, event)
 
 
@@ -85,9 +80,7 @@ def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
     return abs(attempt.step - saved_step * attempt.stride) <= 2 * max(attempt.printed_every, attempt.stride)
 
 
-def _by_the_log(
-    state: JudgeState, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent
-) -> CheckpointEvent:
+def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: CheckpointEvent) -> CheckpointEvent:
     """Return the event with its number as a step if the log, which tells no epoch, is at that step.
 
     ``NAME-000400.safetensors`` is epoch 400 of some trainers and step 400 of others.
@@ -103,146 +96,132 @@ def _by_the_log(
     return replace(event, step=number, epoch=None) if is_step else event
 
 
-def _step_s(state: JudgeState) -> float | None:
-    return state.clock.typical_s or state.progress.sec_per_step
-
-
-def _with_saved(state: JudgeState, step: int, t: float) -> tuple[AttemptProgress, str | None]:
-    """Return the attempt with a save of ``step``, and how that disagrees with the log."""
-    odd = disagreement(state.attempt, step, _step_s(state), printed=state.progress.step)
-    late = checkpoint_events.may_be_of_before(state.checkpoints, t)
-    return with_saved(state.attempt, step, late=late), odd
-
-
 def _step_of_epoch(
-    state: JudgeState, event: CheckpointEvent, before: known_checkpoint.KnownCheckpoint | None, *, is_new: bool
+    state: JudgeState, event: CheckpointEvent, before: KnownCheckpoint | None, *, is_new: bool
 ) -> tuple[bool, int]:
     """Return whether the step that it holds is counted within its epoch, and the counts since the save, 0 = unknown."""
     if not is_new:
         return before is not None and before.of_epoch, 0
     if event.step is None or not is_live(state.machine):
         return False, 0
-    since = counts_since(state.attempt, state.reading.now.run, event.step, _step_s(state))
+    since = counts_since(
+        state.attempt, state.reading.now.run, event.step, state.clock.typical_s or state.progress.sec_per_step
+    )
     return since is not None, since or 0
 
 
-def _is_ending(state: JudgeState) -> bool:
-    return isinstance(state.machine, Stopping) and state.machine.then == "give_up"
-
-
-def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
+def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     """Process a checkpoint that appeared, grew, is complete, or was removed."""
+    state, created_wall = builder.state, builder.knowledge.created_wall
     before = checkpoint_index.find(state.checkpoints, event.path)
     if event.event == "removed" or event.whose == "other":  # what another process wrote is none of this run
-        return _removed(knowledge, state, before)
-    now = pauses.now(state.time)
+        _removed(builder, before)
+        return
     attempt = state.attempt
     event = _by_the_log(state, before, event)
-    odd = None
-    is_new = _is_new_save(knowledge, before, event)
+    is_new = _is_new_save(builder.knowledge, before, event)
     of_epoch, since = _step_of_epoch(state, event, before, is_new=is_new)
     event = replace(event, step=None) if of_epoch else event
     if event.step is not None and is_live(state.machine) and is_new:
-        attempt, odd = _with_saved(state, event.step, event.t)
-    index = checkpoint_events.with_event(
+        late = checkpoint_index.may_be_of_before(state.checkpoints, event.t)
+        attempt = with_saved(attempt, event.step, late=late)
+    index = checkpoint_index.with_event(
         state.checkpoints,
         event,
         position=saved_position(attempt, event.step, since),
-        created_wall=knowledge.created_wall,
+        created_wall=created_wall,
         fresh=is_live(state.machine) and _is_at(attempt, event.step),
         log_epoch=attempt.log_epoch,
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
         of_epoch=of_epoch,
     )
-    same = before is None or checkpoint_events.is_same_save(before, event, knowledge.created_wall)
-    seen = state.liveness
+    same = before is None or checkpoint_index.is_same_save(before, event, created_wall)
+    builder.set(checkpoints=index if same else checkpoint_index.written_anew(index, event.path), attempt=attempt)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and is_watched(state.machine):
-        seen = liveness.with_file(seen, now, state.clock.last)
-    state = replace(
-        state, checkpoints=index if same else doubt.written_anew(index, event.path), liveness=seen, attempt=attempt
-    )
+        builder.set(liveness=liveness.with_file(state.liveness, builder.now, state.clock.last))
     known = checkpoint_index.find(index, event.path)
-    builder = StepBuilder(knowledge, state)
     if known is not None:
-        _changed(builder, before, event, known)
-    if event.event != "complete" or known is None:
-        if grown and known is not None and known.own:
+        if known.own and is_watched(state.machine) and _is_news(builder.knowledge, before, event):
+            saving.on_file(builder, known)
+        if known.unclear is not None:
+            _unclear(builder, before, event)
+        if event.event == "complete":
+            _complete(builder, before, event, known)
+        elif grown and known.own:
             _while_saving(builder)
-        return check_hang(knowledge, builder.state, tuple(builder.entries))
-    news = _is_news(knowledge, before, event) or (before is not None and (before.t, before.bad) != (known.t, known.bad))
-    if news:
-        verdict = resume_choice.verdict_of(event.verdict)
-        builder.fact(known_checkpoint.as_fact(known, knowledge.created_wall, verdict))
-    aside = _set_aside(builder, known)
-    if news:
-        if known.complete and known.own and known.bad is None:
-            _came(builder, now, event, known)
-        if odd is not None and known.own:
-            what = f"{known_checkpoint.base_name(event.path)} and the log disagree: {odd}"
-            builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
-        if attempt.resume_verdict == "ignored" and known.own and _is_ending(state):
-            # The last save of an attempt that had started over is not the newest state of the run.
-            why = "written by an attempt that had started over"
-            builder.set(checkpoints=checkpoint_index.mark_bad(builder.state.checkpoints, event.path, why))
-        elif known.complete and known.own and known.bad is None and is_live(state.machine):
-            _measure(builder, known.t)
-            if not aside:
-                _saved(builder, known)
-            on_saved(builder)
-            if builder.state.switch and not aside:
-                commands.switch_at_checkpoint(builder)
-    if news:
-        _while_saving(builder)
-        exits.check(builder)
-    return check_hang(knowledge, builder.state, tuple(builder.entries))
+    check_hang(builder)
 
 
-def _changed(
+def _complete(
     builder: StepBuilder,
-    before: known_checkpoint.KnownCheckpoint | None,
+    before: KnownCheckpoint | None,
     event: CheckpointEvent,
-    known: known_checkpoint.KnownCheckpoint,
+    known: KnownCheckpoint,
 ) -> None:
-    """Take it as a sign of a save; one that is not understood and counts as state shows that the attempt trains."""
-    if known.own and is_watched(builder.state.machine) and _is_news(builder.knowledge, before, event):
-        saving.on_file(builder, known)
-    if known.unclear is not None:
-        _unclear(builder, before, event, pauses.now(builder.state.time))
+    """A save is complete."""
+    news = _is_news(builder.knowledge, before, event) or (
+        before is not None and (before.t, before.bad) != (known.t, known.bad)
+    )
+    if news:
+        verdict = checkpoint_index.verdict_of(event.verdict)
+        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
+    aside = _set_aside(builder, known)
+    if not news:
+        return
+    good = known.complete and known.own and known.bad is None
+    if good:
+        _came(builder, event, known)
+    machine = builder.state.machine
+    ending = isinstance(machine, Stopping) and machine.then == "give_up"
+    if builder.state.attempt.resume_verdict == "ignored" and known.own and ending:
+        # The last save of an attempt that had started over is not the newest state of the run.
+        why = "written by an attempt that had started over"
+        builder.set(checkpoints=checkpoint_index.mark_bad(builder.state.checkpoints, event.path, why))
+    elif good and is_live(machine):
+        _measure(builder, known.t)
+        if not aside:  # of this run's branch: progress, and a moment at which a restart loses little
+            restarts.saved(builder, known)
+            if known.unclear is None:
+                ramp.on_saved(builder, known)
+                remedy_proof.on_saved(builder)
+        on_saved(builder)
+        if builder.state.switch and not aside:
+            commands.switch_at_checkpoint(builder)
+    _while_saving(builder)
+    exits.check(builder)
 
 
-def _removed(knowledge: Knowledge, state: JudgeState, gone: known_checkpoint.KnownCheckpoint | None) -> Result:
+def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
     """Record it, and tell of an attempt that begins by deleting what the run saved, while a person can still stop it.
 
     Its resume point is gone, or all checkpoints are: a trainer that deletes old ones keeps the newest.
     """
     if gone is None:
-        return state, NOTHING
+        return
+    state = builder.state
     index = checkpoint_index.without(state.checkpoints, gone.path)
-    builder = StepBuilder(knowledge, replace(state, checkpoints=index))
-    builder.fact(known_checkpoint.as_fact(gone, knowledge.created_wall, "complete", removed=True))
+    builder.set(checkpoints=index)
+    builder.fact(checkpoint_index.as_fact(gone, builder.knowledge.created_wall, "complete", removed=True))
     attempt, copies = state.attempt, state.found_resume.copies
     left = [k for k in index.known if k.own and k.complete and not any(is_below(k.path, each) for each in copies)]
     at_start = is_live(state.machine) and attempt.beat_t is None and gone.own and (gone.complete or gone.is_state)
     lost = gone.path == attempt.resume_from or not left
-    if at_start and lost and not any(i.class_ == VANISHED for i in state.incidents):
+    if at_start and lost and builder.open_of(VANISHED) is None:
         kept = f"copies are in {copies[-1]}" if copies else "there is no copy of it"
-        what = f"{known_checkpoint.base_name(gone.path)} was deleted as attempt {attempt.number} began; {kept}"
+        what = f"{base_name(gone.path)} was deleted as attempt {attempt.number} began; {kept}"
         number = builder.open_incident("checkpoint", VANISHED, what, severity="danger")
         builder.notify("warning", "checkpoints were deleted at the start of an attempt", what, incident=number)
-    return builder.state, tuple(builder.entries)
 
 
-def _unclear(
-    builder: StepBuilder, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent, now: float
-) -> None:
+def _unclear(builder: StepBuilder, before: KnownCheckpoint | None, event: CheckpointEvent) -> None:
     """If it counts as state of the training, the attempt trains."""
     unclear_states.recognise(builder)
     known = checkpoint_index.find(builder.state.checkpoints, event.path)
     wall = builder.knowledge.created_wall
-    told = before is not None and before.is_state and checkpoint_events.is_same_save(before, event, wall)
+    told = before is not None and before.is_state and checkpoint_index.is_same_save(before, event, wall)
     if known is not None and known.is_state and not told:
-        hints.on_saved(builder, known, now)
+        hints.on_saved(builder, known)
 
 
 def _measure(builder: StepBuilder, written_t: float) -> None:
@@ -254,44 +233,33 @@ def _measure(builder: StepBuilder, written_t: float) -> None:
         builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))
 
 
-def on_values(knowledge: Knowledge, state: JudgeState, read: CheckpointValues) -> Result:
+def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
     """Take the values of a checkpoint: one with new NaN is not resumed from, and the training is lost since then."""
-    known = checkpoint_index.find(state.checkpoints, read.path)
-    if known is None or known.mtime != read.mtime:
-        return state, NOTHING
-    builder = StepBuilder(knowledge, state)
-    nan_rollback.on_values(builder, read)
-    return builder.state, tuple(builder.entries)
-
-
-def _saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None:
-    """A complete checkpoint of this run's branch: progress, and a moment at which a restart loses little."""
-    restarts.saved(builder, known)
-    if known.unclear is None:
-        ramp.on_saved(builder, known)
-        remedy_proof.on_saved(builder)
+    known = checkpoint_index.find(builder.state.checkpoints, read.path)
+    if known is not None and known.mtime == read.mtime:
+        nan_rollback.on_values(builder, read)
 
 
 REFUSED = "weights_only"
 """Class of the incident (kind ``checkpoint``) of a checkpoint that its trainer's own ``torch.load`` would not take."""
 
 
-def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: known_checkpoint.KnownCheckpoint) -> None:
+def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint) -> None:
     """Tell of a load that would fail at a restart while a person may be there; a resume that has worked refutes it.
 
     Several files a save: those count whose names differ in numbers only. ``load-whole-checkpoints`` is proposed, never
     taken: it lets each load of the trainer run code.
     """
     state, refusal = builder.state, event.refused
-    if refusal is None and all(incident.class_ != REFUSED for incident in state.incidents):
+    if refusal is None and builder.open_of(REFUSED) is None:
         return
     works = state.attempt.resume_from is not None and state.attempt.beat_t is not None
     here = remedy_choice.circumstances(builder, said=WEIGHTS_ONLY)
     cures = [o for o in remedies.options(builder.knowledge.remedies, MISMATCH, here) if o.remedy.own_file]
     if refusal is not None and not works and (cures or refusal.explicit):
-        if any(incident.class_ == REFUSED for incident in state.incidents):
+        if builder.open_of(REFUSED) is not None:
             return
-        what = f"{known_checkpoint.base_name(known.path)} {refusal.words}"
+        what = f"{base_name(known.path)} {refusal.words}"
         ways = [f"write weights_only=False in {refusal.place}"]
         for cure in cures if not refusal.explicit else ():
             command = builder.knowledge.typed("restart", "--with", cure.remedy.name)
@@ -301,10 +269,9 @@ def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: known_che
         if not refusal.explicit:
             remedy_choice.propose(builder, tuple(cures), MISMATCH, number, why=f"{refusal.place} takes weights only")
         return
-    newest = {kind_of_name(k.path): k.refused for k in sorted(state.checkpoints.known, key=known_checkpoint.age_of)}
-    for incident in state.incidents:
-        if incident.class_ == REFUSED and (works or not cures or not any(newest.values())):
-            builder.close_incident(incident.id, "a resume has worked" if works else "the trainer would load it now")
+    newest = {kind_of_name(k.path): k.refused for k in sorted(state.checkpoints.known, key=checkpoint_index.age_of)}
+    if works or not cures or not any(newest.values()):
+        builder.close_all("a resume has worked" if works else "the trainer would load it now", REFUSED)
 
 
 CANNOT_LOAD = "a restart cannot load what is saved"
@@ -318,24 +285,22 @@ def _while_saving(builder: StepBuilder) -> None:
         restarts.on_checkpoint_while_saving(builder, machine, machine.saving)
 
 
-def _came(builder: StepBuilder, now: float, event: CheckpointEvent, known: known_checkpoint.KnownCheckpoint) -> None:
+def _came(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint) -> None:
     """Close a warning of an overdue checkpoint, and of one that is not understood; it shows that the attempt trains."""
     if known.unclear is None:
         unclear_states.close(builder)
     state = builder.state
-    builder.set(saves=save_overdue.saved(state.saves, now, state.clock.start))
-    for incident in state.incidents:
-        if incident.class_ == save_overdue.MISSING:
-            builder.close_incident(incident.id, "a checkpoint came")
-    hints.on_saved(builder, known, now)
+    builder.set(saves=save_overdue.saved(state.saves, builder.now, state.clock.start))
+    builder.close_all("a checkpoint came", save_overdue.MISSING)
+    hints.on_saved(builder, known)
     _foresee_load(builder, event, known)
 
 
-def _set_aside(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> bool:
+def _set_aside(builder: StepBuilder, known: KnownCheckpoint) -> bool:
     """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
         return False
-    in_doubt = doubt.DOUBTED if known.path in builder.state.checkpoints.doubt.paths else None
+    in_doubt = checkpoint_index.DOUBTED if known.path in builder.state.checkpoints.doubt.paths else None
     why = known.left or in_doubt or builder.knowledge.resume_support.objection(known.shape, known.holds)
     if why != known.aside:
         builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (known.path,), aside=why))
@@ -348,21 +313,19 @@ def _set_aside(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) ->
 # What may be the run's and is not known to be is told at the first sight, while the person is there.
 
 
-def on_output(knowledge: Knowledge, state: JudgeState, seen: OutputSeen) -> Result:
+def on_output(builder: StepBuilder, seen: OutputSeen) -> None:
     """Take a sighting; one that comes after the end of an attempt may be of what it saved last."""
+    state, knowledge = builder.state, builder.knowledge
     if isinstance(state.machine, Finished | EndedEarly | GivenUp):
-        return state, NOTHING
-    outputs = output_folders.with_sighting(
-        state.outputs,
-        seen,
-        created_wall=knowledge.created_wall,
-        attempt=state.attempt.number,
-        named=output_folders.is_named(state.diagnosis.tail, seen.path, knowledge.cwd),
+        return
+    named = output_folders.is_named(state.diagnosis.tail, seen.path, knowledge.cwd)
+    builder.set(
+        outputs=output_folders.with_sighting(
+            state.outputs, seen, created_wall=knowledge.created_wall, attempt=state.attempt.number, named=named
+        )
     )
-    builder = StepBuilder(knowledge, msgspec.structs.replace(state, outputs=outputs))
-    _accept(builder, training_of(builder.state))
-    unclear_output.tell_output(builder)
-    return builder.state, tuple(builder.entries)
+    _accept(builder, unclear_states.training_of(builder.state))
+    unclear_states.tell_output(builder)
 
 
 def on_lines(builder: StepBuilder, text: str) -> None:
@@ -371,12 +334,12 @@ def on_lines(builder: StepBuilder, text: str) -> None:
     outputs = output_folders.with_log(state.outputs, text, builder.knowledge.cwd, builder.t)
     if outputs is not state.outputs:
         builder.set(outputs=outputs)
-        _accept(builder, training_of(builder.state))
+        _accept(builder, unclear_states.training_of(builder.state))
 
 
 def at_end(builder: StepBuilder) -> None:
     """The attempt has ended: no further save of it will come."""
-    _accept(builder, msgspec.structs.replace(training_of(builder.state), over=True))
+    _accept(builder, msgspec.structs.replace(unclear_states.training_of(builder.state), over=True))
 
 
 def _accept(builder: StepBuilder, training: Training) -> None:
@@ -386,7 +349,7 @@ def _accept(builder: StepBuilder, training: Training) -> None:
         builder.set(outputs=output_folders.accepted(builder.state.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
     if found:
-        unclear_output.close_output(builder)
+        unclear_states.close(builder, unclear_states.UNSURE, "it is known where the run saves")
     # A folder around it, which was taken for state of an unknown make, is none.
     around = {k.path for k in state.checkpoints.known for one in found if is_below(one.folder, k.path)}
     if around:
@@ -473,7 +436,7 @@ def _proposed(data: dict[str, Any]) -> tuple[Checkpoint, ...]:
         return ()
 
 
-def _is_deletable(known: known_checkpoint.KnownCheckpoint) -> bool:
+def _is_deletable(known: KnownCheckpoint) -> bool:
     return known.own and known.unclear is None and known.changed is None and known.written is None
 
 

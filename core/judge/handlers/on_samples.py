@@ -26,64 +26,66 @@ from ..failure.log_evidence import read_evidence
 from ..findings import health, pace
 from ..findings.health import Faults
 from ..hang import activity, deadlines, launcher, liveness, pauses, ranks
-from ..hang import evidence as gpu_signs
-from ..hang import liveness as process_signs
-from ..hang import pauses as active_time
+from ..hang.liveness import with_gpus
 from ..knowledge import Knowledge
 from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, unclear_states
 from ..recovery.attempts import TERMINATION, close_quiet
 from ..recovery.commands import follow_trainer
-from ..run_states import Hung, Queued, Running, Starting, Suspended, WaitingForGpu, WaitingForRoom, is_live, is_watched
-from ..state import NOTHING, DiskLow, JudgeState, Result, StepBuilder
-from . import hang_check, hints
-from . import hang_check as terminal_question
-from .hang_check import check_hang
+from ..run_states import (
+    Event,
+    Hung,
+    Machine,
+    Queued,
+    Running,
+    Starting,
+    Suspended,
+    WaitingForGpu,
+    WaitingForRoom,
+    is_live,
+    is_watched,
+)
+from ..state import DiskLow, JudgeState, StepBuilder
+from . import checkpoint_jobs, hang_check, hints
 
 replace = msgspec.structs.replace
 SECONDS = re.compile(r"\d+(?:\.\d+)? s\b")
 
 
-def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result:
+def on_gpu(builder: StepBuilder, sample: GpuSample) -> None:
     """Take a sample of all GPUs of the machine."""
-    time = active_time.sampled(state.time)
-    now = active_time.now(time)
-    watched = is_watched(state.machine)
-    bands, changes = health.take(
-        state.bands,
-        health.gpu_values(sample, training=watched and state.clock.beats > 0),
-        _table(knowledge, state),
-        time.t,
-    )
+    settings, machine = builder.knowledge.settings, builder.state.machine
+    watched, peak = is_watched(machine), _peak(builder)
+    state = _sampled(builder)
     if watched:
-        seen = gpu_signs.with_gpus(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
-        state = replace(state, time=time, liveness=seen, bands=bands, peak=_peak(state, now))
-    else:
-        state = replace(state, time=time, bands=bands)
+        seen = with_gpus(state.liveness, sample, builder.now, settings.hang, state.clock.last)
+        builder.set(peak=peak, liveness=seen)
     if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
-        state = replace(state, gpus_seen=gpus)
-    state = _with_gpus(state, sample, watched=watched)
-    entries = _report_levels(knowledge, state, changes) if changes else None
-    faults, begun, over = health.take_faults(state.gpu_faults, sample, time.t)
+        builder.set(gpus_seen=gpus)
+    checkpoint_jobs.see_gpus(builder, sample)
+    _see_usable(builder, sample, watched=watched)
+    _take_levels(builder, health.gpu_values(sample, training=watched and state.clock.beats > 0))
+    faults, begun, over = health.take_faults(state.gpu_faults, sample, builder.t)
     if faults is not state.gpu_faults:
-        entries = entries if entries is not None else StepBuilder(knowledge, state)
-        _report_faults(entries, faults, begun, over)
-    if watched and knowledge.settings.profiles.ladder and (state.spare_since is not None or hints.has_spare(state)):
-        entries = entries if entries is not None else StepBuilder(knowledge, state)
-        hints.on_spare(entries)
-    if isinstance(state.machine, WaitingForGpu):
-        entries = entries if entries is not None else StepBuilder(knowledge, state)
-        restarts.on_gpus(entries, state.machine)
-    if not watched and any(i.class_.endswith(".vram") for i in state.incidents) and not is_live(state.machine):
-        entries = _close_vram(entries if entries is not None else StepBuilder(knowledge, state))
+        _report_faults(builder, faults, begun, over)
+    if watched and settings.profiles.ladder:
+        hints.on_spare(builder)
+    if isinstance(machine, WaitingForGpu):
+        restarts.on_gpus(builder, machine)
+    if not watched and not is_live(machine):
+        _close_vram(builder)
     if sample.trouble != state.gpu_trouble and _without_seconds(sample.trouble) != _without_seconds(state.gpu_trouble):
-        builder = entries if entries is not None else StepBuilder(knowledge, state)
         builder.set(gpu_trouble=sample.trouble)
         builder.note(f"GPU readings: {sample.trouble}" if sample.trouble else "GPU readings are back")
-        entries = builder
-    if entries is not None:
-        return check_hang(knowledge, entries.state, tuple(entries.entries))
-    return check_hang(knowledge, state, NOTHING)
+    hang_check.check_hang(builder)
+
+
+def _sampled(builder: StepBuilder) -> JudgeState:
+    """Learn the period of samples from a round of them."""
+    time = pauses.sampled(builder.state.time)
+    if time is not builder.state.time:
+        builder.set(time=time)
+    return builder.state
 
 
 def _without_seconds(trouble: str | None) -> str | None:
@@ -93,79 +95,71 @@ def _without_seconds(trouble: str | None) -> str | None:
 
 def _report_faults(builder: StepBuilder, faults: Faults, begun: tuple[str, ...], over: tuple[str, ...]) -> None:
     builder.set(gpu_faults=faults)
-    known = {incident.class_ for incident in builder.state.incidents}
     for name in begun:
         fault = faults[name]
-        if name in known:  # of an earlier supervisor
+        if builder.open_of(name) is not None:  # of an earlier supervisor
             continue
         if not fault.severe:
             builder.warn("health", name, fault.text)
             continue
         number = builder.open_incident("health", name, fault.text, severity="danger")
         builder.notify("incident", fault.text, "", incident=number)
-    for incident in [each for each in builder.state.incidents if each.class_ in over]:
-        builder.close_incident(incident.id, "it is over")
+    builder.close_all("it is over", *over)
 
 
-def _with_gpus(state: JudgeState, sample: GpuSample, *, watched: bool) -> JudgeState:
-    """The state with what is known of the GPUs of the run. A sample without readings says nothing about them."""
-    own = tuple(gpu.index for gpu in sample.gpus if gpu.own)
+def _see_usable(builder: StepBuilder, sample: GpuSample, *, watched: bool) -> None:
+    """Note which GPUs the run uses and whether one answers. A sample without readings says nothing about them."""
+    state = builder.state
+    own = tuple([gpu.index for gpu in sample.gpus if gpu.own])
     ours = own if watched and own else state.gpus_of_run
     readings = [gpu for gpu in sample.gpus if not ours or gpu.index in ours]
     usable = any(gpu.trouble is None for gpu in readings) if readings else state.gpus_usable
-    if (ours, usable) == (state.gpus_of_run, state.gpus_usable):
-        return state
-    return replace(state, gpus_of_run=ours, gpus_usable=usable)
+    if (ours, usable) != (state.gpus_of_run, state.gpus_usable):
+        builder.set(gpus_of_run=ours, gpus_usable=usable)
 
 
-def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Result:
+def on_host(builder: StepBuilder, sample: HostSample) -> None:
     """Take a sample of memory and disk."""
-    time = active_time.sampled(state.time)
-    bands, changes = health.take(state.bands, health.host_values(sample), _table(knowledge, state), time.t)
-    free = sample.disk_free_bytes if sample.disk_free_bytes is not None else state.disk_free_bytes
-    total = sample.disk_total_bytes if sample.disk_total_bytes is not None else state.disk_total_bytes
-    if (total, sample.disk_free_inodes) != (state.disk_total_bytes, state.disk_free_inodes):
-        state = replace(state, disk_total_bytes=total, disk_free_inodes=sample.disk_free_inodes)
-    counted = (sample.oom_kills, sample.oom_counter) == (state.oom_kills, state.oom_counter)
-    if time is not state.time or bands is not state.bands or not counted or free != state.disk_free_bytes:
-        state = replace(_counted(state, sample), time=time, bands=bands, disk_free_bytes=free)
-    low, swap = _disk_low(state.disk_low, sample), _swap_used(sample)
-    if low is not state.disk_low or swap != state.swap_used:
-        state = replace(state, disk_low=low, swap_used=swap)
-    builder = _report_levels(knowledge, state, changes) if changes else None
-    if state.tight_since is not None or (is_watched(state.machine) and hints.is_tight(sample)):
-        builder = builder if builder is not None else StepBuilder(knowledge, state)
+    state = _sampled(builder)
+    machine, free = state.machine, sample.disk_free_bytes
+    seen = {
+        "disk_free_bytes": free if free is not None else state.disk_free_bytes,
+        "disk_total_bytes": sample.disk_total_bytes if sample.disk_total_bytes is not None else state.disk_total_bytes,
+        "disk_free_inodes": sample.disk_free_inodes,
+        "disk_low": _disk_low(state.disk_low, sample),
+        "swap_used": _swap_used(sample),
+        "oom_kills_before": _oom_kills_before(state, sample),
+        "oom_kills": sample.oom_kills,
+        "oom_counter": sample.oom_counter,
+    }
+    if any(getattr(state, name) != value for name, value in seen.items()):
+        builder.set(**seen)
+    checkpoint_jobs.see_host(builder, sample)
+    _take_levels(builder, health.host_values(sample))
+    if state.tight_since is not None or (is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
-    machine = state.machine
     if isinstance(machine, WaitingForRoom) and restarts.has_room(sample, machine):
-        builder = builder if builder is not None else StepBuilder(knowledge, state)
         restarts.on_room(builder, machine)
     if is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
-        builder = builder if builder is not None else StepBuilder(knowledge, state)
         unclear_states.recognise(builder)
         unclear_states.tell(builder)
-    if sample.disk_free_bytes is not None and (state.checkpoints.known or state.disk.saves or state.incidents):
+    if free is not None and not isinstance(builder.state.machine, WaitingForRoom):
         saves = sum([known.own and known.complete for known in state.checkpoints.known])
-        if saves != state.disk.saves or any(i.class_ == health.CLASS for i in state.incidents):
-            builder = _fill(builder or StepBuilder(knowledge, state), sample.disk_free_bytes, saves)
-    if builder is not None:
-        return builder.state, tuple(builder.entries)
-    return state, NOTHING
+        if saves != state.disk.saves or builder.open_of(health.CLASS) is not None:
+            _fill(builder, free, saves)
 
 
 LOW_FOR_S = 60.0
 """How long the least room counts: a save that did not fit takes less, and its file may be gone at the end."""
 
 
-def _counted(state: JudgeState, sample: HostSample) -> JudgeState:
-    """The state with the count of kills for memory. After a change of the counter the number is unknown at first."""
+def _oom_kills_before(state: JudgeState, sample: HostSample) -> int | None:
+    """The count of kills for memory at first. After a change of the counter the number is unknown."""
     if state.oom_kills is None:
-        before = sample.oom_kills
-    elif sample.oom_counter != state.oom_counter:
-        before = None
-    else:
-        before = state.oom_kills if state.oom_kills_before is None else state.oom_kills_before
-    return replace(state, oom_kills=sample.oom_kills, oom_kills_before=before, oom_counter=sample.oom_counter)
+        return sample.oom_kills
+    if sample.oom_counter != state.oom_counter:
+        return None
+    return state.oom_kills if state.oom_kills_before is None else state.oom_kills_before
 
 
 def _disk_low(low: DiskLow | None, sample: HostSample) -> DiskLow | None:
@@ -181,101 +175,83 @@ def _swap_used(sample: HostSample) -> float | None:
     return round(sample.swap_used_bytes / sample.swap_total_bytes, 3)
 
 
-def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> StepBuilder:
+def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
     """Warn if the disk will be full before the training is done. While a restart waits for room, it is full."""
     state = builder.state
-    if isinstance(state.machine, WaitingForRoom):
-        return builder
-    now = active_time.now(state.time)
-    use = health.with_free(state.disk, now, free_bytes, saves)
+    use = health.with_free(state.disk, builder.now, free_bytes, saves)
     builder.set(disk=use)
-    warned = next((i for i in state.incidents if i.class_ == health.CLASS), None)
     sizes = [k.size_bytes for k in state.checkpoints.known if k.own and k.complete and k.size_bytes is not None]
-    coming = health.forecast(use, now, free_bytes, max(sizes, default=None))
+    coming = health.forecast(use, builder.now, free_bytes, max(sizes, default=None))
     need_s = pace.eta_s(state.pace, state.progress)
-    if warned is not None:
+    if builder.open_of(health.CLASS) is not None:
         if health.is_enough(use, coming, need_s):
-            builder.close_incident(warned.id, "there is room again")
-        return builder
-    if need_s is None and state.progress.run_total_steps is not None:
-        return builder  # the time left is known soon
-    if coming is not None and health.is_short(use, coming, need_s):
-        reason = health.describe_forecast(coming)
-        builder.warn("disk", health.CLASS, reason, title="the disk fills")
-    return builder
+            builder.close_all("there is room again", health.CLASS)
+    elif need_s is None and state.progress.run_total_steps is not None:
+        return  # the time left is known soon
+    elif coming is not None and health.is_short(use, coming, need_s):
+        builder.warn("disk", health.CLASS, health.describe_forecast(coming), title="the disk fills")
 
 
 SAVE_METRICS = ("ram_used", "ram_available", "temp")
 """Metrics whose level *danger* means that the machine may end the trainer soon. A full disk takes no checkpoint."""
 
 
-def on_termination(knowledge: Knowledge, state: JudgeState, notice: TerminationNotice) -> Result:
+def on_termination(builder: StepBuilder, notice: TerminationNotice) -> None:
     """The cloud will end this machine: notify, and ask the trainer for a checkpoint."""
-    builder = StepBuilder(knowledge, state)
-    if any(i.class_ == TERMINATION for i in state.incidents):
-        return state, NOTHING
-    number = builder.warn("health", TERMINATION, notice.text, title="this machine will be ended")
-    builder.set(save_asked_t=None)  # the last one
-    attempts.on_danger(builder, notice.text, number)
-    return builder.state, tuple(builder.entries)
+    if builder.open_of(TERMINATION) is None:
+        number = builder.warn("health", TERMINATION, notice.text, title="this machine will be ended")
+        builder.set(save_asked_t=None)  # the last one
+        attempts.on_danger(builder, notice.text, number)
 
 
-def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -> Result:
+def on_process(builder: StepBuilder, sample: ProcessSample) -> None:
     """Take a sample of the trainer's processes."""
-    time = active_time.sampled(state.time)
+    peak, state = _peak(builder), _sampled(builder)
     if not is_watched(state.machine):
-        return (state if time is state.time else replace(state, time=time)), NOTHING
-    now = active_time.now(time)
-    seen = process_signs.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
-    busy = others_work(seen, now, active_time.longest_gap(time.period_s))
-    pause = pauses.with_process(state.pause, sample, time.t, others_work=busy)
-    state = replace(state, time=time, liveness=seen, pause=pause, peak=_peak(state, now))
-    state, entries = on_sample(knowledge, state, sample)
-    if isinstance(state.machine, Hung) and state.machine.blocked:
-        builder = StepBuilder(knowledge, state)
-        hang_check.on_freed(builder, state.machine)
-        return builder.state, (*entries, *builder.entries)
-    asked = sample.asks is not None or state.asks_since is not None
-    if not asked and not concerns(state):
-        return check_hang(knowledge, state, entries)
-    builder = StepBuilder(knowledge, state)
-    check(builder)
-    if asked:
-        terminal_question.check(builder, sample)
-    return check_hang(knowledge, builder.state, (*entries, *builder.entries))
+        return
+    now = builder.now
+    seen = liveness.with_process(state.liveness, sample, now, builder.knowledge.settings.hang, state.clock.last)
+    busy = _others_work(seen, now, pauses.longest_gap(state.time.period_s))
+    pause = pauses.with_process(state.pause, sample, builder.t, others_work=busy)
+    builder.set(peak=peak, liveness=seen, pause=pause)
+    _see_ranks(builder, sample)
+    machine = builder.state.machine
+    if isinstance(machine, Hung) and machine.blocked:
+        hang_check.on_freed(builder, machine)
+        return
+    _follow_pause(builder)
+    if sample.asks is not None or builder.state.asks_since is not None:
+        hang_check.check_question(builder, sample)
+    hang_check.check_hang(builder)
 
 
-def _peak(state: JudgeState, now: float) -> deadlines.StepPeak:
-    """Return the highest step. A time without any reading does not count as one without progress."""
-    seen = state.liveness
+def _peak(builder: StepBuilder) -> deadlines.StepPeak:
+    """Return the highest step. A time without any reading, by the period before, is none without progress."""
+    state, seen = builder.state, builder.state.liveness
     last = max(seen.process_at or 0.0, seen.gpu_at or 0.0)
-    unseen = last > 0.0 and now - last > active_time.longest_gap(state.time.period_s)
-    return deadlines.excuse(state.peak, now - last) if unseen else state.peak
+    unseen = last > 0.0 and builder.now - last > pauses.longest_gap(state.time.period_s)
+    return deadlines.excuse(state.peak, builder.now - last) if unseen else state.peak
 
 
-def _close_vram(builder: StepBuilder) -> StepBuilder:
+def _close_vram(builder: StepBuilder) -> None:
     """Close warnings of GPU memory: it is judged only while a trainer runs."""
-    builder.set(bands={name: band for name, band in builder.state.bands.items() if not name.endswith(".vram")})
-    for incident in builder.state.incidents:
-        if incident.kind == "health" and incident.class_.endswith(".vram"):
-            builder.close_incident(incident.id, "the trainer has ended")
-    return builder
+    found = [i.class_ for i in builder.state.incidents if i.kind == "health" and i.class_.endswith(".vram")]
+    if found:
+        builder.set(bands={name: band for name, band in builder.state.bands.items() if not name.endswith(".vram")})
+        builder.close_all("the trainer has ended", *found)
 
 
-def _table(knowledge: Knowledge, state: JudgeState) -> dict[str, health.Metric]:
-    return knowledge.levels["stable" if state.profile == "stable" else ""]
-
-
-def _report_levels(knowledge: Knowledge, state: JudgeState, changes: tuple[health.Change, ...]) -> StepBuilder:
-    builder = StepBuilder(knowledge, state)
+def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, str, float]]) -> None:
+    """Take values of metrics: those that changed their level are told."""
+    state = builder.state
+    table = builder.knowledge.levels["stable" if state.profile == "stable" else ""]
+    bands, changes = health.take(state.bands, values, table, builder.t)
+    if bands is not state.bands:
+        builder.set(bands=bands)
     for change in changes:
         builder.fact(
             HealthChanged(
-                metric=change.metric,
-                value=change.value,
-                unit=change.unit,
-                level=change.level,
-                before=change.before,
+                metric=change.metric, value=change.value, unit=change.unit, level=change.level, before=change.before
             )
         )
         kind: IncidentKind = "disk" if change.metric == "disk_free" else "health"
@@ -286,85 +262,69 @@ def _report_levels(knowledge: Knowledge, state: JudgeState, changes: tuple[healt
                 attempts.on_danger(builder, health.sentence(change), number)
         elif known is not None and not change.alarming:
             builder.close_incident(known.id, f"{reading_name(change.metric)} is {change.level} again")
-    return builder
 
 
 # The ranks of a distributed training: restarts of the workers by their launcher, and what ranks left at their end.
 
 
-def on_sample(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -> Result:
+def _see_ranks(builder: StepBuilder, sample: ProcessSample) -> None:
     """Take the ranks and their launchers of a sample, while the run is watched."""
+    state = builder.state
     if not sample.ranks and not state.ranks and not sample.agents:
-        return state, NOTHING
-    found = ranks.with_processes(state.ranks, sample.ranks, state.time.t)
+        return
+    found = ranks.with_processes(state.ranks, sample.ranks, builder.t)
     known, again = launcher.with_sample(state.launcher, sample)
-    state = replace(state, ranks=found, launcher=known)
     most = launcher.most_restarts(known)
-    if not again and (known.told or not most):
-        return state, NOTHING
-    builder = StepBuilder(knowledge, state)
     if most and not known.told:
-        builder.set(launcher=replace(known, told=True))
+        known = replace(known, told=True)
         builder.note(
             f"torchrun starts its workers again by itself, up to {most} times for each agent; "
             "trainwatch restarts when torchrun has ended, or when the run hangs"
         )
+    builder.set(ranks=found, launcher=known)
     if again and not isinstance(state.machine, Hung):
         _begin_again(builder, ", ".join(str(each) for each in again))
-    return builder.state, tuple(builder.entries)
 
 
 def _begin_again(builder: StepBuilder, who: str) -> None:
     """The launcher started its workers again: the same attempt, whose steps begin at a checkpoint again."""
-    state = builder.state
-    now = active_time.now(state.time)
-    at = state.attempt.step
-    number = state.launcher.restarts
+    state, at = builder.state, builder.state.attempt.step
     close_quiet(builder, "torchrun started its workers again")
     builder.set(
-        launcher=replace(builder.state.launcher, from_step=at),
+        launcher=replace(state.launcher, from_step=at),
         reading=replace(begin_attempt(state.reading), fold=state.reading.fold),
-        clock=deadlines.begin_attempt(state.clock, now),
+        clock=deadlines.begin_attempt(state.clock, builder.now),
     )
     after = "" if at is None else f" after step {at}"
+    number = state.launcher.restarts
     builder.note(f"torchrun started its workers again{after} (restart {number} by itself, none of trainwatch): {who}")
 
 
 def on_first_step(builder: StepBuilder) -> None:
     """The first step after a restart of the workers: say how far they went back."""
-    state = builder.state
-    before, step = state.launcher.from_step, state.attempt.step
+    before, step = builder.state.launcher.from_step, builder.state.attempt.step
     if before is None or step is None:
         return
-    builder.set(launcher=replace(state.launcher, from_step=None))
+    builder.set(launcher=replace(builder.state.launcher, from_step=None))
     lost = max(0, before - step + 1)
     builder.note(f"the workers go on at step {step}: {lost} step{'s' * (lost != 1)} are made again")
 
 
-def on_rank_ended(knowledge: Knowledge, state: JudgeState, ended: RankEnded) -> Result:
+def on_rank_ended(builder: StepBuilder, ended: RankEnded) -> None:
     """Take what a rank left: evidence of the cause, also if its output is not in the log."""
+    state = builder.state
     if not is_watched(state.machine) and not isinstance(state.machine, Queued):
-        return state, NOTHING
+        return
     lines = [line for line in ended.text.splitlines() if line.strip()]
     last = lines[-1].strip() if lines else ""
-    builder = StepBuilder(knowledge, state)
-    builder.note(f"rank {ended.rank}{_process(ended)} ended: {beginning(last, 200)}")
-    if last and last not in _shown(state):
+    process = "" if ended.pid is None else f" (pid {ended.pid}{f' on {ended.node}' if ended.node else ''})"
+    builder.note(f"rank {ended.rank}{process} ended: {beginning(last, 200)}")
+    shown = "\n".join((state.diagnosis.tail, *(each.text for each in state.diagnosis.findings)))
+    if last and last not in shown:
         text = "".join(f"[rank{ended.rank}]: {line}\n" for line in lines)
-        found = read_evidence(
-            replace(state.diagnosis, fold=replace(state.diagnosis.fold, rest="")), text, knowledge.catalogue
-        )
+        apart = replace(state.diagnosis, fold=replace(state.diagnosis.fold, rest=""))
+        found = read_evidence(apart, text, builder.knowledge.catalogue)
         builder.set(diagnosis=replace(found, fold=state.diagnosis.fold))
-    return builder.state, tuple(builder.entries)
-
-
-def _process(ended: RankEnded) -> str:
-    return "" if ended.pid is None else f" (pid {ended.pid}{f' on {ended.node}' if ended.node else ''})"
-
-
-def _shown(state: JudgeState) -> str:
-    """What is known of the log as far as an error may stand there."""
-    return "\n".join((state.diagnosis.tail, *(each.text for each in state.diagnosis.findings)))
 
 
 # What the scheduler says of the job that the attempt runs as: while it waits in the queue, time does not count.
@@ -375,37 +335,37 @@ UNSCHEDULABLE = "unschedulable"
 """Class of the incident (kind ``stall``)."""
 
 
-def on_job(knowledge: Knowledge, state: JudgeState, seen: JobSeen) -> Result:
+def on_job(builder: StepBuilder, seen: JobSeen) -> None:
     """Take what is known of the job."""
-    builder = StepBuilder(knowledge, state)
     exits.note_job(builder, seen)
-    machine = state.machine
-    waits = isinstance(machine, Queued)
-    if seen.phase == "queued" and (
-        isinstance(machine, Running) or (isinstance(machine, Starting) and machine.launched)
-    ):
-        builder.set(
-            time=msgspec.structs.replace(state.time, stopped=True),
-            clock=deadlines.restart_wait(state.clock, active_time.now(state.time)),
-        )
-        close_quiet(builder, "its job waits in the queue")
-        builder.move("queue", Queued(), _in_words(seen))
-    elif waits and seen.phase in {"running", "ending", "ended"}:
-        time = msgspec.structs.replace(state.time, stopped=False)
-        now = active_time.now(time)
-        builder.set(
-            time=time,
-            clock=deadlines.restart_wait(state.clock, now),
-            liveness=liveness.after_gap(state.liveness, now),
-        )
-        follow_trainer(builder, f"job {seen.job} runs{f' on {seen.nodes}' if seen.nodes else ''}")
+    machine = builder.state.machine
+    runs = isinstance(machine, Running) or (isinstance(machine, Starting) and machine.launched)
+    if seen.phase == "queued" and runs:
+        reason = f" ({seen.reason})" if seen.reason else ""
+        _stop_time(builder, "queue", Queued(), f"job {seen.job} is {seen.state or 'PENDING'}{reason}")
+    elif isinstance(machine, Queued) and seen.phase in {"running", "ending", "ended"}:
+        _go_on(builder, f"job {seen.job} runs{f' on {seen.nodes}' if seen.nodes else ''}")
     _tell_unschedulable(builder, seen)
     exits.check(builder)
-    return builder.state, tuple(builder.entries)
+
+
+def _stop_time(builder: StepBuilder, event: Event, machine: Machine, reason: str) -> None:
+    """Time does not count until ``_go_on``."""
+    state = builder.state
+    builder.set(time=replace(state.time, stopped=True), clock=replace(state.clock, last=builder.now))
+    close_quiet(builder, reason)
+    builder.move(event, machine, reason)
+
+
+def _go_on(builder: StepBuilder, reason: str) -> None:
+    builder.set(time=replace(builder.state.time, stopped=False))
+    clock, seen = builder.state.clock, builder.state.liveness
+    builder.set(clock=replace(clock, last=builder.now), liveness=liveness.after_gap(seen, builder.now))
+    follow_trainer(builder, reason)
 
 
 def _tell_unschedulable(builder: StepBuilder, seen: JobSeen) -> None:
-    known = next((each for each in builder.state.incidents if each.class_ == UNSCHEDULABLE), None)
+    known = builder.open_of(UNSCHEDULABLE)
     change = never_ends(seen.reason) if seen.phase == "queued" else None
     if change is not None and known is None:
         builder.warn(
@@ -419,10 +379,6 @@ def _tell_unschedulable(builder: StepBuilder, seen: JobSeen) -> None:
         builder.close_incident(known.id, "it does not wait for that any more")
 
 
-def _in_words(seen: JobSeen) -> str:
-    return f"job {seen.job} is {seen.state or 'PENDING'}" + (f" ({seen.reason})" if seen.reason else "")
-
-
 # A trainer that began beside a live attempt and writes where it writes: people are told, and nothing is ended for it.
 #
 # Source: a training that was started by hand a second time in its folder, while the first one ran: checkpoints of both
@@ -434,18 +390,14 @@ SHOWN = 3
 TITLE = "another trainer writes there"
 
 
-def on_other_trainers(knowledge: Knowledge, state: JudgeState, seen: OtherTrainersSeen) -> Result:
+def on_other_trainers(builder: StepBuilder, seen: OtherTrainersSeen) -> None:
     """Open the incident, keep its evidence up to date, or close it."""
-    known = next((each for each in state.incidents if each.class_ == OTHER_TRAINER), None)
-    builder = StepBuilder(knowledge, state)
+    known = builder.open_of(OTHER_TRAINER)
     if not seen.trainers:
-        if known is not None:
-            builder.close_incident(known.id, "the other trainer is over: what it wrote is still there")
-    elif not is_live(state.machine):
-        return state, NOTHING
-    else:
+        builder.close_all("the other trainer is over: what it wrote is still there", OTHER_TRAINER)
+    elif is_live(builder.state.machine):
         reason, evidence = _reason(seen.trainers), tuple(_evidence(seen.trainers))
-        advice = _advice(knowledge, seen.trainers)
+        advice = _advice(builder.knowledge, seen.trainers)
         if known is None:
             number = builder.open_incident(
                 "checkpoint", OTHER_TRAINER, reason, evidence=evidence, explanation=advice, title=TITLE
@@ -455,7 +407,6 @@ def on_other_trainers(knowledge: Knowledge, state: JudgeState, seen: OtherTraine
             builder.update_incident(known.id, reason=reason, evidence=evidence, explanation=advice)
             if known.reason != reason:
                 builder.note(reason)
-    return builder.state, tuple(builder.entries)
 
 
 def _reason(trainers: Sequence[OtherTrainer]) -> str:
@@ -496,58 +447,33 @@ def _files(files: Sequence[str]) -> str:
 
 # A trainer that was stopped by a signal that is not ours: the run is *suspended* until somebody continues it.
 #
-# Time does not count meanwhile, so that nothing is ended; people are notified after ``hang.min_s``. Known false
-# alarms:
+# Time does not count meanwhile, so that nothing is ended; people are notified after ``hang.min_s``. Known false alarms:
 # none that ends anything; a helper that used more CPU than the trainer itself looks like a pause, until the next step.
 
 SUSPENDED = "suspended"
 """Class of the incident (kind ``stall``)."""
 
 
-def others_work(seen: liveness.Liveness, now: float, fresh_s: float) -> bool:
+def _others_work(seen: liveness.Liveness, now: float, fresh_s: float) -> bool:
     """Return whether a GPU of the run or its CPU is busy now: something that is not stopped still runs."""
     gpu = seen.gpu_at is not None and now - seen.gpu_at <= fresh_s and not activity.LOADED.isdisjoint(seen.gpu)
     return gpu or bool(seen.cpu_bits & 1)
 
 
-def concerns(state: JudgeState) -> bool:
-    """Return whether a stop is seen, or one that was seen may be over."""
-    if state.pause.stopped != "none" or isinstance(state.machine, Suspended):
-        return True
-    return any(incident.class_ == SUSPENDED for incident in state.incidents)
-
-
-def check(builder: StepBuilder) -> None:
+def _follow_pause(builder: StepBuilder) -> None:
     """Suspend the run, notify people of it, or go on."""
-    state = builder.state
-    pause, machine = state.pause, state.machine
-    known = next((i for i in state.incidents if i.class_ == SUSPENDED), None)
+    pause, machine = builder.state.pause, builder.state.machine
     if pause.stopped != "all" or pause.since_t is None:
         if isinstance(machine, Suspended):
             _go_on(builder, "the trainer was continued")
-        if known is not None:
-            builder.close_incident(known.id, "it was continued")
+        builder.close_all("it was continued", SUSPENDED)
     elif isinstance(machine, Starting | Running):
-        builder.set(
-            time=msgspec.structs.replace(state.time, stopped=True),
-            clock=deadlines.restart_wait(state.clock, active_time.now(state.time)),
-        )
-        close_quiet(builder, "a signal stopped the trainer")
-        builder.move("suspend", Suspended(), "a signal stopped every computing process (state T)")
-    elif isinstance(machine, Suspended) and known is None:
-        stopped_s = builder.t - pause.since_t
-        if stopped_s >= builder.knowledge.settings.hang.min_s:
-            how = f"`{builder.knowledge.typed('resume')}` (or `kill -CONT PID`) lets it go on"
-            reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
-            builder.warn("stall", SUSPENDED, reason, title="stopped by a signal")
-
-
-def _go_on(builder: StepBuilder, reason: str) -> None:
-    time = msgspec.structs.replace(builder.state.time, stopped=False)
-    now = active_time.now(time)
-    builder.set(
-        time=time,
-        clock=deadlines.restart_wait(builder.state.clock, now),
-        liveness=liveness.after_gap(builder.state.liveness, now),
-    )
-    follow_trainer(builder, reason)
+        _stop_time(builder, "suspend", Suspended(), "a signal stopped every computing process (state T)")
+    elif (
+        isinstance(machine, Suspended)
+        and builder.t - pause.since_t >= builder.knowledge.settings.hang.min_s
+        and builder.open_of(SUSPENDED) is None
+    ):
+        how = f"`{builder.knowledge.typed('resume')}` (or `kill -CONT PID`) lets it go on"
+        reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
+        builder.warn("stall", SUSPENDED, reason, title="stopped by a signal")

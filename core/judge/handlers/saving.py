@@ -5,13 +5,13 @@ import msgspec
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
-from ..hang import deadlines, pauses, phase_times
+from ..hang import deadlines, phase_times
 from ..hang.deadlines import SavePhase
 from ..resume import resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..state import JudgeState, StepBuilder
 
-# What it costs to end an attempt that may be alive: the number that hang/detector.py weighs against waiting.
+# What it costs to end an attempt that may be alive: the number that hang/rules.py weighs against waiting.
 
 NIGHT_S = 8 * 3600.0
 """What is left of a run whose end is unknown."""
@@ -68,10 +68,10 @@ def on_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
     state = builder.state
     if not known.complete:
         if state.saving.begun_at is None and _is_unfinished(known):
-            builder.set(saving=replace(state.saving, begun_at=pauses.now(state.time)))
+            builder.set(saving=replace(state.saving, begun_at=builder.now))
         return
     begun_at = state.clock.last if state.saving.begun_at is None else state.saving.begun_at
-    took_s = max(0.0, pauses.now(state.time) - (builder.t - known.t) - begun_at)
+    took_s = max(0.0, builder.now - (builder.t - known.t) - begun_at)
     builder.set(
         saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
         phase_times=phase_times.ended(state.phase_times, "save", took_s, 0.0),

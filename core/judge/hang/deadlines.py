@@ -6,13 +6,17 @@ them. Sources: the longest harmless silences in public reports of each kind, and
 (tests/scenarios/cases.py). docs/hang-constants.md names the scenario behind each number.
 """
 
+from functools import cached_property
+
 import msgspec
 
 from ...model.observation import Rank
 from ...model.progress import Progress
 from ...model.settings import Hang
+from . import liveness
 from .activity import ANNOUNCED, LogActivity
 from .liveness import Liveness
+from .pauses import longest_gap
 from .phase_times import PhaseTimes, habit
 
 # The usual time from one step to the next, and when a step is overdue.
@@ -214,26 +218,22 @@ PRINTED_LATELY = 2.0
 """x ``min_s`` (180 s): a log whose newest line is older does not print any more."""
 
 
-class HangInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verdict is made from. Times in active seconds."""
+class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """What a verdict is made from: the settings, what the judge knows, and what follows from it. Active seconds."""
 
     now: float
     period_s: float
+    hang: Hang
     clock: StepClock
     liveness: Liveness
-    log_activity: LogActivity
+    log: LogActivity
     phase_times: PhaseTimes = PhaseTimes()
     ended_well: bool = False
     """The last step is done and, if the run saves at all, the final checkpoint is complete."""
     step: int | None = None
     checkpoint_age_s: float | None = None
-    warmup_beats: int = 3
-    min_s: float = 90.0
-    """``hang.min_s``."""
-    idle_io_bytes_per_s: float = 65536.0
-    """``hang.idle_io_bytes_per_s``."""
     saving: str = ""
-    """What shows that a save is in progress; "" = none is (deadlines.py)."""
+    """What shows that a save is in progress; "" = none is."""
     has_saved: bool = False
     """A checkpoint of this run is complete."""
     silent_rank: str = ""
@@ -248,6 +248,122 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
     stopped_ranks: tuple[Rank, ...] = ()
 
+    @cached_property
+    def since(self) -> float:
+        """When the training last advanced: a step, a phase it announced, a bar of such a phase that grew."""
+        log = self.log
+        return max(self.clock.last, log.phase_at if log.trusted else 0.0, log.bar_moved_at)
+
+    @property
+    def silence_s(self) -> float:
+        return self.now - self.since
+
+    @cached_property
+    def fresh_s(self) -> float:
+        """A reading that is older proves nothing about now."""
+        return longest_gap(self.period_s)
+
+    @cached_property
+    def announced(self) -> bool:
+        """A living trainer announced a phase in which no step is due."""
+        return self.log.trusted and self.log.phase in ANNOUNCED
+
+    @cached_property
+    def late_s(self) -> float:
+        """The silence from which a step is late by this run's own pace, ``hang.max_s`` at most."""
+        return min(self.hang.max_s, overdue(self))
+
+    def _is_fresh(self, at: float | None) -> bool:
+        return at is not None and self.now - at <= self.fresh_s
+
+    @cached_property
+    def sees_process(self) -> bool:
+        return self._is_fresh(self.liveness.process_at)
+
+    @cached_property
+    def sees_gpu(self) -> bool:
+        return self._is_fresh(self.liveness.gpu_at)
+
+    @cached_property
+    def works(self) -> bool:
+        """Some GPU works."""
+        return self._is_fresh(self.liveness.busy_at)
+
+    @cached_property
+    def blocked(self) -> bool:
+        return liveness.is_blocked(self.liveness)
+
+    @cached_property
+    def dead_s(self) -> float:
+        """How long no sign of life was seen."""
+        return self.now - max(liveness.last_sign(self.liveness, cpu=True), self.since, self._freed_at)
+
+    @cached_property
+    def still_s(self) -> float:
+        """How long none was seen but those of one busy core."""
+        return self.now - max(liveness.last_sign(self.liveness, cpu=False), self.since, self._freed_at)
+
+    @property
+    def _freed_at(self) -> float:
+        return 0.0 if self.blocked else self.liveness.unblocked_at
+
+    @property
+    def no_work_s(self) -> float:
+        """How long no GPU worked, no byte moved and no file grew."""
+        return self.now - max(liveness.last_work(self.liveness), self.since)
+
+    @property
+    def no_byte_s(self) -> float:
+        return self.now - max(liveness.last_byte(self.liveness), self.since)
+
+    @cached_property
+    def _spins(self) -> bool:
+        return self.sees_gpu and self.liveness.spin_at == self.liveness.gpu_at
+
+    @cached_property
+    def _wavers(self) -> bool:
+        """Power wavers about the bound of a spin: an evaluation limited by memory, not a collective."""
+        dim_at = self.liveness.dim_at
+        return self.announced and dim_at is not None and dim_at > self.now - self.still_s + self.fresh_s
+
+    @cached_property
+    def spinning(self) -> bool:
+        """A GPU is near 100 % far below its usual power."""
+        return self._spins and not self._wavers
+
+    @cached_property
+    def dim(self) -> bool:
+        """A GPU is near 100 % at less than its usual power."""
+        return self.sees_gpu and (self.liveness.dim_at == self.liveness.gpu_at or (self._spins and self._wavers))
+
+    @cached_property
+    def pinned(self) -> bool:
+        """A GPU is near 100 %, and its power is unknown."""
+        return self.sees_gpu and not self._spins and self.liveness.pinned_at == self.liveness.gpu_at
+
+    @property
+    def loaded(self) -> bool:
+        return self.spinning or self.pinned or self.dim
+
+    @cached_property
+    def gpus_rest_s(self) -> float:
+        """How long all GPUs that may be the run's were at rest and no byte moved; 0 if one is not, or not seen.
+
+        GPUs that are known to be of others say nothing about what it waits for.
+        """
+        seen = self.liveness
+        unrest_at = seen.unrest_at or 0.0
+        if not self.sees_gpu or unrest_at >= (seen.gpu_at or 0.0):
+            return 0.0
+        return self.now - max(unrest_at, liveness.last_work(seen), self.since)
+
+    @property
+    def still_prints(self) -> bool:
+        """The log has grown by more than one line since the last step, the newest of them lately."""
+        log = self.log
+        lately = log.printed_at is not None and self.now - log.printed_at <= PRINTED_LATELY * self.hang.min_s
+        return lately and log.printed_lines > 1
+
 
 def floor_s(min_s: float, period_s: float) -> float:
     """Return the silence from which a verdict is possible: one sampling period before ``min_s``, to notice in time."""
@@ -260,134 +376,120 @@ def first_silence_s(min_s: float, period_s: float) -> float:
     return usual_s if usual_s >= min_s else floor_s(min_s, period_s)
 
 
-def last_progress(clock: StepClock, log: LogActivity) -> float:
-    """Return when the training last advanced: a step, a phase it announced, a bar of such a phase that grew."""
-    return max(clock.last, log.phase_at if log.trusted else 0.0, log.bar_moved_at)
-
-
-def is_announced(log: LogActivity) -> bool:
-    """Return whether a living trainer announced a phase in which no step is due."""
-    return log.trusted and log.phase in ANNOUNCED
-
-
-def still_prints(log: LogActivity, now: float, min_s: float) -> bool:
-    """Return whether the log has grown by more than one line since the last step, the newest of them lately."""
-    return log.printed_at is not None and log.printed_lines > 1 and now - log.printed_at <= PRINTED_LATELY * min_s
-
-
-def overdue(run: HangInput, hang: Hang) -> float:
+def overdue(run: HangInput) -> float:
     """Return the silence from which a step is late by this run's own pace.
 
     Some trainers print one line for many steps: one line must be missing first.
     """
-    return max(floor_s(hang.min_s, run.period_s), pace_s(run, hang))
+    return max(floor_s(run.hang.min_s, run.period_s), pace_s(run))
 
 
-def pace_s(run: HangInput, hang: Hang) -> float:
+def pace_s(run: HangInput) -> float:
     """Return the silence after which a step is late by this run's own pace; 0 if it is not known."""
     clock = run.clock
-    return LINE_FACTOR * (clock.slow_s or 0.0) + hang.deadline_factor * (clock.step_s or 0.0)
+    return LINE_FACTOR * (clock.slow_s or 0.0) + run.hang.deadline_factor * (clock.step_s or 0.0)
 
 
-def far_overdue(run: HangInput, hang: Hang) -> float:
+def far_overdue(run: HangInput) -> float:
     """Return the silence from which a step is certainly late, for signs that are ambiguous by themselves."""
-    return max(overdue(run, hang), hang.deadline_factor * (usual_s(run.clock) or 0.0))
+    return max(overdue(run), run.hang.deadline_factor * (usual_s(run.clock) or 0.0))
 
 
-def for_save(run: HangInput, hang: Hang) -> float:
+def for_save(run: HangInput) -> float:
     """Return how long no byte of a save may move, whatever the processes and GPUs do."""
     known = habit(run.phase_times, "save")
     factor = SAVE if run.has_saved or known.times else FIRST_SAVE
-    return max(factor * hang.min_s, SLOWEST_SAVE * known.longest_s)
+    return max(factor * run.hang.min_s, SLOWEST_SAVE * known.longest_s)
 
 
-def for_spin(run: HangInput, hang: Hang) -> float:
+def for_spin(run: HangInput) -> float:
     """Return the deadline for a GPU near 100 % at a third of its usual power."""
-    seen, log = run.liveness, run.log_activity
+    seen, log = run.liveness, run.log
     known_s = seen.longest_spin_s
     if run.clock.beats == 0:
         # One GPU alone waits for no other, and a small model on a big GPU draws little.
         several = len(seen.normals) > 1 and log.phase not in {"preprocess", "compile"}
         factor = SPIN if several or seen.spin_known else AMBIGUOUS
         known_s = max(known_s, run.phase_times.start.longest_s)
-    elif not is_announced(log):
+    elif not run.announced:
         factor = SPIN
     else:
-        factor = AMBIGUOUS if still_prints(log, run.now, hang.min_s) else EXPECTED
-    return max(factor * hang.min_s, KNOWN_FACTOR * known_s)
+        factor = AMBIGUOUS if run.still_prints else EXPECTED
+    return max(factor * run.hang.min_s, KNOWN_FACTOR * known_s)
 
 
-def for_pinned(run: HangInput, hang: Hang) -> float:
+def for_pinned(run: HangInput) -> float:
     """Return the deadline for a GPU near 100 % whose power is unknown."""
     started = run.clock.beats > 0
-    deadline_s = (LONG_WORK if started and is_announced(run.log_activity) else AMBIGUOUS) * hang.min_s
+    deadline_s = (LONG_WORK if started and run.announced else AMBIGUOUS) * run.hang.min_s
     if not started:
-        deadline_s = max(deadline_s, STARTUP_SHARE * hang.startup_s)
+        deadline_s = max(deadline_s, STARTUP_SHARE * run.hang.startup_s)
     return max(deadline_s, KNOWN_FACTOR * max(longest_known(run), run.liveness.longest_spin_s))
 
 
-def for_loop(run: HangInput, hang: Hang, *, polls: bool) -> float:
+def for_loop(run: HangInput, *, polls: bool) -> float:
     """Return the deadline for processes in a loop that changes nothing. ``polls``: what it asks for may still come."""
-    deadline_s = for_pinned(run, hang) if polls else for_spin(run, hang)
+    deadline_s = for_pinned(run) if polls else for_spin(run)
     return max(deadline_s, KNOWN_FACTOR * longest_known(run))
 
 
-def for_dim(run: HangInput, hang: Hang) -> float:
+def for_dim(run: HangInput) -> float:
     """Return the deadline for a GPU near 100 % at half to two thirds of its usual power.
 
     If the pace is known, no phase was announced and the run makes no pauses, it is a spin like any other.
     """
     clock = run.clock
     pauses = clock.pause_s >= PAUSE_BY_DESIGN_S
-    if clock.beats == 0 or clock.slow_s is None or pauses or is_announced(run.log_activity):
-        return for_pinned(run, hang)
-    return max(SPIN * hang.min_s, KNOWN_FACTOR * run.liveness.longest_spin_s)
+    if clock.beats == 0 or clock.slow_s is None or pauses or run.announced:
+        return for_pinned(run)
+    return max(SPIN * run.hang.min_s, KNOWN_FACTOR * run.liveness.longest_spin_s)
 
 
 def longest_known(run: HangInput) -> float:
     """Return how long the run once stayed without a step in this situation: its start, this phase, or training."""
     if run.clock.beats == 0:
         return max(run.phase_times.start.longest_s, run.clock.pause_s)
-    if is_announced(run.log_activity):
-        return max(habit(run.phase_times, run.log_activity.phase).longest_s, run.clock.pause_s)
+    if run.announced:
+        return max(habit(run.phase_times, run.log.phase).longest_s, run.clock.pause_s)
     return run.clock.pause_s
 
 
-def _for_start(run: HangInput, hang: Hang) -> float:
+def _for_start(run: HangInput) -> float:
     """Return the deadline without signs of life before the first step. A known start shortens or lengthens it."""
     known = run.phase_times.start
-    deadline_s = STARTUP_SHARE * hang.startup_s
+    deadline_s = STARTUP_SHARE * run.hang.startup_s
     if known.times:
-        deadline_s = min(deadline_s, max(EXPECTED * hang.min_s, STARTUP_FACTOR * known.longest_s))
-    return max(deadline_s, KNOWN_FACTOR * known.quiet_s, hang.min_s)
+        deadline_s = min(deadline_s, max(EXPECTED * run.hang.min_s, STARTUP_FACTOR * known.longest_s))
+    return max(deadline_s, KNOWN_FACTOR * known.quiet_s, run.hang.min_s)
 
 
-def for_dead(run: HangInput, hang: Hang, *, partly_seen: bool) -> float:
+def for_dead(run: HangInput, *, partly_seen: bool | None = None) -> float:
     """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
-    return max(_for_silence(run, hang, partly_seen=partly_seen), run.joining_s or 0.0)
+    partly = not (run.sees_gpu and run.sees_process) if partly_seen is None else partly_seen
+    return max(_for_silence(run, partly_seen=partly), run.joining_s or 0.0)
 
 
-def _for_silence(run: HangInput, hang: Hang, *, partly_seen: bool) -> float:
-    clock, seen, log = run.clock, run.liveness, run.log_activity
+def _for_silence(run: HangInput, *, partly_seen: bool) -> float:
+    clock, seen, log = run.clock, run.liveness, run.log
     # The first lines after a restart of the workers may be the last ones of those that ended.
-    if clock.beats == 0 or (run.begun_again and clock.beats <= run.warmup_beats):
-        return _for_start(run, hang)
-    deadline_s = first_silence_s(hang.min_s, run.period_s)
+    if clock.beats == 0 or (run.begun_again and clock.beats <= run.hang.warmup_steps):
+        return _for_start(run)
+    deadline_s = first_silence_s(run.hang.min_s, run.period_s)
     if partly_seen and seen.gpu_at is not None:
         deadline_s *= PARTLY_SEEN
     if seen.longest_silence_s >= PAUSE_BY_DESIGN_S:
-        deadline_s = max(deadline_s, PAUSE_BY_DESIGN * hang.min_s)
-    if still_prints(log, run.now, hang.min_s):
-        deadline_s = max(deadline_s, UNCERTAIN * hang.min_s)
-    if is_announced(log):
+        deadline_s = max(deadline_s, PAUSE_BY_DESIGN * run.hang.min_s)
+    if run.still_prints:
+        deadline_s = max(deadline_s, UNCERTAIN * run.hang.min_s)
+    if run.announced:
         factor = AMBIGUOUS if seen.gpu_at is None else EXPECTED
         known_s = habit(run.phase_times, log.phase).quiet_s
-        deadline_s = max(deadline_s, factor * hang.min_s, KNOWN_FACTOR * known_s)
+        deadline_s = max(deadline_s, factor * run.hang.min_s, KNOWN_FACTOR * known_s)
     if log.exit_work_at is not None:
-        deadline_s = max(deadline_s, LONG_WORK * hang.min_s)
-    if clock.beats <= run.warmup_beats and clock.slow_s is None:
-        deadline_s = max(deadline_s, UNCERTAIN * hang.min_s)
-    return min(max(deadline_s, KNOWN_FACTOR * seen.longest_silence_s), hang.max_s)
+        deadline_s = max(deadline_s, LONG_WORK * run.hang.min_s)
+    if clock.beats <= run.hang.warmup_steps and clock.slow_s is None:
+        deadline_s = max(deadline_s, UNCERTAIN * run.hang.min_s)
+    return min(max(deadline_s, KNOWN_FACTOR * seen.longest_silence_s), run.hang.max_s)
 
 
 # The second, slow clock: when the step last was higher than ever in this attempt.

@@ -6,13 +6,11 @@ from typing import Any
 import msgspec
 
 from ...model.attempt import HangKind
-from ...model.observation import GpuSample, Outcome
+from ...model.observation import Outcome
 from ...model.patterns import LazyPattern
-from ...model.settings import Hang
 from ...model.text import plural, size
-from . import activity
-from .deadlines import HangInput, is_announced, still_prints
-from .liveness import Liveness, silence_now
+from .deadlines import HangInput
+from .liveness import Liveness
 
 # The kind of a hang as the stack frames of the hung processes show it, whatever GPU and CPU looked like.
 #
@@ -94,7 +92,7 @@ MINUTES_FROM_S = 600.0
 
 def evidence_of(run: HangInput) -> list[str]:
     """Return sentences about the steps, the phase, the GPUs, the processes and the log."""
-    clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
+    clock, seen, log, now = run.clock, run.liveness, run.log, run.now
     lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
     if clock.beats == 0:
         lines.append(f"no step yet, {duration(now - clock.start)} after the start")
@@ -102,7 +100,7 @@ def evidence_of(run: HangInput) -> list[str]:
         usual = f"; usually one progress line every {clock.typical_s:.3g} s" if clock.typical_s is not None else ""
         at = f"step {run.step}" if run.step is not None else "the last step"
         lines.append(f"{at} was {duration(now - clock.last)} ago{usual}")
-    if is_announced(log):
+    if run.announced:
         lines.append(f"phase {log.phase}, announced {duration(now - log.phase_at)} ago")
     if run.saving:
         lines.append(f"a save is in progress: {run.saving}")
@@ -112,7 +110,7 @@ def evidence_of(run: HangInput) -> list[str]:
         of = f" of {seen.procs} process{'es' * (seen.procs != 1)}" if seen.procs is not None else ""
         lines.append(f"CPU{of}: {seen.cpu:.2f} cores{usual}")
     if seen.read_bytes is not None or seen.write_bytes is not None:
-        few = f"less than {size(run.idle_io_bytes_per_s)}/s"
+        few = f"less than {size(run.hang.idle_io_bytes_per_s)}/s"
         moved = seen.bytes_at
         none_yet = f"{few} read and written so far"
         lines.append(none_yet if moved is None else f"last bytes moved {duration(now - moved)} ago ({few} since)")
@@ -131,7 +129,7 @@ def evidence_of(run: HangInput) -> list[str]:
         )
     if seen.procs_normal is not None and seen.procs is not None and seen.procs < seen.procs_normal:
         lines.append(f"{plural(seen.procs_normal - seen.procs, 'process', 'processes')} fewer than usual")
-    if still_prints(log, now, run.min_s):
+    if run.still_prints:
         lines.append(
             f"the log grew by {plural(log.printed_lines, 'line')} since the last step, but the step does not advance"
         )
@@ -190,66 +188,3 @@ class GpuFault(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     at: float
-
-
-# Signs of life from samples of the trainer's GPUs.
-
-
-def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
-    """Take a GPU sample. ``beat_at``: the last step, in active seconds; a run that steps is not silent."""
-    gpus = activity.own_gpus(sample)
-    if not gpus:
-        return seen if seen.gpu_at is None else msgspec.structs.replace(seen, unrest_at=now)
-    others = bool(seen.normals) and [n.index for n in seen.normals] != [g.index for g in gpus]
-    normals = activity.watch(seen.normals, gpus)
-    foreign = not any(activity.may_be_own(g) for g in gpus)
-    if foreign != seen.foreign:
-        seen = msgspec.structs.replace(seen, foreign=foreign)
-    held = activity.throttle(gpus)
-    if held != seen.throttle:
-        seen = msgspec.structs.replace(seen, throttle=held)
-    states = tuple([activity.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
-    # Of GPUs that were others until now it is not known what they did before.
-    at_rest = not foreign and not others and activity.are_at_rest(gpus, states)
-    seen = msgspec.structs.replace(
-        seen,
-        util_pct=activity.mean_util(seen.util_pct, gpus),
-        unrest_at=seen.unrest_at if at_rest else now,
-    )
-    if states.count("unknown") == len(states):
-        return msgspec.structs.replace(seen, normals=normals, gpu=states)
-    if "busy" in states or "active" in states:
-        return msgspec.structs.replace(
-            seen,
-            normals=normals,
-            gpu=states,
-            gpu_at=now,
-            busy_at=now,
-            spin_from=None,
-            silence_s=silence_now(seen, now, beat_at),
-        )
-    if "spin" in states:
-        since = seen.spin_from if seen.spin_from is not None else now
-        at = states.index("spin")
-        return msgspec.structs.replace(
-            seen,
-            normals=normals,
-            gpu=states,
-            gpu_at=now,
-            spin_at=now,
-            spin_from=since,
-            spin_s=max(seen.spin_s, now - since),
-            spin_seen_w=gpus[at].power_w,
-            spin_known=normals[at].busy_w is not None,
-        )
-    if "pinned" in states:
-        since = seen.spin_from if seen.spin_from is not None else now
-        return msgspec.structs.replace(
-            seen, normals=normals, gpu=states, gpu_at=now, pinned_at=now, spin_from=since, spin_seen_w=None
-        )
-    if "dim" in states:
-        watts = gpus[states.index("dim")].power_w
-        return msgspec.structs.replace(
-            seen, normals=normals, gpu=states, gpu_at=now, dim_at=now, spin_from=None, spin_seen_w=watts
-        )
-    return msgspec.structs.replace(seen, normals=normals, gpu=states, gpu_at=now, spin_from=None)

@@ -1,6 +1,6 @@
 """Signs of life of the training: GPUs, CPU of its processes, bytes read and written, growing checkpoint files.
 
-Each sign keeps the time, in active seconds, at which it was last seen. The detector judges how long all of them have
+Each sign keeps the time, in active seconds, at which it was last seen. The rules judge how long all of them have
 been missing. None = never known; a sign that is not measured is no evidence of a hang. Known false alarms: a metrics
 thread keeps a dead trainer at 5 to 20 % CPU or wakes it for seconds each minute (so CPU and I/O count if most of the
 last samples show them); sockets do not show in I/O counters (uploads look dead: their bytes are counted apart); saves
@@ -9,7 +9,7 @@ through mmap write no bytes (the growth of the file counts).
 
 import msgspec
 
-from ...model.observation import ProcessSample
+from ...model.observation import GpuSample, ProcessSample
 from ...model.settings import Hang
 from . import activity
 from .activity import GpuNormal, GpuState
@@ -245,6 +245,42 @@ def silence_now(seen: Liveness, now: float, beat_at: float) -> float:
     if now - beat_at <= seen.silence_s:
         return seen.silence_s
     return max(seen.silence_s, now - max(beat_at, last_sign(seen, cpu=True)))
+
+
+# Signs of life from samples of the trainer's GPUs.
+
+
+def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
+    """Take a GPU sample. ``beat_at``: the last step, in active seconds; a run that steps is not silent."""
+    gpus = activity.own_gpus(sample)
+    if not gpus:
+        return seen if seen.gpu_at is None else msgspec.structs.replace(seen, unrest_at=now)
+    others = bool(seen.normals) and [n.index for n in seen.normals] != [g.index for g in gpus]
+    normals = activity.watch(seen.normals, gpus)
+    foreign = not any(activity.may_be_own(g) for g in gpus)
+    states = tuple([activity.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
+    # Of GPUs that were others until now it is not known what they did before.
+    at_rest = not foreign and not others and activity.are_at_rest(gpus, states)
+    changes: dict[str, object] = {
+        "foreign": foreign,
+        "throttle": activity.throttle(gpus),
+        "util_pct": activity.mean_util(seen.util_pct, gpus),
+        "unrest_at": seen.unrest_at if at_rest else now,
+        "normals": normals,
+        "gpu": states,
+    }
+    found = next((state for state in ("busy", "active", "spin", "pinned", "dim", "idle") if state in states), None)
+    if found is not None:
+        since = seen.spin_from if seen.spin_from is not None else now
+        at = states.index(found)
+        changes |= {"gpu_at": now, "spin_from": since if found in {"spin", "pinned"} else None}
+        if found in {"busy", "active"}:
+            changes |= {"busy_at": now, "silence_s": silence_now(seen, now, beat_at)}
+        elif found != "idle":
+            changes |= {f"{found}_at": now, "spin_seen_w": None if found == "pinned" else gpus[at].power_w}
+        if found == "spin":
+            changes |= {"spin_s": max(seen.spin_s, now - since), "spin_known": normals[at].busy_w is not None}
+    return msgspec.structs.replace(seen, **changes)
 
 
 # Signs of life from samples of the run's processes: CPU, bytes read, written and sent, and what blocks them.

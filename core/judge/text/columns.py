@@ -14,6 +14,8 @@ from .numbers import parse_count, parse_number
 LINES_BETWEEN = 60
 """Most lines between two rows of a table: the output of one epoch lies in between."""
 LEAST_CELLS, MOST_CELLS = 2, 40
+EMPTY_CELLS = 2
+"""Cells of a row in columns of blanks that may be empty."""
 _DIVIDERS = (LazyPattern(r"\s*[,;|│┃\t]\s*|\s{2,}"), LazyPattern(r"\s{2,}"), LazyPattern(r"\s+"))
 """Separators of the cells of a line; the first one that gives cells that fit is used."""
 _NAMED_STEP = LazyPattern(
@@ -35,11 +37,12 @@ _PROSE = frozenset("a after and at by each every for from in is of on per than t
 class Columns(msgspec.Struct, frozen=True, omit_defaults=True):
     """Places of the fields in the rows of a table. ``until``: the last line on which a row may stand.
 
-    ``names``: of the columns, to which a second line of the head may add.
+    ``names``: of the columns, to which a second line of the head may add; ``spans``: where each stands in the line.
     """
 
     names: tuple[str, ...]
     until: int
+    spans: tuple[tuple[int, int], ...] = ()
     step: int | None = None
     epoch: int | None = None
     losses: tuple[int, ...] = ()
@@ -63,17 +66,17 @@ def columns_of(low: str, number: int, above: Columns | None = None) -> Columns |
     if _VALUE.search(low) is not None:
         return None
     for divider in _DIVIDERS:
-        names = _cells(low, divider)
+        names, spans = _cells(low, divider)
         if above is not None and len(names) == len(above.names):
             names = [f"{first} {second}".strip() for first, second in zip(above.names, names, strict=True)]
         if LEAST_CELLS <= len(names) <= MOST_CELLS and all(names):
-            found = _columns(names, number)
+            found = _columns(names, spans, number)
             if found is not None and (divider is not _DIVIDERS[-1] or _PROSE.isdisjoint(names)):
                 return found
     return None
 
 
-def _columns(names: list[str], number: int) -> Columns | None:
+def _columns(names: list[str], spans: list[tuple[int, int]], number: int) -> Columns | None:
     step = _place(names, lambda name: _NAMED_STEP.fullmatch(name) is not None)
     epoch = _place(names, lambda name: _NAMED_EPOCH.fullmatch(name) is not None)
     losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
@@ -83,7 +86,7 @@ def _columns(names: list[str], number: int) -> Columns | None:
     both = step is not None and epoch is not None and len(names) > LEAST_CELLS
     if not both and lr is None and not any(word in name for name in names for word in _MEASURES):
         return None
-    return Columns(tuple(names), number + LINES_BETWEEN, step, epoch, losses, lr)
+    return Columns(tuple(names), number + LINES_BETWEEN, tuple(spans), step, epoch, losses, lr)
 
 
 def _place(names: list[str], fits: Callable[[str], bool]) -> int | None:
@@ -99,7 +102,7 @@ def row_in(columns: Columns, low: str) -> Row | None:
     epoch = parse_number(_cell(cells, columns.epoch))
     if step is None and epoch is None:
         return None
-    loss = next((cells[at] for at in columns.losses if cells[at]), "")
+    loss = next((cells[at] for at in columns.losses if _NUMERIC.fullmatch(cells[at])), "")
     return Row(step, epoch, loss, parse_number(_cell(cells, columns.lr)))
 
 
@@ -117,18 +120,44 @@ def _cell(cells: list[str], at: int | None) -> str:
 
 
 def _row_cells(columns: Columns, low: str) -> list[str] | None:
+    """The cells of a row: most hold a number, whatever stands in the others ("+", "best", nothing)."""
+    counters = [at for at in (columns.step, columns.epoch) if at is not None]
     for divider in _DIVIDERS:
-        cells = _cells(low, divider)
-        if len(cells) != len(columns.names):
+        cells, spans = _cells(low, divider)
+        if divider is _DIVIDERS[1] and len(columns.names) - EMPTY_CELLS <= len(cells) < len(columns.names):
+            cells = _placed(columns.spans, cells, spans)
+        if len(cells) != len(columns.names) or not any(_NUMERIC.fullmatch(cells[at]) for at in counters):
             continue
-        if all(_CELL.fullmatch(cell) for cell in cells) or (low.lstrip()[:1] in _FRAMES and _CELL.fullmatch(cells[-1])):
+        odd = sum(_CELL.fullmatch(cell) is None for cell in cells)
+        if odd <= len(cells) // 3 or (low.lstrip()[:1] in _FRAMES and _CELL.fullmatch(cells[-1])):
             return cells
     return None
 
 
-def _cells(low: str, divider: LazyPattern) -> list[str]:
+def _placed(columns: tuple[tuple[int, int], ...], cells: list[str], spans: list[tuple[int, int]]) -> list[str]:
+    """The cells of a row in which some are empty: each below the name that it overlaps; none if one is below none."""
+    row = [""] * len(columns)
+    for cell, (start, end) in zip(cells, spans, strict=True):
+        at = next(
+            (at for at, (left, right) in enumerate(columns) if start < right and end > left and not row[at]), None
+        )
+        if at is None:
+            return []
+        row[at] = cell
+    return row
+
+
+def _cells(low: str, divider: LazyPattern) -> tuple[list[str], list[tuple[int, int]]]:
+    """The cells of a line, and where each stands."""
     text = low.strip()
-    return divider.split(text.strip("|│┃").strip() if text[:1] in "|│┃" else text)
+    text = text.strip("|│┃").strip() if text[:1] in _FRAMES else text
+    cells = divider.split(text)
+    spans, at = [], low.find(text)
+    for cell in cells:
+        at = low.find(cell, at)
+        spans.append((at, at + len(cell)))
+        at += len(cell)
+    return cells, spans
 
 
 # Counters in lines of a form that nobody described: the same words, a number that rises and one that stays.
@@ -145,6 +174,8 @@ KEPT = 4
 KEY_CHARS = 120
 LINES_WITH_WORDS = 2
 LINES_WITHOUT_WORDS = 3
+LINES_OF_A_CONSTANT = 6
+"""Lines whose count must rise if the loss beside it is the same in all of them."""
 LONGEST_LINE = 400
 _TIMES = LazyPattern(r"\d{2,4}[-/.]\d\d?[-/.]\d\d?[ t]?|\d?\d:\d\d(?::\d\d)?(?:[.,]\d+)?z?|(?<![\w.])\d{9,}(?:\.\d+)?")
 _NUMBERS = LazyPattern(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
@@ -268,8 +299,9 @@ def _counted(
     known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
     if mine.phase is not None:
         return Found(None, known, mine.phase)
-    moved = needed < LINES_WITHOUT_WORDS or (before is not None and mine.value != before.value)
-    return Found(place if mine.lines >= needed and moved else find_leading(low) if loss else None, known)
+    if needed >= LINES_WITHOUT_WORDS and not (before is not None and mine.value != before.value):
+        needed = LINES_OF_A_CONSTANT if loss else mine.lines + 1
+    return Found(place if mine.lines >= needed else find_leading(low) if loss else None, known)
 
 
 def _lines(before: Skeleton, now: Skeleton) -> int:

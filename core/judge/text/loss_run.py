@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+GONE_STEPS, GONE_SPREADS = 10, 3
+"""Steps without a loss, and x the most from one loss to the next, after which it is not printed any more."""
 VALUES = 10
 """Printed values in a row that must be NaN, whatever steps each stands for: one bad batch stains one printed value."""
 EDGE_VALUES = 10
@@ -35,12 +37,13 @@ LIKELY_PATIENCE = 4
 class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """``nan_steps``, ``nan_values``: steps and printed values in a row that were NaN, up to the newest; 0 = it is not.
 
-    ``nan_from``: the step that was printed with the first of them. ``average``: the newest is a running average.
+    ``nan_from``: the step of the run at the first of them. ``average``: the newest is a running average.
     ``hold``: fewest steps from one printed value to a different one; None = not known. ``value``, ``at``: the newest
     finite value and the step from which it stood; ``last``: the newest step with a loss.
 
     ``changes``: different values in this epoch; ``early``: sum of the first EDGE_VALUES changes of this epoch;
     ``late``: mean change at the end of it; ``late_before``: of the epoch before, None = too few values.
+    ``without``: steps since the newest loss, ``spread``: most of them from one to the next.
     ``middle``: sum of the MIDDLE changes of this epoch; ``ups``: changes upwards since those.
     """
 
@@ -59,6 +62,13 @@ class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
     late_before: float | None = None
     middle: float = 0.0
     ups: int = 0
+    without: int = 0
+    spread: int = 0
+
+    @property
+    def is_gone(self) -> bool:
+        """No loss is printed any more: what was printed last says nothing about now."""
+        return self.without > max(GONE_STEPS, GONE_SPREADS * self.spread)
 
     @property
     def is_average(self) -> bool:
@@ -90,17 +100,18 @@ START_RUN = LossRun()
 
 
 def with_printed(
-    run: LossRun, value: float | None, at: int | None, *, average: bool, moved: bool, new_epoch: bool
+    run: LossRun, value: float | None, at: int | None, *, place: int | None, average: bool, moved: bool, new_epoch: bool
 ) -> LossRun:
-    """Add a printed loss. ``value`` None: NaN or infinite. ``at``: its step, None = not printed.
+    """Add a printed loss. ``value`` None: NaN or infinite. ``at``: its step as printed, ``place``: that of the run.
 
     ``moved``: the line is not another drawing of the step before. ``new_epoch``: first loss since the epoch changed or
     the counter began again.
     """
+    run = msgspec.structs.replace(run, without=0, spread=max(run.spread, run.without))
     if new_epoch:
         run = _next_epoch(run, finite=value is not None)
     if value is None:
-        return _with_nan(run, at, average=average, moved=moved)
+        return _with_nan(run, at, place, average=average, moved=moved)
     if run.nan_values:
         run = msgspec.structs.replace(run, nan_steps=0, nan_values=0, nan_from=None)
     if value == run.value:
@@ -108,9 +119,14 @@ def with_printed(
     return _with_change(msgspec.structs.replace(run, average=average, last=at), value, at)
 
 
-def _with_nan(run: LossRun, at: int | None, *, average: bool, moved: bool) -> LossRun:
+def with_step(run: LossRun, made: int) -> LossRun:
+    """Add steps whose line shows no loss."""
+    return run if made <= 0 else msgspec.structs.replace(run, without=run.without + made)
+
+
+def _with_nan(run: LossRun, at: int | None, place: int | None, *, average: bool, moved: bool) -> LossRun:
     if not run.nan_values:
-        return msgspec.structs.replace(run, nan_steps=1, nan_values=1, nan_from=at, average=average, last=at)
+        return msgspec.structs.replace(run, nan_steps=1, nan_values=1, nan_from=place, average=average, last=at)
     if not moved:
         return run
     made = 1 if at is None or run.last is None or at <= run.last else at - run.last

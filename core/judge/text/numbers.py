@@ -35,21 +35,14 @@ _RATE = LazyPattern(
     r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGT]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?"
     r"(?P<b>[^\d\s/\],]*)/s(?:ec)?)"
 )
-_CLOCK = LazyPattern(r"(?:(?P<d>\d+)(?:\s?d| days?,)\s*)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)$")
-_TIME_UNITS = {
-    "s": 1.0,
-    "sec": 1.0,
-    "secs": 1.0,
-    "second": 1.0,
-    "seconds": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-}
+_UNIT = r"(?:days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|ms|[dhms])(?![a-z])"
+_AMOUNT = LazyPattern(rf"(?P<value>\d+(?:\.\d+)?)\s?(?P<unit>{_UNIT})")
+_HANDS = r"\d+:\d\d(?::\d\d)?(?:\.\d+)?"
+DURATION = rf"(?:(?:\d+(?:\.\d+)?\s?{_UNIT}[,\s]{{0,2}}){{1,4}}(?:{_HANDS})?|{_HANDS})"
+"""A time to go: amounts with their units ("6m 15s"), a clock, or both ("1 day, 2:00:00")."""
+_CLOCK = LazyPattern(rf"\s*{DURATION}\s*")
+_TIME_UNITS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+"""Seconds of a unit, by its whole name or its first letter."""
 
 
 def parse_number(text: str) -> float | None:
@@ -71,7 +64,7 @@ def parse_count(text: str) -> int | None:
 
 
 def parse_clock(text: str) -> float | None:
-    """``1:02:03``, ``17:21``, ``2 days, 1:00:00`` or ``39s`` in seconds; None if it is not a time (``?``)."""
+    """``1:02:03``, ``2 days, 1:00:00``, ``1h 2m 3s`` or ``39s`` in seconds; None if it is no time (``?``)."""
     parts = text.split(":")
     try:
         if len(parts) == 2:
@@ -80,12 +73,11 @@ def parse_clock(text: str) -> float | None:
             return int(parts[0]) * 3600 + int(parts[1]) * 60 + float(parts[2])
     except ValueError:
         return None
-    text = text.strip()
-    found = _CLOCK.match(text)
-    if found is None:
-        return seconds_of(text[:-1], "s") if text.endswith("s") else None
-    days, hours, minutes, seconds = (parse_number(part or "0") for part in found.group("d", "h", "m", "s"))
-    return (days or 0.0) * 86400 + (hours or 0.0) * 3600 + (minutes or 0.0) * 60 + (seconds or 0.0)
+    if _CLOCK.fullmatch(text) is None:
+        return None
+    hands = text.rpartition(" ")[2].split(":") if ":" in text else []
+    amounts = (seconds_of(found["value"], found["unit"]) or 0.0 for found in _AMOUNT.finditer(text))
+    return sum(amounts) + sum(float(hand) * 60.0**power for power, hand in enumerate(reversed(hands)))
 
 
 @lru_cache(maxsize=256)
@@ -103,7 +95,7 @@ def parse_rate(text: str) -> tuple[float | None, str]:
 
 def seconds_of(value: str, unit: str) -> float | None:
     """A duration in seconds, e.g. ("51.10", "ms"); None if either is unknown."""
-    number, factor = parse_number(value), _TIME_UNITS.get(unit or "s")
+    number, factor = parse_number(value), _TIME_UNITS.get(unit) or _TIME_UNITS.get(unit[:1] or "s")
     return None if number is None or factor is None else number * factor
 
 

@@ -5,9 +5,8 @@ import msgspec
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
 from .columns import Columns, Skeleton
-from .line_fields import Loss
-from .loss_run import START_RUN, LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed
-from .run_count import AGAIN_SHARE, NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch, without_counts
+from .loss_run import START_RUN, LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
+from .run_count import AGAIN_SHARE, START_COUNT, RunCount, TrainingFields, with_count, with_epoch, without_counts
 
 BY_FORM = "form"
 """The source of counts that are known by the form of their lines only."""
@@ -45,8 +44,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``name``: a word of evaluation that is the name of a logger or a run, as the only count of the log shows; "" = none
     is known, None = the training counts without one. It stands in ``rank`` if the newest line carries it.
     ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no known
-    form names. ``columns``: the table whose rows may follow. ``round_ends``: the last steps of the newest rounds, if
-    the counter began again with the same total.
+    form names. ``columns``: the table whose rows may follow; ``record``: JSON over several lines that has not ended.
+    ``round_ends``: the last steps of the newest rounds, if the counter began again with the same total.
     """
 
     progress: Progress = Progress()
@@ -75,7 +74,13 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     opening: Opening = Opening()
     skeletons: tuple[Skeleton, ...] = ()
     columns: Columns | None = None
+    record: str = ""
     round_ends: tuple[int, ...] = ()
+
+    @property
+    def goes_on(self) -> bool:
+        """The next line may be of a table or record, whose lines pass no gate."""
+        return self.columns is not None or bool(self.record)
 
     @property
     def per_epoch(self) -> bool:
@@ -91,33 +96,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def chosen(self) -> str:
         """``name``, as long as no count without it is followed."""
         return self.name if self.name and (not self.counts or self.run.source.endswith(f" {self.name}")) else ""
-
-
-class TrainingFields(msgspec.Struct):
-    """Fields of one training line; None = not named.
-
-    ``broken``: the epoch is printed with a point. ``glued``: an epoch behind the bar, in its postfix or in a message on
-    the same line, which tells nothing about what the bar counts. ``overall``: the step that the line calls global.
-    ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar before its first step.
-    ``rule``: what is known about the counter beforehand. ``measure``: name and value of a measure of quality.
-    """
-
-    step: int | None = None
-    total: int | None = None
-    epoch: float | None = None
-    epochs: int | None = None
-    broken: bool = False
-    glued: float | None = None
-    overall: int | None = None
-    loss: Loss | None = None
-    lr: float | None = None
-    seconds: float | None = None
-    eta: float | None = None
-    eta_known: bool = False
-    bar_eta: bool = False
-    drawn: bool = False
-    rule: Rule = NO_RULE
-    measure: tuple[str, float] | None = None
 
 
 def enter(reading: Reading, phase: Phase) -> Reading:
@@ -163,7 +141,10 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     if news.step is not None and (
         through or counter == "bar" or news.total is not None or not reading.firm or reading.main is None
     ):
-        run = _counted(reading, news, news.step, counter, through=through)
+        source = _source(reading, counter)
+        if through and not run.through:
+            run = msgspec.structs.replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
+        run = with_count(run, source, news.step, news)
     if news.step is not None and run.through and run.others:
         pass  # of another counter than that of the run
     elif run is not reading.run and news.step is not None:
@@ -178,7 +159,9 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         reading = msgspec.structs.replace(reading, name=None, opening=Opening(gap=True))
     beats, counters = _count(reading, news, counter)
     nan = news.loss is not None and news.loss.value is None
-    loss = old.loss if news.loss is None else news.loss.value
+    losses, loss = _losses(reading, news, run, step, moved=beats), old.loss if news.loss is None else news.loss.value
+    if losses.is_gone:
+        loss = None
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
     redrawn = reading.finished_words and news.step is not None and beats == reading.heartbeats
     lr = news.lr if news.lr is not None else old.lr
@@ -205,7 +188,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         end_words=reading.end_words if redrawn else None,
         end_text=reading.end_text if redrawn else "",
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
-        losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
+        losses=losses,
         curve=_curve(reading.curve, news, run.run_step, lr),
         run=run,
         zero_based=reading.zero_based or epoch == 0,
@@ -285,29 +268,6 @@ def _grows_through(reading: Reading, news: TrainingFields, step: int, counter: s
     return before is not None and run.total is not None and step > max(before, run.total)
 
 
-def _with_through(run: RunCount, source: str) -> RunCount:
-    """The count that follows ``source``, whose counter grows through the run."""
-    return msgspec.structs.replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
-
-
-def _counted(reading: Reading, news: TrainingFields, step: int, counter: str, *, through: bool) -> RunCount:
-    """The count over all epochs after a line with a counter."""
-    source = _source(reading, counter)
-    return with_count(
-        _with_through(reading.run, source) if through and not reading.run.through else reading.run,
-        Count(
-            source=source,
-            step=step,
-            total=news.total,
-            epoch=news.epoch,
-            epochs=news.epochs,
-            broken=news.broken,
-            overall=news.overall,
-            rule=news.rule,
-        ),
-    )
-
-
 ETA_MARGIN = 1.5
 """x the time to the end of the epoch: a longer printed time to go is that of the whole run."""
 
@@ -318,17 +278,14 @@ def _time_left(
     """Seconds to the end of the whole run; None if they cannot be told."""
     left = None if step is None or total is None else max(0, total - step)
     pace = seconds
-    if pace is None and left and news.eta_known and news.bar_eta and news.eta is not None:
+    if pace is None and left and news.bar_eta and news.eta is not None:
         pace = news.eta / left
+    here_s = None if left is None or pace is None else left * pace
     through = run.per_epoch is False or (run.per_epoch is None and run.run_total is not None)
     if through or run.step is None or total is None:
-        if news.eta_known:
-            return news.eta
-        return None if left is None or pace is None else left * pace
-    here_s = None if left is None or pace is None else left * pace
-    printed = news.eta if news.eta_known and not news.bar_eta else None
-    if printed is not None and here_s is not None and printed > ETA_MARGIN * here_s:
-        return printed
+        return here_s if news.eta is None else news.eta
+    if news.eta is not None and not news.bar_eta and here_s is not None and news.eta > ETA_MARGIN * here_s:
+        return news.eta
     now, end = run.run_step, run.run_total
     return None if now is None or end is None or pace is None else (end - now) * pace
 
@@ -358,15 +315,18 @@ def with_later_epoch(reading: Reading, epoch: float) -> Reading:
     return msgspec.structs.replace(reading, progress=msgspec.structs.replace(old, epoch=later))
 
 
-def _losses(reading: Reading, news: TrainingFields, loss: Loss, step: int | None, *, moved: int) -> LossRun:
-    """The losses after a line with a loss. A line without a counter of its own is a loss of its own."""
-    old, run = reading.progress, reading.losses
+def _losses(reading: Reading, news: TrainingFields, count: RunCount, step: int | None, *, moved: int) -> LossRun:
+    """The losses after a line of training. A line without a counter of its own is a loss of its own."""
+    old, run, loss = reading.progress, reading.losses, news.loss
+    if loss is None:
+        return with_step(run, 0 if step is None or old.step is None else step - old.step)
     turned = news.epoch is not None and old.epoch is not None and int(news.epoch) != int(old.epoch)
     again = step is not None and run.last is not None and step < run.last
     return with_printed(
         run,
         loss.value,
         step,
+        place=count.run_step,
         average=loss.average,
         moved=moved > reading.heartbeats or (news.step is None and news.epoch is None),
         new_epoch=turned or again,

@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.runs.known_runs import RunDirectory, home
@@ -14,9 +13,6 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.ui.terminal import in_browser
 
 from .output import warn
-
-if TYPE_CHECKING:
-    from trainwatch.tui.app import TrainwatchApp
 
 
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:

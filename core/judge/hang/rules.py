@@ -1,0 +1,450 @@
+"""Whether a run that shows no step is hung, and how: idle, spin, starved, waiting or exiting.
+
+A verdict needs two kinds of evidence: no step past the deadline, and no sign of life for as long. The evidence sets the
+deadline (deadlines.py): no sign of life, two minutes; no sign but a log that grows, an announced phase, or a start,
+longer. A GPU near 100 % far below its usual power (ranks that wait in a collective; reported as "GPU 100 % and frozen"
+and by NCCL's watchdog): six minutes. Live evidence (usual power, bytes, growing files, compilers on several cores)
+has no deadline but that of the slow clock (deadlines.py).
+
+``RULES`` is read from top to bottom; the first rule that says something decides, and the last one always does.
+``judge`` with a ``share`` below 1 says when the run is *quiet*: people are told, and nothing is ended.
+
+Known false alarms that the rules are made against, each a scenario in tests/scenarios/healthy.py: slow saves (bytes or
+the file grow), loads, compiling, silent refills that this run made before, sparse lines from a busy GPU, one rank that
+evaluates while the others spin in a barrier, wake-up after a suspend, a trainer stopped by a person, lost readings,
+uploads (bytes of its sockets, or announced), a network mount that comes back.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from ...model.attempt import HangKind
+from . import deadlines, liveness, pauses
+from .deadlines import HangInput
+from .evidence import duration, evidence_of, stopped_in
+from .pauses import LoopWatch
+
+# Whether a run that makes no step is ended now, or given more time: the cost of waiting against the cost of an error.
+#
+# It is ended when
+#
+#     P(dead) x expected further wait  >  P(alive) x (work at risk + reload)
+#
+# A silence that has lasted t goes on for about as long again, so the expected further wait is t. P(dead) / P(alive),
+# the odds, are ``ODDS`` at the learned deadline, by what is seen of the run, and grow with the power ``GROWTH`` of
+# t / deadline, because the harmless silences of public reports become rare that fast. Work at risk is the training
+# since the newest checkpoint, which a restart repeats; reload is the time from a launch to its first step.
+#
+# So a run that has just saved is ended at its deadline, and one with hours of unsaved work gets more time, the more
+# the weaker the evidence is. Some evidence is certain and does not ask this.
+
+Weight = Literal["certain", "strong", "even", "weak"]
+"""certain: waiting shows nothing more. strong: the readings contradict work. even: the processes do what they do while
+they wait for a GPU that cannot be read. weak: honest work could look like this."""
+
+STRONG = 10.0
+"""Odds, at the deadline, that the run is dead if what was read of its GPUs and processes contradicts work."""
+EVEN = 0.75
+"""The same if the cores are as busy as they are while they wait for a GPU, and no GPU can be read."""
+WEAK = 0.2
+"""The same if honest work could look like this: some CPU beside a GPU that cannot be read, lost readings."""
+CERTAIN = 0.99
+"""The likelihood that is told for a run of which waiting would show nothing more. No evidence is told as 100 %."""
+GROWTH = 3.0
+"""Power of silence / deadline with which the odds grow."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """How long evidence of this ``weight`` has lasted (``silent_s``), and from when it counts (``deadline_s``)."""
+
+    weight: Weight
+    silent_s: float
+    deadline_s: float
+
+    def _odds_at(self, silent_s: float) -> float:
+        odds = STRONG if self.weight == "strong" else EVEN if self.weight == "even" else WEAK
+        return odds * math.pow(silent_s / max(self.deadline_s, 1.0), GROWTH)
+
+    def is_worth_ending(self, loss_s: float) -> bool:
+        """Whether ending the run now costs less than waiting. ``loss_s``: work at risk and reload, in seconds."""
+        return self.weight == "certain" or self._odds_at(self.silent_s) * self.silent_s > loss_s
+
+    @property
+    def likelihood(self) -> float:
+        """How likely the run is dead, 0 to 1: by the odds that ``is_worth_ending`` weighs."""
+        odds = self._odds_at(self.silent_s)
+        return CERTAIN if self.weight == "certain" else min(CERTAIN, odds / (1.0 + odds))
+
+    def worth_ending_from(self, loss_s: float) -> float:
+        """The silence from which ending the run costs less than waiting, in seconds; at least the deadline."""
+        if self.weight == "certain":
+            return self.deadline_s
+        return max(self.deadline_s, math.pow(loss_s / self._odds_at(1.0), 1.0 / (GROWTH + 1.0)))
+
+
+class Verdict(Case, frozen=True, kw_only=True):
+    """A hang. ``evidence`` in sentences."""
+
+    kind: HangKind
+    reason: str
+    evidence: tuple[str, ...]
+
+
+WAITING_CORES = 0.5
+"""Cores, and share of the usual CPU, from which processes may be polling for their GPU, if no GPU can be read."""
+CONCLUSIVE = 2.0
+"""x the deadline: evidence that lasts this long needs no missing progress line, and a busy core no longer counts."""
+READINGS_LOST = 2.0
+"""x ``hang.max_s``: all readings went away together with the steps, so the monitoring is more likely to have failed."""
+POLLING_WITHOUT_GPU = 3.0
+"""x ``hang.max_s``: one core is busy and no GPU can be read, so that this core is all that could be seen of work."""
+POLLING = 2.0
+"""x ``hang.max_s``: several cores are busy, but no GPU works and no byte moves: a polling loop."""
+QUIET_SHARE = 0.65
+"""x the deadline from which a run is quiet."""
+STILL_S = 4.0
+"""Without a sign of life for so long, people are told when the silence would be a hang."""
+DEAD_FOR_SURE = 2.0
+"""x ``min_s`` (180 s): no sign of life at all for this long, where none is expected, needs no weighing of costs."""
+
+Answer = Verdict | Literal["alive"] | None
+"""*alive*: not hung, or too early to tell. None: the rule says nothing."""
+
+
+def judge(run: HangInput, share: float = 1.0) -> Verdict | None:
+    """Return the verdict of the first rule that has one; None if one says *alive*. ``share``: of all deadlines."""
+    answer = next(found for rule in RULES if (found := rule(run, share)) is not None)
+    return None if answer == "alive" else answer
+
+
+def too_soon(run: HangInput, _share: float) -> Answer:
+    return "alive" if run.silence_s < deadlines.floor_s(run.hang.min_s, run.period_s) else None
+
+
+def without_readings(run: HangInput, share: float) -> Answer:
+    """Neither processes nor GPUs can be read."""
+    if run.sees_process or run.sees_gpu:
+        return None
+    hang, clock, seen = run.hang, run.clock, run.liveness
+    deadline_s = max(hang.max_s, hang.deadline_factor * max(clock.slow_s or 0.0, deadlines.longest_known(run)))
+    if clock.beats == 0:
+        deadline_s = max(deadline_s, hang.startup_s)
+    if seen.process_at is not None or seen.gpu_at is not None:
+        deadline_s *= READINGS_LOST
+    if run.silence_s < share * deadline_s:
+        return "alive"
+    kind: HangKind = "exiting" if run.ended_well else "idle"
+    return _verdict(
+        run, kind, "no step for very long, and nothing else can be seen", run.silence_s, deadline_s, weight="weak"
+    )
+
+
+def done_but_alive(run: HangInput, share: float) -> Answer:
+    """The training is done, and its process does not end. Cores and GPUs that wait are no work."""
+    if not run.ended_well:
+        return None
+    deadline_s = (deadlines.EXPECTED if run.log.exit_work_at is None else deadlines.LONG_WORK) * run.hang.min_s
+    quiet_s = run.still_s if run.loaded or not run.sees_gpu else run.dead_s
+    if quiet_s < share * deadline_s and run.still_s < CONCLUSIVE * share * deadline_s:
+        return "alive"
+    return _verdict(
+        run, "exiting", "the training is done, but its process does not end", quiet_s, deadline_s, weight="certain"
+    )
+
+
+def in_save(run: HangInput, share: float) -> Answer:
+    """GPUs that wait for a save, and cores that poll, show nothing of what the storage does."""
+    if not run.saving:
+        return None
+    deadline_s = deadlines.for_save(run)
+    if run.no_byte_s < share * deadline_s:
+        return "alive"
+    return _verdict(run, _kind(run, "spin"), "no byte of its save moved", run.no_byte_s, deadline_s, weight="certain")
+
+
+def some_are_stopped(run: HangInput, share: float) -> Answer:
+    """Some computing processes are stopped (state T), and the others wait for them."""
+    deadline_s = deadlines.for_dead(run)
+    stopped_s = min(run.stopped_s or 0.0, run.silence_s)
+    if run.stopped_s is None or stopped_s < max(share * deadline_s, run.late_s):
+        return None
+    return _dead(run, "starved", _stopped(run), stopped_s, deadline_s)
+
+
+def checkpoint_is_too_old(run: HangInput, _share: float) -> Answer:
+    """What ``hang.checkpoint_age_s`` asks for."""
+    oldest_s, age_s = run.hang.checkpoint_age_s, run.checkpoint_age_s
+    if oldest_s is None or age_s is None or age_s <= oldest_s or run.silence_s < run.late_s:
+        return None
+    kind: HangKind = "spin" if run.spinning or run.pinned or (run.works and run.sees_gpu) else _kind(run)
+    busy = " although the GPU is busy" if run.works else ""
+    if not busy and run.dead_s <= run.fresh_s:
+        busy = " although the CPU is busy"
+    reason = f"no step{busy}, and the newest checkpoint is older than hang.checkpoint_age_s"
+    return _verdict(run, kind, reason, run.dead_s, 0.0, weight="certain")
+
+
+def spinning(run: HangInput, share: float) -> Answer:
+    """A GPU near 100 % far below its usual power."""
+    if not run.spinning:
+        return None
+    spin_s = deadlines.for_spin(run)
+    line_s = min(run.hang.max_s, deadlines.LINE_FACTOR * (run.clock.slow_s or 0.0))
+    if run.still_s < share * spin_s or (run.silence_s < line_s and run.still_s < CONCLUSIVE * spin_s):
+        return "alive"
+    return _verdict(
+        run, "spin", "no step while the GPU spins far below its usual power", run.still_s, spin_s, weight="strong"
+    )
+
+
+def at_full_load(run: HangInput, share: float) -> Answer:
+    """A GPU near 100 % whose power is unknown, or between that of a spin and the usual one."""
+    if not (run.pinned or run.dim):
+        return None
+    full_s = deadlines.for_dim(run) if run.dim else deadlines.for_pinned(run)
+    if run.still_s < share * full_s or run.silence_s < deadlines.far_overdue(run):
+        return "alive"
+    # In a run that makes pauses a smaller phase draws this power, too.
+    weight: Weight = "weak" if run.dim and run.clock.pause_s >= deadlines.PAUSE_BY_DESIGN_S else "strong"
+    power = "at much less power than usual" if run.dim else "(its power is unknown)"
+    return _verdict(run, "spin", f"no step while the GPU reports 100 % {power}", run.still_s, full_s, weight=weight)
+
+
+def no_sign_of_life(run: HangInput, share: float) -> Answer:
+    """Neither GPUs nor processes nor files show any."""
+    deadline_s = deadlines.for_dead(run)
+    if run.blocked and share >= 1.0:
+        deadline_s = max(deadline_s, deadlines.BLOCKED_S)
+    late = run.silence_s >= run.late_s or (run.clock.beats and run.dead_s >= CONCLUSIVE * deadline_s)
+    if not late or run.dead_s < share * _without_sign_s(run, deadline_s) or run.silence_s < share * deadline_s:
+        return None
+    at_once = run.stopped_s is not None and run.silence_s - run.stopped_s <= run.fresh_s
+    reason = run.waiting or (_stopped(run) if at_once else "no step and no sign of life")
+    return _dead(run, _kind(run), reason, run.dead_s, deadline_s)
+
+
+def blocked_for_now(run: HangInput, share: float) -> Answer:
+    return "alive" if run.blocked and share >= 1.0 and run.silence_s < deadlines.BLOCKED_S else None
+
+
+def busy_beside_unseen_gpus(run: HangInput, share: float) -> Answer:
+    """Cores are busy, and no GPU can be read: they may be all that could be seen of work."""
+    pinned_s = deadlines.for_pinned(run)
+    early = run.still_s < share * pinned_s or run.silence_s < deadlines.far_overdue(run)
+    if run.liveness.gpu_at is not None or not run.clock.beats or early:
+        return None
+    reason = "no step and no byte moved for long, only busy cores (no GPU can be read)"
+    seen = run.liveness
+    # As much CPU as if the processes polled for a GPU, used or waited for?
+    cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
+    if cores >= max(WAITING_CORES, WAITING_CORES * (seen.cpu_normal or 0.0)):
+        return _verdict(run, "spin", reason, run.still_s, pinned_s, weight="even")
+    return _verdict(run, _kind(run), reason, run.still_s, pinned_s, weight="weak")
+
+
+def step_is_not_due(run: HangInput, _share: float) -> Answer:
+    return "alive" if run.silence_s < run.hang.deadline_factor * (run.clock.slow_s or 0.0) else None
+
+
+def _most_s(run: HangInput) -> float:
+    """Return how long busy cores alone count as work."""
+    startup_s = run.hang.startup_s if run.clock.beats == 0 else 0.0
+    most_s = max(run.hang.max_s, deadlines.KNOWN_FACTOR * deadlines.longest_known(run), startup_s)
+    return most_s * POLLING_WITHOUT_GPU if run.liveness.gpu_at is None else most_s
+
+
+def gpus_of_others(run: HangInput, share: float) -> Answer:
+    """GPUs are busy, and they are known to be of others."""
+    own_s = (run.liveness.process_at or 0.0) - max(liveness.last_own_sign(run.liveness), run.since)
+    if not run.liveness.foreign or own_s < share * _most_s(run):
+        return None
+    reason = "no step and no sign of life, and the busy GPUs are not this run's"
+    return _verdict(run, _kind(run), reason, own_s, _most_s(run), weight="strong")
+
+
+def one_busy_core(run: HangInput, share: float) -> Answer:
+    if run.still_s < share * _most_s(run):
+        return None
+    return _verdict(
+        run, _kind(run), "no step for long, and only one core is busy", run.still_s, _most_s(run), weight="weak"
+    )
+
+
+def polling(run: HangInput, share: float) -> Answer:
+    """Cores are busy, and nothing comes of it."""
+    idle_s = run.now - max(liveness.last_work(run.liveness), run.clock.last)
+    most_s = max(POLLING * run.hang.max_s, _most_s(run))
+    if not run.clock.beats or run.announced or idle_s < share * most_s:
+        return None
+    reason = "no step for very long; cores are busy, but no GPU works"
+    return _verdict(run, _kind(run), reason, idle_s, most_s, weight="weak")
+
+
+def nothing_yet(_run: HangInput, _share: float) -> Answer:
+    return "alive"
+
+
+RULES: tuple[Callable[[HangInput, float], Answer], ...] = (
+    too_soon,
+    without_readings,
+    done_but_alive,
+    in_save,
+    some_are_stopped,
+    checkpoint_is_too_old,
+    spinning,
+    at_full_load,
+    no_sign_of_life,
+    blocked_for_now,
+    busy_beside_unseen_gpus,
+    step_is_not_due,
+    gpus_of_others,
+    one_busy_core,
+    polling,
+    nothing_yet,
+)
+
+
+def dead_from(run: HangInput) -> Case | None:
+    """Return from which silence ``judge`` finds no sign of life if none comes, counted from the last step.
+
+    None: one is seen.
+    """
+    clock = run.clock
+    if run.saving:
+        deadline_s, still_s = deadlines.for_save(run), run.no_byte_s
+        silent_s = run.now - clock.last - still_s + deadline_s
+        return None if still_s < STILL_S else Case(weight="certain", silent_s=silent_s, deadline_s=deadline_s)
+    works = run.loaded or run.blocked or run.stopped_s is not None
+    if not run.sees_process or not clock.beats or run.ended_well or works or run.dead_s < STILL_S:
+        return None
+    deadline_s = deadlines.for_dead(run)
+    alive_s = run.silence_s - run.dead_s
+    silent_s = max(deadline_s, run.late_s, alive_s + _without_sign_s(run, deadline_s))
+    return Case(weight="strong", silent_s=silent_s + run.since - clock.last, deadline_s=deadline_s)
+
+
+def can_loop(run: HangInput) -> bool:
+    """Return whether nothing but busy processes has been seen for so long that a look at them is worth it."""
+    alive_at = run.liveness.cpu_alive_at
+    busy = alive_at is not None and run.now - alive_at <= run.fresh_s
+    if not busy or run.ended_well or run.saving or run.silence_s < run.late_s:
+        return False
+    if not run.sees_process or run.loaded:  # the GPUs show more
+        return False
+    return run.no_work_s >= QUIET_SHARE * deadlines.for_loop(run, polls=False) or can_wait(run)
+
+
+def can_wait(run: HangInput) -> bool:
+    """Return whether all GPUs that may be the run's have been at rest so long that a wait for them is worth a look."""
+    return run.gpus_rest_s >= QUIET_SHARE * deadlines.for_dead(run, partly_seen=False)
+
+
+def in_loop(run: HangInput, watch: LoopWatch) -> Verdict | None:
+    """Return a verdict if the looks at this silence found all that is busy in loops, or in waits for GPUs at rest.
+
+    It may come before its deadline: what ending the run costs decides.
+    """
+    if not pauses.is_found(watch, run.since) or not can_loop(run):
+        return None
+    if watch.waits:
+        reason = "no step, and its processes wait for GPUs that do nothing"
+        silent_s, deadline_s = run.gpus_rest_s, deadlines.for_dead(run, partly_seen=False)
+    else:
+        reason = "no step, and its processes are in a loop that changes nothing"
+        silent_s, deadline_s = run.no_work_s, deadlines.for_loop(run, polls=watch.polls)
+    if silent_s < (1.0 if watch.waits and run.clock.beats == 0 else QUIET_SHARE) * deadline_s:
+        return None
+    verdict = _verdict(run, "spin", reason, silent_s, deadline_s, weight="strong")
+    return msgspec.structs.replace(verdict, evidence=(*watch.places, *verdict.evidence))
+
+
+def lost_gpu(run: HangInput, fault_at: float) -> Verdict | None:
+    """Return a verdict if no step follows a kernel line that says that a GPU of this run is lost."""
+    last, quiet_s = run.clock.last, run.hang.quiet_s
+    silence_s = run.now - max(last, fault_at)
+    if silence_s < quiet_s or run.now - last < deadlines.pace_s(run):
+        return None
+    return _verdict(
+        run, _kind(run, "spin"), "no step since a GPU of this run was lost", silence_s, quiet_s, weight="certain"
+    )
+
+
+def no_progress(run: HangInput, limit_s: float, stalled_s: float) -> Verdict:
+    """Return the verdict on a run that made no new highest step for long, whatever it does meanwhile."""
+    works = run.now - max(liveness.last_sign(run.liveness, cpu=True), run.clock.last) <= run.fresh_s
+    reason = f"no new highest step for {duration(stalled_s)}"
+    return Verdict(
+        kind="spin" if works else _kind(run),
+        reason=reason,
+        evidence=(reason, *evidence_of(run)),
+        weight="certain",
+        silent_s=stalled_s,
+        deadline_s=deadlines.ACT_FACTOR * limit_s,
+    )
+
+
+def can_tell(run: HangInput) -> bool:
+    """Return whether a run without progress may be ended: readings are there, and no phase that works was announced."""
+    if run.saving or not (run.sees_process or run.sees_gpu):
+        return False
+    if run.blocked and run.now - run.clock.last < deadlines.BLOCKED_S:
+        return False
+    return not (run.works and run.announced and run.log.phase_at >= run.clock.last)
+
+
+def _stopped(run: HangInput) -> str:
+    return f"no step while {stopped_in(run, 'is', 'are')} stopped (state T)"
+
+
+def _dead(run: HangInput, kind: HangKind, reason: str, silent_s: float, deadline_s: float) -> Verdict:
+    """Return the verdict without any sign of life: certain after a while, blocked processes aside."""
+    seen = run.liveness
+    if run.blocked:
+        sure_s = deadlines.BLOCKED_MOST_S
+    elif deadline_s <= deadlines.SHORT_S:
+        sure_s = deadline_s
+    else:
+        # It is said within this time, so one sampling period to lose the last sign and one to notice are left.
+        sure_s = DEAD_FOR_SURE * (run.hang.min_s - run.period_s)
+    partly = seen.gpu_at is not None and (seen.process_at is None or seen.process_at < seen.start_at)
+    weight: Weight = "certain" if run.silence_s >= sure_s and not partly else "strong"
+    return _verdict(run, kind, reason, silent_s, deadline_s, weight=weight)
+
+
+def _without_sign_s(run: HangInput, deadline_s: float) -> float:
+    """Return how long signs of life must be missing. With a short deadline there are too few to wait for as long."""
+    return deadline_s if deadline_s > deadlines.SHORT_S else min(run.hang.quiet_s, deadline_s / 2)
+
+
+def _kind(run: HangInput, at_load: HangKind | None = None) -> HangKind:
+    """Return ``waiting`` if a launcher has none, ``starved`` if workers are dead, blocked or missing, else ``idle``.
+
+    ``at_load``: what it is if a GPU is near 100 %.
+    """
+    if at_load is not None and run.loaded:
+        return at_load
+    seen = run.liveness
+    if run.waiting:
+        return "waiting"
+    if liveness.is_starved(seen) or run.stopped_s is not None:
+        return "starved"
+    # Before the first step, workers of a second attempt are not missing: they were not started yet.
+    usual = seen.procs_normal if run.clock.beats else None
+    missing = usual is not None and seen.procs is not None and seen.procs < usual
+    return "starved" if missing and not run.announced else "idle"
+
+
+def _verdict(
+    run: HangInput, kind: HangKind, reason: str, silent_s: float, deadline_s: float, *, weight: Weight
+) -> Verdict:
+    return Verdict(
+        kind=kind,
+        reason=f"{reason} ({duration(run.silence_s)})",
+        evidence=tuple(evidence_of(run)),
+        weight=weight,
+        silent_s=silent_s,
+        deadline_s=deadline_s,
+    )

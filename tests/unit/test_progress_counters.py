@@ -1,0 +1,99 @@
+"""Counters that are hard to tell apart: bars under one label, odd tables, records over lines, losses that vanish."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.shipped import read_progress
+from trainwatch.core.judge.progress import START
+
+CASES: list[tuple[str, str, dict[str, float | str | None]]] = []
+
+
+def case(name: str, text: str, **expect: float | str | None) -> None:
+    CASES.append((name, text, expect))
+
+
+def bar(label: str, step: int, total: int, postfix: str = "", rate: str = "2.00it/s") -> str:
+    return f"\r{label}{100 * step // total:3d}%|{'█' * 4}{' ' * 6}| {step}/{total} [00:10<00:20, {rate}{postfix}]"
+
+
+def lines(form: str, count: range) -> str:
+    return "".join(form.format(i=i, loss=0.9 - 0.001 * i) + "\n" for i in count)
+
+
+def epochs_of_two_bars(last: int, cut: int, loss: str = ", loss=0.5") -> Iterator[str]:
+    for epoch in range(1, last + 1):
+        yield from (bar(f"Epoch {epoch}/8: ", i, 50, loss) for i in range(1, (50 if epoch < last else cut) + 1))
+        if epoch < last or cut == 50:
+            yield from (bar(f"Epoch {epoch}/8: ", i, 10, loss) for i in range(1, 11))
+
+
+def fastai(last: int, cut: int) -> Iterator[str]:
+    yield "epoch     train_loss  valid_loss  accuracy  time    \n"
+    for epoch in range(last + 1):
+        form = f"\rEpoch {epoch + 1}/40 : |{{0}}| {{1:.2f}}% [{{2}}/{{3}} 00:01<00:01 {{4}}]"
+        for i in range(1, (20 if epoch < last else cut) + 1):
+            yield form.format("█" * i, 5.0 * i, i, 20, 1.5 - 0.01 * i)
+        if epoch < last:
+            yield from (form.format("█" * i, 25.0 * i, i, 4, 0.9) for i in range(1, 5))
+            yield f"\n{epoch}         1.4{epoch}       0.9{epoch}       0.7{epoch}        00:03\n"
+
+
+def nested(epochs: int, cut: int) -> Iterator[str]:
+    for epoch in range(epochs):
+        yield bar("Epochs: ", epoch, 10, rate="30.00s/it") + "\n"
+        yield from (bar("Batches: ", i, 40, ", loss=0.25") for i in range(1, (40 if epoch < epochs - 1 else cut) + 1))
+        yield "\n"
+
+
+SKORCH = (
+    "  epoch    train_loss    valid_acc    valid_loss    cp     dur\n"
+    "-------  ------------  -----------  ------------  ----  ------\n"
+    "      1        0.8500       0.71        0.85     +  0.0151\n"
+    "      2        0.5400       0.71        0.85        0.0451\n"
+)
+ROUNDS = range(10, 130, 10)
+
+case("two bars, one label", "".join(epochs_of_two_bars(4, 30)), step=30, epoch=4, run_step=180, run_total_steps=400)
+case("the second of them", "".join(epochs_of_two_bars(3, 50)), phase="eval", step=50, run_step=150, run_total_steps=400)
+case("epochs of a table and of a bar", "".join(fastai(9, 10)), step=10, epoch=10, run_step=190, run_total_steps=800)
+case("nested bars", "".join(nested(3, 25)), step=25, total_steps=40, loss=0.25, run_step=105, run_total_steps=400)
+case("a cell that holds a sign or nothing", SKORCH, epoch=2, loss=0.54)
+case("a cell of words", "step,loss,note,lr\n10,0.9,,1e-3\n20,0.8,best,1e-3\n", step=20, loss=0.8, lr=1e-3)
+case("rounds of boosting", lines("[{i}]\tvalid_0's l2: {loss:.6f}", ROUNDS), step=120, phase="train")
+case("remaining", lines("{i}:\tlearn: {loss:.5f}\ttotal: 2s\tremaining: 6m 15s", ROUNDS), step=120, eta_s=375.0)
+case("remaining in ms", lines("{i}:\tlearn: {loss:.5f}\ttotal: 9ms\tremaining: 750ms", ROUNDS), step=120, eta_s=0.75)
+case("remaining hours", "step 40/400 loss 0.5 remaining: 1h 2m 3s\n", step=40, eta_s=3723.0)
+case("remaining days", "iter 40/400 loss 0.5 ETA: 2d 3h\n", step=40, eta_s=183600.0)
+case("time left", "[step 40/400] loss=0.5 | time left: 12.5 min\n", step=40, eta_s=750.0)
+case("remaining memory", "step 40/400 loss 0.5 memory remaining: 6m\n", step=40, eta_s=None)
+case(
+    "JSON over lines",
+    "\n".join(
+        json.dumps({"step": 10 * i, "total_steps": 500, "train": {"loss": 1 - 0.1 * i, "lr": 1e-4}, "epoch": 1}, indent=2)
+        for i in range(1, 6)
+    ),
+    step=50, total_steps=500, loss=0.5, lr=1e-4, epoch=1,
+)  # fmt: skip
+case(
+    "a dict over lines",
+    lines("{{'epoch': 1,\n 'loss': {loss:.2f},\n 'step': {i},\n 'val': {{'loss': 0.9}}}}", range(1, 5)),
+    step=4,
+    loss=0.9,
+    epoch=1,
+)
+case("no loss any more", lines("step {i}/900 loss 0.5", range(1, 21)) + lines("step {i}/900", range(21, 61)), loss=None)
+case("a loss now and then", lines("step {i}/900 loss 0.5", range(10, 70, 10)) + lines("step {i}/900", range(61, 66)), step=65, loss=0.5)  # fmt: skip
+case("a name that is not known", lines("tick {i}/900 loss 0.00000", range(1, 81)), step=80, total_steps=900, loss=0.0)
+
+
+@pytest.mark.parametrize(("text", "expect"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
+def test_progress_of_counters_that_are_hard_to_tell_apart(text: str, expect: dict[str, float | str | None]) -> None:
+    whole, parts = read_progress(read_progress(START, text), "\n"), START
+    for at in range(0, len(text), 37):
+        parts = read_progress(parts, text[at : at + 37])
+    assert read_progress(parts, "\n") == whole
+    got = {name: getattr(whole.progress, name) for name in expect}
+    assert got == {name: pytest.approx(v) if isinstance(v, float) else v for name, v in expect.items()}
