@@ -227,7 +227,7 @@ async def test_yes_shows_what_it_costs_and_answers_this_question_only() -> None:
         await until(pilot, lambda: isinstance(app.screen, Consent))
         assert isinstance(app.screen, Consent)
         assert "it repeats 102 steps (about 4 min)" in app.screen.price.lines
-        await pilot.press("y")
+        await pilot.press("y", "e", "s", "enter")
         await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("restart", 2)])
     async with showing(hung()) as (app, pilot):
         await pilot.press("Y")
