@@ -541,3 +541,19 @@ async def test_a_question_ends_when_its_reason_does() -> None:
         assert app.screen is board(app)
         assert "Nothing was sent. The run is finished" in footer(app)
         assert sent(app) == []
+
+
+async def test_a_question_about_an_attempt_ends_with_it() -> None:
+    """Before, a question to kill attempt 1 was one about attempt 2 as soon as that ran."""
+    now = healthy()
+    story = now.story
+    newer = msgspec.structs.replace(story.attempts[-1], number=story.attempts[-1].number + 1)
+    async with showing(now) as (app, pilot):
+        await pilot.press("k")
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        feed.now = msgspec.structs.replace(now, story=msgspec.structs.replace(story, attempts=(*story.attempts, newer)))
+        look(app)
+        await pilot.pause()
+        assert app.screen is board(app)
+        assert f"Attempt {newer.number - 1} is over" in footer(app)
