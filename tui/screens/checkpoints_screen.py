@@ -11,8 +11,9 @@ from ...core.model.checkpoint_results import PrunePlan
 from ...core.model.screen_ports import CheckpointJobs
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
-from ...core.views.screens.checkpoint_details import Fact, checkpoint_facts, delta_facts, overview_facts, prune_facts
+from ...core.views.screens.checkpoint_details import checkpoint_facts, delta_facts, overview_facts, prune_facts
 from ...core.views.screens.confirmation import Price
+from ...core.views.words import Paragraph
 from ..background import Progress
 from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
@@ -20,7 +21,6 @@ from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import CheckpointRows, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import RunPage, bindings_of, share
 
 if TYPE_CHECKING:
@@ -135,13 +135,13 @@ class CheckpointsScreen(RunPage):
         if self.state.report is not None:
             title, facts = self.state.report
             can_delete = self.state.plan is not None and not self.context.read_only
-            self.page.show(paragraphs(facts), title=title, hint="[D] delete these" if can_delete else "[Esc] close")
+            self.page.show(facts, title=title, hint="[D] delete these" if can_delete else "[Esc] close")
             return
         row = self._row
         if row is None:
             self.page.show((), title="")
             return
-        self.page.show(paragraphs(checkpoint_facts(row)), title=row.name)
+        self.page.show(checkpoint_facts(row), title=row.name)
 
     @property
     def _row(self) -> CheckpointRow | None:
@@ -263,17 +263,6 @@ class CheckpointsScreen(RunPage):
         return NO_DIRECTORY if directory is None else NONE_YET.format(directory)
 
 
-def paragraphs(facts: Sequence[Fact]) -> list[Paragraph]:
-    """Facts with their labels in the margin."""
-    found: list[Paragraph] = []
-    before = ""
-    for fact in facts:
-        label = "" if fact.label == before else fact.label
-        before = fact.label
-        found.append(Paragraph(text=fact.text, label=label, style=fact.level or "text"))
-    return found
-
-
 # The tasks of the checkpoints screen: verify, show, compare, back up, prune. Each is the run's long task.
 
 USUAL_KEEP = 3
@@ -291,12 +280,12 @@ class CheckpointsState:
         self.verifications: dict[str, Verification] = {}
         self.marked: list[str] = []
         self.chosen: str | None = None
-        self.report: tuple[str, tuple[Fact, ...]] | None = None
+        self.report: tuple[str, tuple[Paragraph, ...]] | None = None
         """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
         self.plan: PrunePlan | None = None
         """The dry run that the report shows."""
 
-    def show_report(self, title: str, facts: tuple[Fact, ...], plan: PrunePlan | None = None) -> None:
+    def show_report(self, title: str, facts: tuple[Paragraph, ...], plan: PrunePlan | None = None) -> None:
         """Show the result of a task."""
         self.report, self.plan = (title, facts), plan
 

@@ -17,13 +17,13 @@ from ...core.views.screens.profiles import (
     profiles_view,
     switch_differences,
 )
+from ...core.views.words import Paragraph
 from ..dialogs.dialog import confirm
 from ..keys import Key, KeyContext
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import LadderRows, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import ONE_AT_A_TIME, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
