@@ -8,30 +8,8 @@ from typing import Any
 
 import msgspec
 
+from ..model import decision as decisions
 from ..model.checkpoint import Checkpoint, CopiedAside
-from ..model.decision import (
-    BackUpCheckpoint,
-    CaptureStacks,
-    ClearGpu,
-    CopyAside,
-    Decision,
-    DeleteCheckpoint,
-    EndEvaluation,
-    EndLeftovers,
-    EvaluateCheckpoint,
-    GiveUp,
-    ListCheckpoints,
-    LookForLoop,
-    NotifyPeople,
-    PauseAttempt,
-    PlanRetention,
-    RequestSave,
-    RunAtEnd,
-    StartAttempt,
-    StopAttempt,
-    UnpauseAttempt,
-    VerifyCheckpoint,
-)
 from ..model.observation import Outcome
 from ..model.run import RunSpec
 from ..model.supervision_ports import AttemptTarget, Retention
@@ -46,6 +24,8 @@ from .local_engine import AttemptLauncher, read_baseline
 from .notify import Outbox, run_at_end
 from .save_request import SaveReport, take_back
 
+OF_AN_ATTEMPT = (decisions.CaptureStacks, decisions.LookForLoop, decisions.RequestSave)
+"""Decisions about the processes of one attempt, which may have ended since."""
 OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 """Events after which nothing follows by itself."""
 
@@ -92,27 +72,27 @@ class RunActor:
         """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
-        self._table: dict[type[Decision], tuple[str, Callable[[Any], Performed]]] = {
-            NotifyPeople: ("notify", self._notify),
-            CaptureStacks: ("capture_stacks", self._capture),
-            LookForLoop: ("look_for_loop", self._look_for_loop),
-            RequestSave: ("request_save", self._request_save),
-            StopAttempt: ("stop_attempt", self._stop),
-            EndLeftovers: ("end_leftovers", self._stop),
-            ClearGpu: ("clear_gpu", self._clear),
-            CopyAside: ("copy_aside", self._copy_aside),
-            ListCheckpoints: ("list_checkpoints", self._list_checkpoints),
-            VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
-            StartAttempt: ("start_attempt", self._start),
-            PauseAttempt: ("pause_attempt", self._pause),
-            UnpauseAttempt: ("unpause_attempt", self._pause),
-            PlanRetention: ("plan_retention", self._plan_retention),
-            DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
-            RunAtEnd: ("at_end", self._run_at_end),
-            BackUpCheckpoint: ("back_up", commands.back_up),
-            EvaluateCheckpoint: ("evaluate_checkpoint", commands.evaluate),
-            EndEvaluation: ("end_evaluation", commands.end),
-            GiveUp: ("give_up", lambda _decision: (True, "", {})),
+        self._table: dict[type[decisions.Decision], tuple[str, Callable[[Any], Performed]]] = {
+            decisions.NotifyPeople: ("notify", self._notify),
+            decisions.CaptureStacks: ("capture_stacks", self._capture),
+            decisions.LookForLoop: ("look_for_loop", self._look_for_loop),
+            decisions.RequestSave: ("request_save", self._request_save),
+            decisions.StopAttempt: ("stop_attempt", self._stop),
+            decisions.EndLeftovers: ("end_leftovers", self._stop),
+            decisions.ClearGpu: ("clear_gpu", self._clear),
+            decisions.CopyAside: ("copy_aside", self._copy_aside),
+            decisions.ListCheckpoints: ("list_checkpoints", self._list_checkpoints),
+            decisions.VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
+            decisions.StartAttempt: ("start_attempt", self._start),
+            decisions.PauseAttempt: ("pause_attempt", self._pause),
+            decisions.UnpauseAttempt: ("unpause_attempt", self._pause),
+            decisions.PlanRetention: ("plan_retention", self._plan_retention),
+            decisions.DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
+            decisions.RunAtEnd: ("at_end", self._run_at_end),
+            decisions.BackUpCheckpoint: ("back_up", commands.back_up),
+            decisions.EvaluateCheckpoint: ("evaluate_checkpoint", commands.evaluate),
+            decisions.EndEvaluation: ("end_evaluation", commands.end),
+            decisions.GiveUp: ("give_up", lambda _decision: (True, "", {})),
         }
 
     def follow(self, target: AttemptTarget | None) -> None:
@@ -121,26 +101,29 @@ class RunActor:
         if target is not None:
             self._baseline = read_baseline(target.directory)
 
-    def perform(self, decision: Decision) -> Outcome:
+    def perform(self, decision: decisions.Decision) -> Outcome:
         action, perform = self._table[type(decision)]
-        ok, detail, data = perform(decision)
+        number = decision.attempt if isinstance(decision, OF_AN_ATTEMPT) else None
+        if number is not None and (self._target is None or self._target.number != number):
+            ok, detail, data = False, f"attempt {number} has ended", dict[str, Any]()
+        else:
+            ok, detail, data = perform(decision)
         return Outcome(t=0.0, decision=decision.id, action=action, ok=ok, detail=detail, data=data)
 
-    def _notify(self, decision: NotifyPeople) -> Performed:
+    def _notify(self, decision: decisions.NotifyPeople) -> Performed:
         body = decision.body
         if decision.event in OF_THE_END:
             body = "\n\n".join(filter(None, (body, self._end_in_words().strip())))
         ok, detail, output = self._outbox.send(decision.event, decision.title, body, decision.incident)
         return ok, detail, {"output": output} if output else {}
 
-    def _run_at_end(self, decision: RunAtEnd) -> Performed:
+    def _run_at_end(self, decision: decisions.RunAtEnd) -> Performed:
         self._outbox.flush()
         report = run_at_end(self._spec, decision)
         return report.ok, report.detail, {"code": report.code, "output": report.output}
 
-    def _capture(self, decision: CaptureStacks) -> Performed:
-        if self._target is None or self._target.number != decision.attempt:
-            return False, f"attempt {decision.attempt} has ended; there are no processes to examine", {}
+    def _capture(self, decision: decisions.CaptureStacks) -> Performed:
+        assert self._target is not None
         folder = self._incident_folder(decision.incident or 0)
         try:
             with self._stacks:
@@ -150,9 +133,8 @@ class RunActor:
         detail = f"{report.sentence}; {plural(len(report.files), 'file')} of evidence in {folder}"
         return True, detail, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
 
-    def _look_for_loop(self, decision: LookForLoop) -> Performed:
-        if self._target is None or self._target.number != decision.attempt:
-            return False, f"attempt {decision.attempt} has ended; there are no processes to look at", {}
+    def _look_for_loop(self, decision: decisions.LookForLoop) -> Performed:
+        assert self._target is not None
         if not self._engine.capabilities.here:
             return False, "its processes are on other machines", {}
         with self._stacks:
@@ -161,7 +143,7 @@ class RunActor:
         places += [f"process {pid} waits for its GPU in {place}" for pid, place in found["waits"].items()]
         return True, found["elsewhere"] or "; ".join(places), found
 
-    def _stop(self, decision: StopAttempt | EndLeftovers) -> Performed:
+    def _stop(self, decision: decisions.StopAttempt | decisions.EndLeftovers) -> Performed:
         if self._target is None:
             return True, "no process is left from an attempt", {"gone": True}
         if self._saved is not None:
@@ -169,21 +151,20 @@ class RunActor:
             self._saved = None
         return self._engine.stop(self._target, decision)
 
-    def _request_save(self, decision: RequestSave) -> Performed:
-        if self._target is None or self._target.number != decision.attempt:
-            return False, f"attempt {decision.attempt} has ended", {}
+    def _request_save(self, decision: decisions.RequestSave) -> Performed:
+        assert self._target is not None
         self._saved = self._engine.ask_to_save(self._target, stop=decision.stop)
         return self._saved.asked, self._saved.sentence, msgspec.to_builtins(self._saved)
 
-    def _clear(self, _decision: ClearGpu) -> Performed:
+    def _clear(self, _decision: decisions.ClearGpu) -> Performed:
         report = clear_gpus(self._spec, self._baseline, self._gpu_help)
         return report.clear, report.detail, msgspec.to_builtins(report)
 
-    def _list_checkpoints(self, decision: ListCheckpoints) -> Performed:
+    def _list_checkpoints(self, decision: decisions.ListCheckpoints) -> Performed:
         why_not = self._list(decision.limit_s, decision.expected)
         return why_not is None, why_not or "", {}
 
-    def _verify_checkpoint(self, decision: VerifyCheckpoint) -> Performed:
+    def _verify_checkpoint(self, decision: decisions.VerifyCheckpoint) -> Performed:
         try:
             found = self._verify(Path(decision.path), decision.deep)
         except FileNotFoundError:
@@ -193,7 +174,7 @@ class RunActor:
         detail = f"{found.name}: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
         return found.verdict == "complete", detail, msgspec.to_builtins(found)
 
-    def _copy_aside(self, decision: CopyAside) -> Performed:
+    def _copy_aside(self, decision: decisions.CopyAside) -> Performed:
         try:
             made = self._copy([Path(path) for path in decision.paths], decision.link)
         except FileNotFoundError as error:
@@ -205,7 +186,7 @@ class RunActor:
             return False, made.refused, {"no_room": made.no_room}
         return True, f"copied to {made.folder}", msgspec.to_builtins(made)
 
-    def _start(self, decision: StartAttempt) -> Performed:
+    def _start(self, decision: decisions.StartAttempt) -> Performed:
         if self._target is not None and is_alive(self._target.trainer):
             return False, f"attempt {self._target.number} still runs (pid {self._target.trainer.pid})", {}
         return self._launcher.start(decision, self._launched)
@@ -213,13 +194,13 @@ class RunActor:
     def _launched(self, target: AttemptTarget, baseline: Mapping[int, float]) -> None:
         self._target, self._baseline = target, dict(baseline)
 
-    def _pause(self, decision: PauseAttempt | UnpauseAttempt) -> Performed:
+    def _pause(self, decision: decisions.PauseAttempt | decisions.UnpauseAttempt) -> Performed:
         if self._target is None:
             return False, "there is no attempt", {}
-        change = self._engine.pause if isinstance(decision, PauseAttempt) else self._engine.unpause
+        change = self._engine.pause if isinstance(decision, decisions.PauseAttempt) else self._engine.unpause
         return change(self._target)
 
-    def _plan_retention(self, decision: PlanRetention) -> Performed:
+    def _plan_retention(self, decision: decisions.PlanRetention) -> Performed:
         try:
             found = self._retention.plan(decision.keep, deep=decision.deep)
         except (OSError, ValueError) as error:
@@ -227,7 +208,7 @@ class RunActor:
         names = ", ".join(c.name for c in found) or "no checkpoint"
         return True, f"{names} may be deleted", {"delete": msgspec.to_builtins(found)}
 
-    def _delete_checkpoint(self, decision: DeleteCheckpoint) -> Performed:
+    def _delete_checkpoint(self, decision: decisions.DeleteCheckpoint) -> Performed:
         try:
             objection = self._retention.delete(decision.checkpoint)
         except OSError as error:

@@ -342,8 +342,6 @@ def _line(process: Process) -> str:
     return f"{process.pid} {process.state} {memory} {' '.join(EDGE.words(words))}"
 
 
-# Limits of a process tree that runs beside the training: the lowest priorities, and what it takes.
-
 MARK = "TRAINWATCH_EVALUATION"
 """Set in its environment to its folder: finds processes that left their parent and group."""
 NICE = 19

@@ -116,16 +116,23 @@ def ancestors(pid: int, processes: Mapping[int, Process]) -> set[int]:
 def marked_with(directory: str, processes: Iterable[Process], variable: str = ATTEMPT_VARIABLE) -> list[Process]:
     """The processes that have this variable set to ``directory``."""
     wanted = os.fsencode(f"{variable}={directory}")
-    found = []
-    for process in processes:
-        try:
-            with open(f"/proc/{process.pid}/environ", "rb") as file:
-                entries = file.read().split(b"\0")
-        except OSError:
-            continue
-        if wanted in entries:
-            found.append(process)
-    return found
+    return [process for process in processes if wanted in (variables_of(process.pid) or ())]
+
+
+def variables_of(pid: int) -> list[bytes] | None:
+    """The environment that a process was started with, ``NAME=value`` each; None if it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return None
+
+
+def is_for_writing(pid: int, descriptor: str) -> bool:
+    """Whether a process has this file descriptor open for writing. Raises OSError."""
+    with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii") as file:
+        flags = next((line.split()[1] for line in file if line.startswith("flags:")), "0")
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def living(key: Sequence[int]) -> Process | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..model.checkpoint_suffixes import DCP_SUFFIX, TENSOR_SUFFIXES
-from .processes import DEAD_STATES, Members, Process, read_process, send_signal
+from .processes import DEAD_STATES, Members, Process, is_for_writing, read_process, send_signal
 
 # No pathlib here: the runner imports this.
 # ruff: noqa: PTH115, PTH208
@@ -231,7 +231,7 @@ def run_to_end(sequence: StopSequence) -> StopResult:
 # and is not waited for. Files that trainers keep open (logs, TensorBoard's events) do not count.
 
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH123, PTH208
+# ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH208
 
 
 STILL_S = 8.0
@@ -282,7 +282,7 @@ class SaveWatch:
             for number in numbers:
                 try:
                     path = os.readlink(f"{folder}/{number}")
-                    if not self._is_checkpoint(path) or not _is_writable(process.pid, number):
+                    if not self._is_checkpoint(path) or not is_for_writing(process.pid, number):
                         continue
                     state = os.stat(f"{folder}/{number}")
                 except OSError:
@@ -299,11 +299,3 @@ class SaveWatch:
             return suffix in WEIGHT_SUFFIXES
         inside = path.startswith(self._folder.rstrip("/") + "/")
         return inside and suffix not in LOG_SUFFIXES and not name.startswith(LOG_BEGINNINGS)
-
-
-def _is_writable(pid: int, number: str) -> bool:
-    with open(f"/proc/{pid}/fdinfo/{number}", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("flags:"):
-                return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
-    return False

@@ -158,10 +158,6 @@ class Looks(Protocol):
 class LaunchSettings(Protocol):
     """The settings that a launch would use; nothing is written. May block (reads the trainer's config)."""
 
-    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
-        """The value that a launch would use for each key; None if it is not set anywhere. Raises RuntimeError."""
-        ...
-
     def changes(self, profile: Profile | None) -> Sequence[Change]:
         """Everything that a launch with this profile would change in the user's own config, flags and environment.
 

@@ -14,7 +14,7 @@ from ...core.model.screen_ports import Attacher, OpenRun, SupervisorStarter
 from ...core.model.situation import Situation
 from ...core.model.suggestion import typed
 from ...core.views.dashboard import DashboardView, GpuPaneView, Meter, dashboard_view
-from ..background import Aside, LongTask, Poller, Show, Snapshot, TaskQueue
+from ..background import LongTask, Poller, Show, Snapshot, TaskQueue
 from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
 from ..log.dashboard_log import DashboardLog
 from ..log.log_view import LogView
@@ -211,9 +211,7 @@ class Dashboard(FocusedPanes):
         self._in_sight = False
         """No other screen and no dialog is over this one."""
         self._polls = TaskQueue(self, "poll", in_order=True)
-        self.poller = Poller(
-            run.feed, self._polls, self.take, period_s=interval_s, at_once=self._at_once, aside=self._log_ahead
-        )
+        self.poller = Poller(run.feed, self._polls, self.take, period_s=interval_s, at_once=self._at_once)
         self.away: AwayWatch | None = None
 
     def made(self) -> Sequence[Pane]:
@@ -276,10 +274,6 @@ class Dashboard(FocusedPanes):
         """What is shown without waiting for the next two seconds; None: everything. In the thread of the poll."""
         self._polled = (now, dashboard_view(now, self.run.name))
         return at_once(*self._polled) if self._in_sight else None
-
-    def _log_ahead(self) -> Aside | None:
-        """Read the log in the thread of the poll; None if the dashboard is not drawn."""
-        return self.output.ahead() if self._in_sight else None
 
     def take(self, snapshot: Snapshot) -> None:
         """Keep a snapshot and draw it."""

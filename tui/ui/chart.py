@@ -157,20 +157,14 @@ def bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
     return filled, " " * (width - len(filled))
 
 
-# Several curves on one grid of braille dots (or ASCII characters), each with its colour and its dashes.
-
-DASHES: tuple[tuple[int, int], ...] = ((1, 0), (5, 2), (2, 2), (7, 2), (3, 3), (1, 2))
-"""Dots that are drawn and left out in turn, by look: curves differ without colours too."""
-ASCII_SIGNS = "*o+x#%"
-LOOKS = len(DASHES)
+# Several curves on one grid of braille dots (or ASCII characters), each with its colour.
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """``values``: one a dot (two a cell), None is a gap. ``style``: of its cells. ``look``: of its dashes."""
+    """``values``: one a dot (two a cell), None is a gap. ``style``: of its cells."""
 
     values: tuple[float | None, ...]
     style: str
-    look: int = 0
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -275,7 +269,6 @@ def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
 
 def _braille(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
     bits = [bytearray(columns) for _ in range(rows)]
-    on, off = DASHES[layer.look % LOOKS]
     before: int | None = None
     for dot, y in enumerate(scale.rows(layer.values[: columns * 2], rows * 4 - 1)):
         if y is None:
@@ -288,8 +281,6 @@ def _braille(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
             elif before > y:
                 last = before - 1
         before = y
-        if off and dot % (on + off) >= on:
-            continue
         column, masks = dot >> 1, MASKS[dot & 1]
         row, final = first >> 2, last >> 2
         if row == final:
@@ -305,7 +296,7 @@ def _braille(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
 
 def _ascii(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
     drawn = [Row([" "] * columns, [""] * columns) for _ in range(rows)]
-    sign = ASCII_SIGNS[layer.look % LOOKS] if not layer.style.startswith("faint") else "."
+    sign = "." if layer.style == "faint" else "*"
     for column in range(columns):
         value = next((v for v in layer.values[column * 2 : column * 2 + 2] if v is not None), None)
         share = None if value is None or not math.isfinite(value) else scale.share(value)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 
-# Changes single values in a JSON text. JSON has no comments; the indentation of the file is kept.
-
 _INDENT = re.compile(r"\n([ \t]+)\S")
 
 
@@ -141,8 +139,6 @@ def _dotted(path: KeyPath) -> str:
     names = list(map(str, path))
     return tomlkit.key(names if len(names) > 1 else names[0]).as_string()
 
-
-# Values of YAML scalars in the two dialects that trainers use, and texts that both read as the same value.
 
 Dialect = Literal["pyyaml", "core"]
 PYYAML: Dialect = "pyyaml"

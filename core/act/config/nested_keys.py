@@ -176,9 +176,6 @@ def one_line(text: str) -> str:
     return "".join(ch if ch.isascii() and ch.isprintable() else ascii(ch)[1:-1] for ch in text)
 
 
-# The settings that a launch changes.
-
-
 class Setting(msgspec.Struct, frozen=True):
     """A setting of a profile or a remedy: key, value (``REMOVED``: remove it) and reason.
 

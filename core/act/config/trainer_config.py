@@ -414,9 +414,6 @@ def _whole(value: Any) -> int | None:
         return None
 
 
-# The values of the trainer's settings in a launch: profile before command line before config.
-
-
 class TrainerSettings:
     """The values that a launch would use for the trainer's settings. Reads the trainer's config at most once."""
 
@@ -445,13 +442,18 @@ class TrainerSettings:
         """The sections in which the setting stands, on the command line or in the config; () = in none."""
         if profile is not None and key in dict(leaves(profile.settings)) and key not in profile.yields:
             return ()
+        given, found = self._places(key)
+        if given:
+            return tuple(given[-1].split(".")[:-1])
+        return tuple(str(part) for part in found[-1][:-1]) if found else ()
+
+    def _places(self, key: str) -> tuple[list[str], list[KeyPath]]:
+        """Its names on the command line, and where it stands in the config."""
         command, config = self._spec.command, self._config
         full = full_name(command, config, self._preset, key)
         _, locations = places(config, full) if config is not None else (False, ())
-        if given := given_names(command, full, locations):
-            return tuple(given[-1].split(".")[:-1])
         found = [path for path in locations if config is not None and present(config.tree, path)]
-        return tuple(str(part) for part in found[-1][:-1]) if found else ()
+        return given_names(command, full, locations), found
 
     @cached_property
     def hidden(self) -> bool:
@@ -468,12 +470,9 @@ class TrainerSettings:
             if key in settings and key not in profile.yields:
                 return settings[key]
         command, config = self._spec.command, self._config
-        full = full_name(command, config, self._preset, key)
-        _, locations = places(config, full) if config is not None else (False, ())
-        given = given_names(command, full, locations)
+        given, found = self._places(key)
         if given:
             return set_option(command, given[-1], REMOVED).before
-        found = [path for path in locations if config is not None and present(config.tree, path)]
         if config is not None and found:
             return value_at(config.tree, found[-1])
         if profile is None or is_set(command, config, self._preset, key):

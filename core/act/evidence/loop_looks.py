@@ -318,7 +318,7 @@ TRIES = 3
 """Most dumps of one process: py-spy cannot always unwind what is below the vDSO."""
 UNKNOWN = "?"
 """File of a frame that py-spy could not place."""
-PROCESSES = 4
+STOPPED = 4
 """Most processes that are stopped for a look: a rank that waits does so like the others."""
 
 
@@ -326,11 +326,11 @@ def waiting_for_gpu(spy: str, threads: Mapping[int, Iterable[int]], limit_s: flo
     """Return which of these threads, by process, wait for a GPU. Blocks at most ``limit_s``.
 
     Stops each process for about a second while its native frames are read. None are found if there are more than
-    ``PROCESSES``, or if a process cannot be read: what was not looked at may work.
+    ``STOPPED``, or if a process cannot be read: what was not looked at may work.
     """
     found: set[tuple[int, int]] = set()
     until = time.monotonic() + limit_s
-    for pid, wanted in threads.items() if len(threads) <= PROCESSES else ():
+    for pid, wanted in threads.items() if len(threads) <= STOPPED else ():
         unclear = set(wanted)
         for _ in range(TRIES):
             process, left_s = processes.read_process(pid), until - time.monotonic()

@@ -50,12 +50,11 @@ class TmuxReport(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] | None = None) -> TmuxReport:
+def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] = os.environ) -> TmuxReport:
     """Show this attempt in the run's tmux session, which is made if there is none.
 
     Blocks for about 0.3 s, at most SHOW_DEADLINE_S if the tmux server hangs.
     """
-    environ = os.environ if environ is None else environ
     if not run.settings.tmux.enabled:
         return TmuxReport(ok=False, session=None, detail="no tmux window: switched off (tmux.enabled)")
     command = view_command(run, target, in_pane=True)
@@ -74,9 +73,8 @@ def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] | None 
     return TmuxReport(ok=True, session=shown.session, detail=f"{verb} tmux session {shown.session}")
 
 
-def find_sessions(run: RunSpec, names: tuple[str, ...] = (), environ: Mapping[str, str] | None = None) -> FoundSessions:
+def find_sessions(run: RunSpec, names: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ) -> FoundSessions:
     """Find the session that shows the run, and which of ``names`` are names of sessions. Raises TmuxError."""
-    environ = os.environ if environ is None else environ
     words = ("list-sessions", "-F", SEPARATOR.join(f"#{{{field}}}" for field in FIELDS))
     try:
         text = tmux_calls.output(run.settings.tmux, environ, words, deadline_s=FIND_DEADLINE_S)
@@ -90,12 +88,11 @@ def find_sessions(run: RunSpec, names: tuple[str, ...] = (), environ: Mapping[st
     return FoundSessions(named=named) if own is None else FoundSessions(own[0], own[2], named, own[3] != "0")
 
 
-def close(run: RunSpec, environ: Mapping[str, str] | None = None, *, unless_attached: bool = False) -> bool:
+def close(run: RunSpec, environ: Mapping[str, str] = os.environ, *, unless_attached: bool = False) -> bool:
     """End the run's session and all its windows; the trainer does not run in it. False: nothing was ended.
 
     ``unless_attached``: keep the session while a terminal shows it.
     """
-    environ = os.environ if environ is None else environ
     try:
         found = find_sessions(run, environ=environ)
         if found.own is None or (unless_attached and found.attached):
@@ -124,11 +121,8 @@ def _status_left(run: RunSpec, command: list[str]) -> str:
     return f" {leave} · "
 
 
-# The command that shows a trainer's terminal: through tmux if it has a window there, else directly.
-
-
 def attach_command(
-    run: RunSpec, target: AttemptTarget | None, environ: Mapping[str, str] | None = None, *, plain: bool = False
+    run: RunSpec, target: AttemptTarget | None, environ: Mapping[str, str] = os.environ, *, plain: bool = False
 ) -> list[str]:
     """argv to run in the foreground of a terminal.
 
@@ -136,7 +130,6 @@ def attach_command(
     Inside another server, without a session, or with ``plain`` (no terminal): the log view, or the terminal client in
     pty mode. Raises RuntimeError with a sentence if there is nothing to show. Waits at most FIND_DEADLINE_S for tmux.
     """
-    environ = os.environ if environ is None else environ
     found = FoundSessions() if plain else _find(run, environ)
     if found.own is not None:
         inside = environ.get("TMUX")
@@ -162,9 +155,6 @@ def _find(run: RunSpec, environ: Mapping[str, str]) -> FoundSessions:
 
 def _tmux(settings: Tmux) -> list[str]:
     return ["tmux"] if settings.socket is None else ["tmux", "-L", settings.socket]
-
-
-# The program that shows a trainer: its terminal in pty mode, its log in file mode.
 
 
 def view_command(run: RunSpec, target: AttemptTarget, *, in_pane: bool) -> list[str]:

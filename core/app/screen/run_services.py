@@ -103,17 +103,6 @@ class RunLaunch:
 
         return definitions_of(self._spec).preset_of(self._spec)
 
-    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
-        """The value of each key that a launch would use."""
-        from ...act.config.derive import DeriveError
-        from ...act.config.trainer_config import TrainerSettings
-
-        try:
-            settings = TrainerSettings(self._spec, self._preset)
-            return {key: settings.value(profile, key) for key in keys}
-        except (DeriveError, OSError) as error:
-            raise RuntimeError(str(error)) from error
-
     def changes(self, profile: Profile | None) -> Sequence[Change]:
         """What a launch with this profile would change."""
         from ...act.config.derive import DeriveError, preview

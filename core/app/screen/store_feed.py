@@ -140,8 +140,7 @@ class StoreFeed:
 
         If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
         """
-        from trainwatch.core.store.control_client import ControlError, send
-
+        from ...store.control_client import ControlError, SupervisorSilent, send
         from ..errors import CliError
         from ..operate import LAUNCHING
         from ..preflight.other_trainer import require_no_other
@@ -152,6 +151,9 @@ class StoreFeed:
             if command.verb in LAUNCHING and (told := self._with_way_found(command)) is not None:
                 return Reply(ok=True, message=told)
             return send(self._directory, Request(command=command), SEND_TIMEOUT_S)
+        except SupervisorSilent:  # what was sent stays in its socket
+            said = f"{command.verb} is not answered yet: it is done as soon as the supervisor runs"
+            return Reply(ok=True, message=said)
         except (ControlError, CliError) as error:
             return Reply(ok=False, message=str(error))
 

@@ -17,8 +17,6 @@ from ..runs.known_runs import home
 if TYPE_CHECKING:
     import socketserver
 
-# ``[notify] ping_url``: a call to an address while the run is observed; if the calls stop, its owner is told.
-
 FIRST_S = 1.0
 """Period of asking at the start whether observation works: the first call comes as soon as it does."""
 TIMEOUT_S = 10.0

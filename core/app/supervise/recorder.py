@@ -211,8 +211,6 @@ class RunRecorder:
         return self._gpu.gpus if self._gpu is not None and self._gpu.gpus else None
 
 
-# The first record of a run's journal, and the first line of its trace.
-
 UNJUDGED = frozenset({"notify", "tmux", "screen"})
 """Sections of the settings that the judge does not use; the first holds secrets."""
 
@@ -255,8 +253,6 @@ def trace_head(spec: RunSpec) -> Meta:
         settings={section: values for section, values in changed.items() if values},
     )
 
-
-# Data of a launch that is compared with the previous launch and stored for the next one.
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")

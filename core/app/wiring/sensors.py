@@ -293,9 +293,6 @@ def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | No
     return cloud_of() if setting == "auto" else None if setting == "off" else setting
 
 
-# What the judge of a run knows.
-
-
 def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
     """The failure catalogue and the line shapes, with the run's own patterns."""
     shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)

@@ -289,9 +289,6 @@ def _mounts() -> str:
         return ""
 
 
-# The tmux window of a run, and the command that shows its terminal.
-
-
 def close_view(run: RunDirectory) -> None:
     """Close the tmux window of a run that has ended, unless a terminal is attached to it or it never had one."""
     spec = run.load_spec()

@@ -302,7 +302,11 @@ def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         text = f"{{{text}"
     if sum(map(text.count, "{[")) > sum(map(text.count, "}]")):
         return msgspec.structs.replace(reading, record=text)
-    return _read_own(reading, text, number, shapes)
+    read, known = _read_own(reading, text, number, shapes), reading.progress
+    epoch = read.progress.epoch
+    if known.loss is None or known.epoch is None or epoch is None or read.progress.step != known.step:
+        return read
+    return reading if epoch <= known.epoch else read  # a summary of what was printed line by line
 
 
 RECORD_CHARS = 2_000

@@ -18,6 +18,7 @@ from ...model.attempt import ExitRecord
 from ...model.json_line import decode_exact
 from ...model.other_files import is_copy_folder
 from ...model.output_place import is_below
+from ..host.disk_space import mount_points, unescaped
 from ..sampler import Wakeup
 
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8
@@ -248,19 +249,15 @@ NO_PLACE = frozenset({"none", "swap", "/"})
 def unmounted_place(path: Path, fstab: str, mountinfo: str) -> str | None:
     """The innermost mount point of fstab at or above ``path`` that has no mount; None if there is none."""
     real = path.resolve()
-    mounted = {_unescaped(fields[4]) for line in mountinfo.splitlines() if len(fields := line.split()) > FIELDS + 1}
+    mounted = {each.point for each in mount_points(mountinfo)}
     places = [
-        _unescaped(fields[1])
+        unescaped(fields[1])
         for line in fstab.splitlines()
         if len(fields := line.split()) >= FIELDS and not line.lstrip().startswith("#")
     ]
     above = [place for place in places if place not in NO_PLACE and real.is_relative_to(place)]
     innermost = max(above, key=len, default=None)
     return None if innermost is None or innermost.rstrip("/") in mounted else innermost
-
-
-def _unescaped(text: str) -> str:
-    return text.replace("\\040", " ").replace("\\011", "\t")
 
 
 # Which files processes hold open (proc(5)).

@@ -45,8 +45,6 @@ def sent(
     return Verb(help_, description or help_, example, add, act)
 
 
-# ``trainwatch resume [RUN]``: continue after a pause, a stop or a give-up, also with another command.
-
 RESUME_DESCRIPTION = (
     "Continues a run after a stop, an interruption or a give-up, from its newest verified checkpoint. A run that is "
     "paused, or that a signal stopped, goes on where it is. A command after -- replaces that of the run: resume RUN -- "
@@ -144,8 +142,6 @@ def profile_options(parser: argparse.ArgumentParser) -> None:
     when.add_argument("--at-checkpoint", action="store_true", help="at the next checkpoint (the default)")
 
 
-# ``trainwatch enable [RUN]``: let supervision come back after a reboot.
-
 ENABLE_HELP = "resume a run after a reboot, by systemd or cron"
 ENABLE_DESCRIPTION = (
     "Writes a unit of systemd's user manager that supervises the run after a reboot (it resumes from the newest "
@@ -198,8 +194,6 @@ def enable(found: "Enabling", args: argparse.Namespace) -> int:
         )
     return ExitCode.DONE
 
-
-# ``trainwatch forget RUN`` and ``forget --old``: remove what trainwatch has kept about a run.
 
 FORGET_HELP = "remove what is kept about a run that is over; its outputs stay"
 FORGET_DESCRIPTION = (
@@ -261,9 +255,6 @@ def _forget_old(args: argparse.Namespace) -> int:
         forget(run)
         print(f"removed: {kept}")
     return ExitCode.DONE
-
-
-# ``trainwatch supervise RUN``: the detached supervisor, as verbs and the screen start it.
 
 
 def supervise_arguments(parser: argparse.ArgumentParser) -> None:

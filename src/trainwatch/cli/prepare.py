@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from trainwatch.core.model.trial import TrialResult
 
 
-# ``trainwatch check``: check for problems that could end a run, before it starts or after it has ended.
-
 CHECK_HELP = "pre-flight: find what could end the run before it does"
 CHECK_DESCRIPTION = (
     "Checks config, disk, GPU, the trainer's interpreter, the resume point, tmux, and settings of the host that "
@@ -57,8 +55,6 @@ def check_verb(args: argparse.Namespace) -> int:
     return show_checks(checks, as_json=args.json)
 
 
-# ``trainwatch doctor``: the checks of this machine, whatever is to run on it.
-
 DOCTOR_HELP = "is this machine ready: GPUs, driver, memory, tmux, logout, sleep"
 DOCTOR_DESCRIPTION = (
     "Checks this machine, with no project and no run: GPUs and their driver, memory, tmux, trainwatch's own state "
@@ -78,8 +74,6 @@ def doctor_verb(args: argparse.Namespace) -> int:
 
     return show_checks(machine_checks(), as_json=args.json)
 
-
-# ``trainwatch rehearse … -- COMMAND``: train to the first checkpoint, kill, resume, prove it, before the night.
 
 REHEARSE_HELP = "train to the first checkpoint, kill it, prove that it resumes"
 REHEARSE_DESCRIPTION = (
@@ -162,8 +156,6 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
     resume = {"will": found.pop("will"), "how": found.pop("how"), "source": found.pop("source")}
     return {"safe": result.safe, **found, "resume": resume, "hang_after_s": hang}
 
-
-# ``trainwatch trial``: train for some minutes under one profile, or each, and measure it.
 
 TRIAL_HELP = "measure a profile on this machine for some minutes"
 TRIAL_DESCRIPTION = (
@@ -256,8 +248,6 @@ def _refuse_nonsense(args: argparse.Namespace) -> None:
         raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
 
 
-# ``trainwatch profiles [list · show NAME · diff A B]``: bundles of training settings.
-
 PROFILES_HELP = "bundles of training settings"
 PROFILES_DESCRIPTION = "Shows profiles: bundles of training settings, shipped and your own."
 PROFILES_EXAMPLE = "show balanced"
@@ -301,8 +291,6 @@ def _diff(a: "Profile", b: "Profile", *, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-# ``trainwatch presets [list · show NAME]``: what trainwatch knows about frameworks.
-
 PRESETS_HELP = "what trainwatch knows about frameworks"
 PRESETS_DESCRIPTION = "Shows presets: what trainwatch knows about frameworks, shipped and your own."
 PRESETS_EXAMPLE = "show kohya"
@@ -321,8 +309,6 @@ def presets_verb(args: argparse.Namespace) -> int:
         return print_one(named(known, args.name, "preset"), as_json=args.json)
     return print_list(known, args.verb, as_json=args.json)
 
-
-# ``trainwatch hosts``: the other machines, whether they answer, and a copy of trainwatch for one that has none.
 
 HOSTS_HELP = "other machines: which answer, and put trainwatch there"
 HOSTS_DESCRIPTION = (
@@ -398,8 +384,6 @@ def _row(host: "Host", *, may_ask: bool) -> dict[str, Any]:
     return told | {"reached": True, "version": found.version or None, "path": found.path or None, "trouble": trouble}
 
 
-# ``trainwatch notify test``: send one notice to everybody whom ``[notify]`` names.
-
 NOTIFY_HELP = "send a test notice to all that [notify] names"
 NOTIFY_DESCRIPTION = (
     "`trainwatch notify test` sends one notice as a run would, and says who was notified. It needs a trainwatch.toml "
@@ -426,8 +410,6 @@ def notify_verb(args: argparse.Namespace) -> int:
             print(result["output"])
     return ExitCode.DONE if result["ok"] else ExitCode.FAILED
 
-
-# ``trainwatch completion``: what a shell needs to complete trainwatch's verbs, options, files and run names.
 
 SHELLS = ("bash", "zsh", "fish")
 COMPLETION_HELP = "print the completion script of your shell (bash, zsh, fish)"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from trainwatch.core.model.trial import Queue, QueueEntry
 
 
-# ``trainwatch run … -- COMMAND``: launch and supervise a command without a config file.
-
 RUN_HELP = "launch a command and supervise it"
 RUN_DESCRIPTION = (
     "Launches COMMAND under a small runner that outlives this terminal, and supervises it. On a terminal the "
@@ -264,8 +262,6 @@ def _value(value: Any) -> str:
     return "on" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# ``trainwatch adopt``: supervise a training that is already running.
-
 ADOPT_HELP = "supervise a training that is already running, in tmux or anywhere"
 ADOPT_DESCRIPTION = (
     "Without --session or --pid it takes the one training that runs: in a tmux pane, on a GPU, or with progress in its "
@@ -312,8 +308,6 @@ def adopt_verb(args: argparse.Namespace) -> int:
     return supervise_run(RunToStart(run), args, "adopted")
 
 
-# ``trainwatch init``: write a commented trainwatch.toml. Never overwrites one.
-
 INIT_HELP = "write a commented trainwatch.toml"
 INIT_DESCRIPTION = (
     "Writes trainwatch.toml into this folder, with every key and what it means. The framework is detected from "
@@ -343,8 +337,6 @@ def init_verb(args: argparse.Namespace) -> int:
     print(printable(resume_line(resume)))
     return ExitCode.DONE
 
-
-# ``trainwatch queue add · list · move · remove``: runs that are started when a GPU has room for them.
 
 QUEUE_HELP = "start runs one after the other, when a GPU has room"
 QUEUE_DESCRIPTION = (

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from trainwatch.core.model.record import Record
 
 
-# ``trainwatch status [RUN]``: show the state of a run.
-
 STATUS_HELP = "the state of a run"
 STATUS_DESCRIPTION = "Shows the status of a run: state, progress, machine, checkpoints, incidents."
 STATUS_EXAMPLE = "--json"
@@ -85,8 +83,6 @@ def _brief(status: dict[str, Any], since: str | None) -> dict[str, Any]:
             told[key] = told[key].encode()[: max(16, len(told[key].encode()) - more - 3)].decode(errors="ignore") + "…"
     return told
 
-
-# ``trainwatch runs``: list all runs of this machine, newest first.
 
 RUNS_HELP = "all known runs"
 RUNS_DESCRIPTION = (
@@ -168,8 +164,6 @@ def _is_ended_example(row: dict[str, Any]) -> bool:
     return row.get("stand_in") is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
 
 
-# ``trainwatch events [RUN] [--follow]``: print a run's journal, as text or as JSON lines.
-
 EVENTS_HELP = "the events of a run, from its journal"
 EVENTS_DESCRIPTION = "Prints observations, findings, decisions and their outcomes, oldest first."
 EVENTS_EXAMPLE = "--follow"
@@ -220,8 +214,6 @@ def show(record: "Record", run: str, *, as_json: bool) -> None:
         print(line, flush=True)
 
 
-# ``trainwatch logs [RUN]``: print what the trainer printed.
-
 LOGS_HELP = "what the trainer printed: the log of its newest attempt"
 LOGS_DESCRIPTION = (
     "Prints the end of the log of the newest attempt, or all of it, with its colours and without what else acts on a "
@@ -268,8 +260,6 @@ def logs_verb(args: argparse.Namespace) -> int:
             sys.stdout.flush()
     return ExitCode.DONE
 
-
-# ``trainwatch wait [RUN]``: block until a run is over or needs somebody.
 
 WAIT_HELP = "block until a run is over or needs you"
 WAIT_DESCRIPTION = (
@@ -318,8 +308,6 @@ def wait_verb(args: argparse.Namespace) -> int:
     return code
 
 
-# ``trainwatch attach [RUN]``: open the trainer's terminal (pty mode), or a view of its log (file mode).
-
 ATTACH_HELP = "open the trainer's terminal, or its live log"
 ATTACH_DESCRIPTION = (
     "In pty mode this opens the trainer's own terminal. In file mode it shows the trainer's log: keys cannot "
@@ -345,8 +333,6 @@ def attach_verb(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.USAGE, f"attach needs a terminal; the log: `{typed('logs', run.id)}` (-f follows it)")
     os.execvp(argv[0], argv)
 
-
-# ``trainwatch serve``: the screen in a browser.
 
 SERVE_HELP = "the screen in a browser, behind a token"
 SERVE_DESCRIPTION = (
@@ -397,8 +383,6 @@ def _listening(address: str) -> None:
     print(address, flush=True)
     print("Ctrl-C ends it; training and supervisor continue.", file=sys.stderr, flush=True)
 
-
-# ``trainwatch metrics``: the newest values of all runs for Prometheus.
 
 METRICS_HELP = "the newest values of all runs, for Prometheus"
 METRICS_DESCRIPTION = (
