@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import World
-from tests.shipped import CATALOGUE
 from trainwatch.core.app.runs.run_usage import ranks_now
 from trainwatch.core.judge.hang.ranks import Ranks, silent, with_processes, with_text
-from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.model.observation import LogChunk, ProcessSample, Rank
 
 
@@ -69,102 +67,6 @@ def test_rank_that_has_ended_is_named_by_the_hang_of_the_others() -> None:
     assert any(e.what.startswith("rank 1 (pid 101) has ended") for e in hang.evidence)
 
 
-LOST = "[rank0]: RuntimeError: [/pytorch/gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:42212: Connection reset by peer\n"
-WATCHDOG = "[rank0]:[E1122 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)\n"
-CLOSED = "W1122 13:56:19.803000 12027 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 303 closing signal SIGTERM\n"
-FAILED = "E1122 13:56:20.066000 12027 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: {}) local_rank: {} (pid: {}) of binary: /usr/bin/python\n"
-SUMMARY = """torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
-Failures:
-[1]:
-  rank      : 0 (local_rank: 0)
-  exitcode  : -15 (pid: 303)  (SIGTERM)
-  traceback : Signal 15 (SIGTERM) received by PID 303
-Root Cause (first observed failure):
-[0]:
-  rank      : 1 (local_rank: 1)
-  exitcode  : {0} (pid: 311)
-  traceback : Signal {1} received by PID 311
-"""
-
-
-@pytest.mark.parametrize("victim", [LOST, WATCHDOG, ""])
-def test_rank_that_was_killed_is_the_cause_and_not_the_ones_that_lost_it(victim: str) -> None:
-    log = victim + CLOSED + FAILED.format(-9, 1, 311) + SUMMARY.format(-9, 9)
-    found = diagnosis_of([log], CATALOGUE, exit_code=1)
-    assert found.failure == "host_oom"
-    assert found.confidence < 0.6  # a SIGKILL alone proves little
-    assert found.cause is not None
-    assert "exitcode: -9) local_rank: 1" in found.cause.text
-    assert found.explanation.startswith("Rank 1 (pid 311) ended first, by signal 9.")
-
-
-def test_rank_with_a_segmentation_fault_is_the_cause() -> None:
-    found = diagnosis_of(
-        [WATCHDOG + CLOSED + FAILED.format(-11, 1, 311) + SUMMARY.format(-11, 11)], CATALOGUE, exit_code=1
-    )
-    assert found.failure == "segfault"
-    assert "Rank 1" in found.explanation
-
-
-def test_killed_rank_that_the_launcher_noticed_second_is_the_cause() -> None:
-    # The rank that lost contact exits with 1 before the launcher looks, so its summary calls that the root cause
-    log = LOST + FAILED.format(1, 0, 303) + "  rank      : 1 (local_rank: 1)\n  exitcode  : -9 (pid: 311)\n"
-    found = diagnosis_of([log], CATALOGUE, exit_code=1)
-    assert found.failure == "host_oom"
-    assert found.explanation.startswith("Rank 1 (pid 311) ended first, by signal 9.")
-
-
-@pytest.mark.parametrize("victim", [LOST, WATCHDOG])
-def test_rank_with_an_error_of_its_own_is_the_cause(victim: str) -> None:
-    own = "[rank1]: Traceback (most recent call last):\n[rank1]: ValueError: bad sample on this rank\n"
-    for log in (own + victim, victim + own):
-        found = diagnosis_of([log + FAILED.format(1, 0, 303)], CATALOGUE, exit_code=1)
-        assert found.failure == "code_bug"
-        assert found.cause is not None
-        assert "bad sample" in found.cause.text
-        assert found.explanation.startswith("Rank 1 ended first, by an error of its own.")
-
-
-@pytest.mark.parametrize("victim", [LOST, ""])
-def test_rank_that_exited_by_itself_is_the_cause_and_not_the_ones_that_lost_it(victim: str) -> None:
-    found = diagnosis_of([victim + CLOSED + FAILED.format(3, 1, 311)], CATALOGUE, exit_code=1)
-    assert found.failure == "unknown"
-    assert found.explanation.startswith("Rank 1 (pid 311) ended first, with exit code 3.")
-    assert found.cause is not None
-    assert "failed (exitcode: 3) local_rank: 1" in found.cause.text
-    assert ("lost contact" in found.explanation) is bool(victim)
-
-
-def test_rank_that_exited_and_that_the_launcher_noticed_second_is_the_cause() -> None:
-    second = "  rank      : 1 (local_rank: 1)\n  exitcode  : 3 (pid: 311)\n"
-    found = diagnosis_of([LOST + FAILED.format(1, 0, 303) + second], CATALOGUE, exit_code=1)
-    assert found.explanation.startswith("Rank 1 (pid 311) ended first, with exit code 3.")
-
-
-@pytest.mark.parametrize(
-    "log",
-    [
-        LOST.removeprefix("[rank0]: ") + CLOSED + FAILED.format(3, 1, 311),  # which rank lost it is not told
-        LOST + "  exitcode  : 3 (pid: 311)\n",  # this may be the end of the one that lost it
-        LOST + FAILED.format(3, 1, 311) + FAILED.format(4, 2, 312),
-        FAILED.format(3, 1, 311),  # one rank only: nothing to tell apart
-    ],
-)
-def test_no_rank_is_named_if_the_lines_do_not_tell_which_exited_by_itself(log: str) -> None:
-    assert "ended first" not in diagnosis_of([log], CATALOGUE, exit_code=1).explanation
-
-
-def test_ranks_that_lost_each_other_have_no_other_cause() -> None:
-    both = WATCHDOG + WATCHDOG.replace("rank0", "rank1").replace("Rank 0", "Rank 1")
-    log = both + CLOSED + FAILED.format(-6, 1, 311) + SUMMARY.format(-6, 6)
-    found = diagnosis_of([log], CATALOGUE, exit_code=1)
-    assert found.failure == "nccl_timeout"
-    assert "ended first" not in found.explanation
-    # one that the launcher had to kill is no cause either
-    closed = log.replace("-6", "-9").replace("process 303", "process 311")
-    assert diagnosis_of([closed], CATALOGUE, exit_code=1).failure == "nccl_timeout"
-
-
 def test_ranks_of_a_run_are_shown_with_their_newest_lines(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("[rank0]: step 7/40 loss 0.5\n[rank1]: step 6/40 loss 0.5\n", encoding="utf-8")
@@ -193,11 +95,3 @@ def test_pace_and_age_of_a_rank_come_from_its_own_file() -> None:
         (5, None, 1.0, "n1"),  # its workers began again between the two lines
         (None, None, None, "n1"),
     ]
-
-
-def test_rank_of_another_agent_with_the_same_local_number_is_told_apart() -> None:
-    # Two agents with one worker each: both are local rank 0, and only torchrun's summary has the rank of the run
-    summary = "  rank      : 1 (local_rank: 0)\n  exitcode  : -9 (pid: 311)  (SIGKILL)\n"
-    found = diagnosis_of([LOST + FAILED.format(-9, 0, 311) + summary], CATALOGUE, exit_code=1)
-    assert found.failure == "host_oom"
-    assert found.explanation.startswith("Rank 1 (pid 311) ended first, by signal 9. The others lost contact with it.")

@@ -436,7 +436,9 @@ def judge_end(
                 return End("finished", finished(log, catalogue, why, sure=PROVEN), why, is_last_line=True)
             case Unproven(place=last):
                 why = f"nothing in the log says that this was the end{f' ({last})' if last else ''}"
-                return End("unproven", finished(log, catalogue, why, sure=UNPROVEN), why)
+                found = finished(log, catalogue, "", sure=UNPROVEN)
+                said = f"The exit status says success, and {why}."
+                return End("unproven", msgspec.structs.replace(found, explanation=said), why)
             case Contradicted(why=why, by="nan"):
                 return End("failed", diagnosis_as(log, catalogue, "nan_loss"), why)
             case Contradicted(why=why, by="signal"):
@@ -450,8 +452,9 @@ def judge_end(
                 if knowledge.status_hidden and by != "settings":
                     covered = f"{knowledge.status_hidden}, so the trainer's own status is unknown"
                     return End("failed", unknown, f"{why}; {covered}")
-                said = msgspec.structs.replace(unknown, explanation=f"The exit status says success, but {why}.")
-                return End("ended_early", said, why)
+                said = f"The exit status says success, but {why}."
+                early = msgspec.structs.replace(unknown, title="ended early", explanation=said)
+                return End("ended_early", early, why)
             case _:
                 assert_never(ending)
     found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=ended_well(state), about=about)

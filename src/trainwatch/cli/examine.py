@@ -153,8 +153,8 @@ def diagnose_verb(args: argparse.Namespace) -> int:
     if args.json:
         print_json(diagnosis)
         return ExitCode.DONE
-    restart = diagnosis.retry_reason or ("a restart may help" if diagnosis.retryable else "a restart would fail again")
-    print(f"{diagnosis.failure}  ({diagnosis.title}, {diagnosis.confidence:.0%} sure; {restart})")
+    restart = f"; {diagnosis.retry_reason}" if diagnosis.retry_reason else ""
+    print(f"{diagnosis.failure}  ({diagnosis.title}, {diagnosis.confidence:.0%} sure{restart})")
     if diagnosis.explanation:
         print(f"  {diagnosis.explanation}")
     if diagnosis.cause is not None:
