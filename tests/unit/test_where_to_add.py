@@ -45,7 +45,7 @@ PROOFS = {
     "a remedy": f"{HERE}::test_a_remedy_is_named_nowhere_but_in_its_entry",
     "a failure class": "unit/test_diagnosis_new_class.py",
     "a failure message": "unit/test_diagnosis_new_class.py",
-    "a status code (CUDA, HIP, NCCL, errno …)": "unit/test_diagnosis_codes.py::test_one_code_is_read_in_every_spelling",
+    "a status code (CUDA, HIP, NCCL, errno …)": "unit/test_diagnosis_logs.py::test_cause_and_place_of_a_short_end",
     "a way to put text before a log line": "unit/test_diagnosis_carriers.py::test_prefixes_of_carriers_are_removed",
     "a form of secrets (a prefix of tokens, a place in which one stands)": (
         "unit/test_secret_table.py::test_a_secret_of_the_table_never_leaves"

@@ -82,7 +82,6 @@ def doctor_verb(args: argparse.Namespace) -> int:
     arg("--output-dir", metavar="D", help="where the trainer saves checkpoints"),
     arg("--scratch", metavar="DIR", help="where the scratch folder is made (default: where there is room)"),
     flag("--keep", "keep the scratch folder"),
-    flag("--write", "write the trainwatch.toml that was proven, if there is none"),
     JSON,
     arg("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line"),
 )
@@ -91,7 +90,6 @@ def rehearse_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.rehearse.conclusion import write_proven
     from trainwatch.core.app.rehearse.rehearse import Limits, rehearse
     from trainwatch.core.views.rehearsal_text import rehearsal_lines
 
@@ -116,17 +114,10 @@ def rehearse_verb(args: argparse.Namespace) -> int:
         warn(unused)
     limits = Limits(limit_s=args.timeout, scratch=Path(args.scratch) if args.scratch else None, keep=args.keep)
     result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))
-    written = None
-    if args.write and result.safe:
-        written = write_proven(Path(plan.spec.cwd), result.config)
     if args.json:
-        print_json(rehearsal_object(result) | {"written": None if written is None else str(written)})
+        print_json(rehearsal_object(result))
     else:
         print("\n".join(printable(line) for line in rehearsal_lines(result)))
-        if written is not None:
-            print(f"written: {written}")
-    if args.write and not result.safe:
-        warn("nothing was written: this is not proven")
     return ExitCode.DONE if result.safe else ExitCode.FAILED
 
 
@@ -169,8 +160,7 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
 def trial_verb(args: argparse.Namespace) -> int:
     """One trial after the other; 1 if one of them was not stable."""
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.trial.trial_here import try_here
-    from trainwatch.core.app.trial.trial_run import Trial, TrialLength, run_to_try, trial_outlook
+    from trainwatch.core.app.trial.trial_run import Trial, TrialLength, run_to_try, trial_outlook, try_here
 
     _refuse_nonsense(args)
     words = tuple(args.command_after_dashes or ())
