@@ -64,17 +64,14 @@ def marked(
     if found is None:
         return argv
     layer, tool = found
-    gpus = () if _has_single_gpus(layer) else tuple(name for name in GPUS if name in env)
+    single = layer.has("--device") or any("device=" in value for value in layer.values("--gpus"))
+    gpus = () if single else tuple(name for name in GPUS if name in env)
     own = sorted(n for n, value in env.items() if base_env.get(n) != value and n not in {UNBUFFERED, *GPUS})
     values = {ATTEMPT_VARIABLE: str(directory), UNBUFFERED: "1", **env}
     names = [ATTEMPT_VARIABLE, UNBUFFERED, *gpus, *own]
     hidden = Path(tool[0]).name in {"sudo", "doas"}  # it gives the client another environment
     words = [word for name in names for word in ("-e", f"{name}={values[name]}" if hidden else name)]
     return (*argv[: layer.at], "--label", f"{LABEL}={directory}", *words, *argv[layer.at :])
-
-
-def _has_single_gpus(layer: Layer) -> bool:
-    return layer.has("--device") or any("device=" in value for value in layer.values("--gpus"))
 
 
 class Container:
@@ -169,8 +166,6 @@ def _is_of(pid: int, container: str) -> bool:
     return len(spaces) > 1 and spaces[-1] == "1"
 
 
-# Finds the first process of an attempt's container, so that its whole tree is measured, examined and attributed.
-
 FIRST_S, LONGEST_S = 1.0, 30.0
 """Pause between two looks: an image may have to be pulled first, so it doubles up to the longest one."""
 
@@ -229,9 +224,6 @@ class ContainerWatch:
                 continue
             self._tell(f"{container.name} is {found.id[:12]}; its first process is {found.identity.pid}")
             return
-
-
-# Calling the tool of a place: docker, podman, sudo.
 
 
 def called(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None) -> str:
@@ -319,8 +311,6 @@ def _owner(process: Process) -> int | None:
     same = read_process(process.pid)
     return owner if same is not None and same.key == process.key else None
 
-
-# A place where a trainer runs and cannot be signalled directly, and the stop sequence there.
 
 POLL_S = 0.5
 """Period of asking whether it still runs: each question starts a program."""

@@ -152,7 +152,7 @@ class LocalEngine:
             leftovers=isinstance(decision, EndLeftovers),
         )
         spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
-        return report.gone, f"{report.sentence}{spared}", msgspec.to_builtins(report)
+        return report.gone, f"{report.sentence}{spared}", report.as_json()
 
     def _end_place(self, place: Place, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> PlaceEnd:
         left_s = decision.within_s if isinstance(decision, StopAttempt) else None
@@ -184,8 +184,6 @@ def _wait_for(target: AttemptTarget) -> None:
 def _processes(count: int) -> str:
     return plural(count, "process", "processes")
 
-
-# Launches an attempt as the judge decided: derive the launch, check that it can start, start it, show it in tmux.
 
 BASELINE = "gpu_baseline.json"
 """File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
@@ -262,9 +260,9 @@ class AttemptLauncher:
 
         The memory is in bytes per GPU index.
         """
+        fresh = {"fresh": decision.resume_from is None}
         if gone := missing_files():
-            why = f"trainwatch was uninstalled or moved: {gone} is gone"
-            return False, why, {"program_gone": True, "fresh": decision.resume_from is None}
+            return False, f"trainwatch was uninstalled or moved: {gone} is gone", {"program_gone": True, **fresh}
         folder = _unused(self._attempt_folder(decision.attempt))
         profile = None
         if decision.profile is not None:
@@ -279,12 +277,11 @@ class AttemptLauncher:
             ready = self._ready(derived)
             if ready.refusal is not None:
                 passing = WAITED_FOR.get(ready.errno or 0)
-                again = {passing: True, "fresh": decision.resume_from is None} if passing else {"retryable": False}
-                return False, ready.refusal, again
+                return False, ready.refusal, {passing: True, **fresh} if passing else {"retryable": False}
             if ready.other_trainer:
-                return False, ready.other_trainer, {"other_trainer": True, "fresh": decision.resume_from is None}
+                return False, ready.other_trainer, {"other_trainer": True, **fresh}
             if ready.need_bytes is not None:
-                return False, ready.room, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
+                return False, ready.room, {"need_bytes": ready.need_bytes, **fresh}
             write_config_copy(self._spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
@@ -303,7 +300,7 @@ class AttemptLauncher:
             target = begin(order, folder, decision)
         except (DeriveError, LaunchError) as error:
             if (passing := waited_for(error)) is not None:
-                return False, str(error), {passing: True, "fresh": decision.resume_from is None}
+                return False, str(error), {passing: True, **fresh}
             silent = isinstance(error, LaunchError) and error.silent
             not_run = isinstance(error, LaunchError) and error.code in {NOT_EXECUTABLE, NOT_FOUND}
             detail = with_place(str(error), self._spec, "command", "cwd") if not_run else str(error)

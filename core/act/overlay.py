@@ -8,56 +8,15 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-# Which folders an overlay has to cover, so that nothing of the user's is written.
-
-NO_FILES = frozenset(
-    [
-        "autofs",
-        "binfmt_misc",
-        "bpf",
-        "cgroup",
-        "cgroup2",
-        "configfs",
-        "debugfs",
-        "devpts",
-        "devtmpfs",
-        "efivarfs",
-        "fusectl",
-        "hugetlbfs",
-        "mqueue",
-        "nsfs",
-        "proc",
-        "pstore",
-        "ramfs",
-        "rpc_pipefs",
-        "securityfs",
-        "sysfs",
-        "tracefs",
-    ]
-)
+NO_FILES = frozenset({
+    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs",
+    "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "ramfs", "rpc_pipefs", "securityfs", "sysfs", "tracefs",
+})  # fmt: skip
 """Types of mounts that hold no files of a user."""
-OF_THE_SYSTEM = frozenset(
-    f"/{name}"
-    for name in [
-        "bin",
-        "boot",
-        "dev",
-        "etc",
-        "lib",
-        "lib32",
-        "lib64",
-        "libx32",
-        "lost+found",
-        "proc",
-        "run",
-        "sbin",
-        "snap",
-        "swapfile",
-        "sys",
-        "usr",
-        "var",
-    ]
-)
+OF_THE_SYSTEM = frozenset({
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/lost+found", "/proc", "/run", "/sbin",
+    "/snap", "/swapfile", "/sys", "/usr", "/var",
+})  # fmt: skip
 """Folders that hold programs and devices. ``/run`` and ``/dev`` hold sockets and shared memory, which an overlay would
 hide; ``/var/tmp`` may hold the scratch folder."""
 
@@ -178,7 +137,11 @@ def enter(scratch: Path, *, wanted: Sequence[Path], kept: Sequence[Path], hidden
         for number, place in enumerate(covered):
             if place in lower:
                 _mount_view_cover(
-                    libc, place, lower[place], Path(own) / "upper" / str(number), needed=_holds_any(place, must)
+                    libc,
+                    place,
+                    lower[place],
+                    Path(own) / "upper" / str(number),
+                    needed=any(_within(each, place) for each in must),
                 )
         for place, handle in keep.items():
             _mount(libc, place, source=f"/proc/self/fd/{handle}", flags=MS_BIND | MS_REC)
@@ -286,10 +249,6 @@ def _inside_own(folder: str, others: Sequence[str]) -> bool:
     found = Path(folder).stat()
     own = (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
     return own and any(folder != other and _within(folder, other) for other in others)
-
-
-def _holds_any(place: str, wanted: Sequence[str]) -> bool:
-    return any(_within(must, place) for must in wanted)
 
 
 def _handle(place: str) -> int | None:

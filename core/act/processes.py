@@ -113,19 +113,26 @@ def ancestors(pid: int, processes: Mapping[int, Process]) -> set[int]:
     return found
 
 
-def marked_with(directory: str, processes: Iterable[Process]) -> list[Process]:
-    """The processes that have ATTEMPT_VARIABLE set to ``directory``."""
-    wanted = os.fsencode(f"{ATTEMPT_VARIABLE}={directory}")
-    found = []
-    for process in processes:
-        try:
-            with open(f"/proc/{process.pid}/environ", "rb") as file:
-                entries = file.read().split(b"\0")
-        except OSError:
-            continue
-        if wanted in entries:
-            found.append(process)
-    return found
+def marked_with(directory: str, processes: Iterable[Process], variable: str = ATTEMPT_VARIABLE) -> list[Process]:
+    """The processes that have this variable set to ``directory``."""
+    wanted = os.fsencode(f"{variable}={directory}")
+    return [process for process in processes if wanted in (variables_of(process.pid) or ())]
+
+
+def variables_of(pid: int) -> list[bytes] | None:
+    """The environment that a process was started with, ``NAME=value`` each; None if it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return None
+
+
+def is_for_writing(pid: int, descriptor: str) -> bool:
+    """Whether a process has this file descriptor open for writing. Raises OSError."""
+    with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii") as file:
+        flags = next((line.split()[1] for line in file if line.startswith("flags:")), "0")
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def living(key: Sequence[int]) -> Process | None:
@@ -140,11 +147,13 @@ def is_alive(key: Sequence[int]) -> bool:
     return living(key) is not None
 
 
-def attempt_processes(trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = ()) -> list[Process]:
+def attempt_processes(
+    trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = (), variable: str = ATTEMPT_VARIABLE
+) -> list[Process]:
     """The live processes of an attempt, found without its runner.
 
     These are the trainer and its descendants; members of the session and process group that the trainer leads (not of
-    a shell's session that it was started in); and processes whose environment names ``directory``, which finds those
+    a shell's session that it was started in); and processes whose ``variable`` is ``directory``, which finds those
     that were re-parented. This process, its ancestors and ``spare`` are left out. If the trainer is dead, its pid may
     still be the id of a session of survivors (the kernel does not reuse a pid while it is the id of a session or
     group).
@@ -166,7 +175,7 @@ def attempt_processes(trainer: tuple[int, int], *, directory: str | None, spare:
         for root in roots:
             found[root.pid] = root
     if directory is not None:
-        found.update((process.pid, process) for process in marked_with(directory, processes.values()))
+        found.update((process.pid, process) for process in marked_with(directory, processes.values(), variable))
     for root in list(found.values()):
         found.update((process.pid, process) for process in descendants(root.pid, processes))
     excluded = ancestors(os.getpid(), processes) | set(spare)

@@ -21,7 +21,6 @@ from ..act.adopt import (
     is_trainwatch,
     log_of,
     look_at,
-    pane_log,
     pane_on,
     panes_of,
     panes_of_server,
@@ -107,7 +106,7 @@ def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
         try:
             log = place.log
             if log is None and pane is not None:
-                log = str(pane_log(pane, run.attempt(1)))
+                log = str(run.attempt(1) / "train.log")
                 make_private(run.attempt(1))
                 tap(settings.tmux, pane, trainer.identity, Path(log), os.environ)
             record_start(run.attempt(1), trainer, log or "")

@@ -16,10 +16,10 @@ from .formats.byte_range import Corrupt, Growing, NonFinite, Opaque, Pace, Progr
 from .formats.foreign_formats import foreign_damage
 from .formats.tensor_file import STATE_FILES
 from .layouts.directory import bytes_to_scan
-from .layouts.layout_reading import optimizer_in
+from .layouts.layout_reading import Finding, optimizer_in
 from .layouts.members import Members, find_members
 from .layouts.sets import RANK_FOLDER, unfinished_beside
-from .subject import Finding, Subject, directory_subject, file_subject, index_subject, orphan_subject
+from .subject import Subject, directory_subject, file_subject, index_subject, orphan_subject
 from .unknown_state import UNKNOWN, is_named_state, unknown_state
 
 if TYPE_CHECKING:

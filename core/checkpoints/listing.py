@@ -17,8 +17,8 @@ from .formats.pickle_values import Mapping, shown
 from .formats.tensor_file import STATE_FILES, read_state_file
 from .inspection import conclude, has_optimizer, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
-from .layouts.layout_reading import weights_in
-from .subject import Finding, Subject
+from .layouts.layout_reading import Finding, weights_in
+from .subject import Subject
 from .unknown_state import RawFile, describe, is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64
@@ -30,7 +30,6 @@ class Entry(NamedTuple):
 
     path: Path
     is_directory: bool
-    is_link: bool
 
     @property
     def is_plain(self) -> bool:
@@ -148,7 +147,7 @@ def _entries(directory: Path, globs: Sequence[str]) -> list[Entry]:
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     return [
-        Entry(directory / entry.name, entry.is_dir(), entry.is_symlink())
+        Entry(directory / entry.name, entry.is_dir())
         for entry in found
         if not is_temporary(entry.name)
         and matches(entry.name, globs)

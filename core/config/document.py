@@ -53,7 +53,6 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _paths(data: Any, path: KeyPath) -> Iterator[KeyPath]:
-    """The paths of all that is below this one."""
     for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
         yield (*path, key)
         yield from _paths(value, (*path, key))
@@ -102,7 +101,6 @@ class UnknownRun(ConfigError):  # noqa: N818  named after the condition
 
 
 def display_path(path: Path) -> str:
-    """Return the path relative to the working folder if it is below it, else absolute."""
     relative = os.path.relpath(path)
     return str(path.absolute()) if relative.startswith("..") else relative
 
@@ -177,11 +175,9 @@ class Document:
         return None
 
     def has(self, *path: str | int) -> bool:
-        """Whether the key is written."""
         return path in self._lines
 
     def add(self, path: KeyPath, text: str) -> None:
-        """Report a problem at a key."""
         self.problems.append(Problem(display_path(self.path), self.line(*path), text))
 
     def finish(self) -> None:
@@ -229,7 +225,6 @@ class Document:
         return good
 
     def unknown_key(self, path: KeyPath, known: Mapping[str, Any], elsewhere: Mapping[str, str]) -> None:
-        """Report an unknown key, with the one that was probably meant."""
         key = str(path[-1])
         misplaced = None if nearest(key, known) else nearest(key, elsewhere)
         if misplaced is not None:
@@ -264,7 +259,6 @@ def describe_type(kind: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """Return a value as TOML would write it, shortened."""
     text = str(value) if isinstance(value, float) else msgspec.json.encode(value, enc_hook=str).decode()
     return text if len(text) <= 60 else text[:57] + "..."
 

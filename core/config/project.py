@@ -12,7 +12,7 @@ import msgspec
 from ..model.job import EngineName
 from ..model.preset import SaveSignal
 from ..model.settings import End, Profiles, Settings
-from .bounds import BOUNDS, check_order, complaint, out_of_order
+from .bounds import check_order, complaint, out_of_order, rules_of
 from .document import (
     SECRET_KEYS,
     ConfigError,
@@ -134,7 +134,7 @@ def read_run(
         words = ", ".join(show(word) for word in _split(table.pop("command")))
         document.add((*at, "command"), f'"command" must be a list of words: command = [{words}]')
     of_end = {key: table.pop(key) for key in list(table) if key in End.__struct_fields__}
-    end = document.struct_values(at, of_end, End, rules=BOUNDS["end"])
+    end = document.struct_values(at, of_end, End, rules=rules_of("end"))
     good = RunTable(**document.struct_values(at, table, RunTable, rules=_RULES, elsewhere=elsewhere))
     if good.preset not in {None, AUTO} and presets is not None and good.preset not in presets:
         document.add((*at, "preset"), f'unknown preset "{good.preset}"{did_you_mean(str(good.preset), presets)}')
@@ -159,7 +159,6 @@ def absolute(folder: Path, path: str) -> str:
 
 
 def _check_env(document: Document, at: KeyPath, table: dict[str, Any]) -> None:
-    """Report each variable that is not a text, and return the others."""
     if not isinstance(table.get("env"), dict):
         return
     good = {}
@@ -228,8 +227,6 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole trainwatch.toml."""
-
     path: Path
     runs: dict[str, RunSection]
     settings: Settings
@@ -269,7 +266,7 @@ def load_project(
         if key in sections:
             table = document.table((key,), value)
             elsewhere = _elsewhere(key)
-            good = document.struct_values((key,), table, sections[key], rules=BOUNDS.get(key), elsewhere=elsewhere)
+            good = document.struct_values((key,), table, sections[key], rules=rules_of(key), elsewhere=elsewhere)
             values[key] = sections[key](**good)
         elif key == "run":
             name = path.parent.name
@@ -308,7 +305,6 @@ def _check_profiles(document: Document, chosen: Profiles, known: Collection[str]
 
 
 def _check_ramp(document: Document, chosen: Profiles) -> None:
-    """A ramp needs a ladder and a first rung."""
     if chosen.ramp and len(chosen.ladder) < 2:
         document.add(("profiles", "ramp"), '"ramp" needs a "ladder" of two profiles or more, safest first')
     elif chosen.ramp and chosen.use not in chosen.ladder:

@@ -105,7 +105,6 @@ def _set(overrides: Overrides) -> Iterator[tuple[str, str, Any]]:
 
 
 def option_problems(overrides: Overrides, presets: Collection[str], profiles: Collection[str] | None) -> list[Problem]:
-    """Names that do not exist, and values that are not accepted."""
     problems: list[Problem] = []
     if overrides.name is not None and not overrides.name.strip():
         problems.append(Problem("--name", None, "must not be empty"))
@@ -119,7 +118,6 @@ def option_problems(overrides: Overrides, presets: Collection[str], profiles: Co
 
 
 def setting_problems(overrides: Overrides) -> list[Problem]:
-    """Problems of options whose setting does not accept the value."""
     options = {key: option for option, key in OPTIONS.values()}
     return [
         Problem(options[f"{section}.{name}"], None, f"{wrong}, got {show(value)}")

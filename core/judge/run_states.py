@@ -3,7 +3,7 @@
 They are part of the judge's snapshot in the journal: tags and field names are a file format.
 """
 
-from typing import Literal, assert_never
+from typing import Literal, cast, get_args
 
 import msgspec
 
@@ -251,28 +251,11 @@ State = Literal[
 ]  # fmt: skip
 """The tags of the variants."""
 
-WORDS: dict[State, RunState] = {
-    "idle": "idle",
-    "starting": "starting",
-    "running": "running",
-    "hung": "hung",
-    "paused": "paused",
-    "suspended": "suspended",
-    "queued": "queued",
-    "stopping": "stopping",
-    "cleaning": "cleaning",
-    "listing": "cleaning",
-    "copying": "cleaning",
-    "verifying": "cleaning",
-    "backing_off": "backing_off",
-    "held": "backing_off",
-    "held_gpu": "backing_off",
-    "stopped": "stopped",
-    "interrupted": "interrupted",
-    "finished": "finished",
-    "ended_early": "ended_early",
-    "given_up": "given_up",
+_AS: dict[State, RunState] = {
+    **dict.fromkeys(("listing", "copying", "verifying"), "cleaning"),
+    **dict.fromkeys(("held", "held_gpu"), "backing_off"),
 }
+WORDS: dict[State, RunState] = {state: cast(RunState, _AS.get(state, state)) for state in get_args(State)}
 """State → the state that the journal records and people see."""
 
 
@@ -292,7 +275,6 @@ def name_of(machine: Machine) -> State:
 # outcome of one decision, so no stage is decided twice; there is one run state only, so two attempts never live at
 # once.
 
-NEVER = float("inf")
 EXIT_WAIT_S = 2.0
 """How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""
 
@@ -423,40 +405,17 @@ def check_transition(before: Machine, event: Event, after: Machine) -> tuple[Sta
     return state, follows
 
 
-def wake_t(machine: Machine) -> float:
-    """Run time at which the state is due although nothing is observed; NEVER for most states."""
+def wake_t(machine: Machine) -> float | None:
+    """Run time at which the state is due although nothing is observed; None for most states."""
     match machine:
-        case Hung():
-            return NEVER if machine.judged else machine.until_t
-        case Stopping():
-            if machine.saving is not None:
-                return machine.saving.until_t
-            return NEVER if machine.gone_t is None else machine.gone_t + EXIT_WAIT_S
-        case BackingOff():
+        case Hung(judged=False) | BackingOff() | WaitingForRoom():
             return machine.until_t
-        case WaitingForRoom():
-            return NEVER if machine.until_t is None else machine.until_t
-        case (
-            Idle()
-            | Starting()
-            | Running()
-            | Cleaning()
-            | Listing()
-            | Copying()
-            | Verifying()
-            | WaitingForGpu()
-            | Paused()
-            | Suspended()
-            | Queued()
-            | Stopped()
-            | Interrupted()
-            | Finished()
-            | EndedEarly()
-            | GivenUp()
-        ):
-            return NEVER
+        case Stopping(saving=Saving(until_t=until_t)):
+            return until_t
+        case Stopping(gone_t=gone_t) if gone_t is not None:
+            return gone_t + EXIT_WAIT_S
         case _:
-            assert_never(machine)
+            return None
 
 
 def is_live(machine: Machine) -> bool:
@@ -464,20 +423,12 @@ def is_live(machine: Machine) -> bool:
     match machine:
         case Starting():
             return machine.launched
-        case Running() | Hung() | Paused() | Suspended() | Queued():
-            return True
         case Stopping():
             return machine.gone_t is None and not machine.exited
         case _:
-            return False
+            return isinstance(machine, Running | Hung | Paused | Suspended | Queued)
 
 
 def is_watched(machine: Machine) -> bool:
     """Whether progress and signs of life of a trainer are judged."""
-    match machine:
-        case Starting():
-            return machine.launched
-        case Running() | Hung() | Suspended():
-            return True
-        case _:
-            return False
+    return isinstance(machine, Running | Hung | Suspended) or (isinstance(machine, Starting) and machine.launched)

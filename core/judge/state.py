@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.attempt import Evidence, Incident, IncidentKind, Severity
+from ..model.attempt import Incident, IncidentKind, Severity
 from ..model.decision import Decision, NotifyPeople
 from ..model.fact import (
     Fact,
@@ -26,7 +26,6 @@ from ..model.record import Entry
 from ..model.settings import Act, NoticeEvent
 from ..model.shipped import AppliedRemedy
 from . import run_states
-from . import run_states as run_machine
 from .attempt_progress import AttemptProgress, JobFacts
 from .failure.circumstances import SeenGpu
 from .failure.evidence_state import DiagnosisState
@@ -52,7 +51,7 @@ from .resume.checkpoint_index import CheckpointIndex
 from .resume.output_folders import OutputFolders
 from .resume.resume_point import FoundResume
 from .resume.save_overdue import SaveClock
-from .run_states import NEVER, Event, Idle, Machine
+from .run_states import Event, Idle, Machine
 
 SNAPSHOT_VERSION = 2
 
@@ -288,9 +287,8 @@ class StepBuilder:
 
     def move(self, event: Event, machine: Machine, reason: str, why: Why = PLAIN) -> None:
         """Change the state of the run, by the table row of ``event``; a new public state becomes a fact."""
-        before, after = run_machine.check_transition(self.state.machine, event, machine)
-        wake = run_machine.wake_t(machine)
-        self.set(machine=machine, wake_t=None if wake == NEVER else wake)
+        before, after = run_states.check_transition(self.state.machine, event, machine)
+        self.set(machine=machine, wake_t=run_states.wake_t(machine))
         waiting = self.state.withheld
         if waiting is not None and waiting.state != after:
             self.set(withheld=None)
@@ -306,16 +304,12 @@ class StepBuilder:
         reason: str,
         *,
         severity: Severity = "danger",
-        evidence: tuple[Evidence, ...] = (),
-        explanation: str = "",
-        confidence: float | None = None,
-        detect_s: float | None = None,
         ending: str | None = None,
         title: str = "",
         step: int | None = None,
-        average: bool = False,
+        **fields: Any,
     ) -> int:
-        """Open an incident; returns its id.
+        """Open an incident; returns its id. ``fields``: others of ``Incident``.
 
         ``ending``: it is over already, and how it ended. ``title``: its own. ``step``: where it began, if not now.
         """
@@ -330,47 +324,27 @@ class StepBuilder:
             title=title or (self.knowledge.catalogue.class_of(class_).title if kind == "crash" else ""),
             severity=severity,
             reason=reason,
-            explanation=explanation,
-            confidence=confidence,
-            evidence=evidence,
             step=self.state.attempt.step if step is None else step,
             open=ending is None,
             closed_t=None if ending is None else self.t,
             ending=ending,
-            detect_s=detect_s,
-            average=average,
+            **fields,
         )
         known = self.state.incidents if ending is not None else (*self.state.incidents, incident)
         self.set(incident=number, incidents=known)
         self.fact(IncidentOpened(incident=incident))
         return number
 
-    def warn(
-        self,
-        kind: IncidentKind,
-        class_: str,
-        reason: str,
-        *,
-        title: str = "",
-        ending: str | None = None,
-        evidence: tuple[Evidence, ...] = (),
-        detect_s: float | None = None,
-        step: int | None = None,
-        explanation: str = "",
-        average: bool = False,
-    ) -> int:
+    def warn(self, kind: IncidentKind, class_: str, reason: str, *, title: str = "", **fields: Any) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
-        One that comes and goes is notified again only after ``notify.again_s``. ``title``: if the reason is too long.
-        ``explanation``: what follows, and what to do.
+        One that comes and goes is notified again only after ``notify.again_s``. ``title``: of the notice, if the reason
+        is too long. ``fields``: as of ``open_incident``; ``explanation``: what follows, and what to do.
         """
-        number = self.open_incident(
-            kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s, step=step,
-            explanation=explanation, average=average,
-        )  # fmt: skip
+        number = self.open_incident(kind, class_, reason, severity="warning", **fields)
         if not self.warned_lately(kind, class_):
             self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
-            body = "; ".join(filter(None, [reason if title else "", explanation]))
+            body = "; ".join(filter(None, [reason if title else "", fields.get("explanation", "")]))
             self.notify("warning", title or reason, body, incident=number)
         return number
 

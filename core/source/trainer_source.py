@@ -72,12 +72,10 @@ class TrainerSource:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is read, and no installed program."""
         return not self.unread and not self.target.package
 
     @property
     def is_current(self) -> bool:
-        """Whether every file that was read is as it was then."""
         return all(stamp_of(path) == before for path, before in self._stamps.items())
 
     def forget_trees(self) -> None:
@@ -93,7 +91,6 @@ class TrainerSource:
 
     @cached_property
     def defaults(self) -> tuple[Default, ...]:
-        """Texts that the script has for its settings, then those of its project's options."""
         own = (default for script in self._own_scripts() for default in _defaults_in(script))
         return (*own, *self._of_options(lambda value: isinstance(value, str)))
 
@@ -187,7 +184,6 @@ class TrainerSource:
 
     @cached_property
     def finds_modules_itself(self) -> bool:
-        """Whether it changes where Python looks for modules, or installs packages."""
         return self._asked(lambda read: finds_modules_itself(read.project), True)
 
     @cached_property
@@ -238,8 +234,6 @@ class TrainerSource:
 
 
 class _Reading:
-    """A project as it is read, and what all questions about it share, each made once."""
-
     def __init__(self, project: Project, args: tuple[str, ...]) -> None:
         self.project = project
         self.modules = project.modules
@@ -255,7 +249,6 @@ class _Reading:
 
     @cached_property
     def declared(self) -> tuple[tuple[Option, ...], bool]:
-        """The options for the subcommand that is run, and whether they are all that it takes."""
         of_all = options_of(self.project, self.subcommands)
         found = [option for option in of_all if option.after in {"", BEFORE, *self._args}]
         known = not self.subcommands.names or bool(self.subcommands.run_by(self._args))
@@ -282,7 +275,6 @@ def _imported_by(module: Module) -> Iterator[Imported]:
 
 
 def _set_by(node: ast.AST) -> list[str]:
-    """The names that a statement sets."""
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
@@ -349,7 +341,6 @@ _sources: OrderedDict[tuple[Target, Path], TrainerSource] = OrderedDict()
 
 
 def source_of(spec: RunSpec) -> TrainerSource:
-    """The source behind the command of a run."""
     return read_source(spec.command, spec.cwd, spec.env)
 
 

@@ -4,9 +4,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
-from typing import ParamSpec
 
 import msgspec
 
@@ -53,9 +53,9 @@ class ActionThreads:
         self._gives_way = gives_way
         self._inbox = inbox
         self._clock = clock
-        self._in_order = PassingThreads(1, "act")
-        self._at_once = PassingThreads(3, "act-at-once")
-        self._notices = PassingThreads(1, "notify")
+        self._in_order = ThreadPoolExecutor(1, "act")
+        self._at_once = ThreadPoolExecutor(3, "act-at-once")
+        self._notices = ThreadPoolExecutor(1, "notify")
         self._retention_lock = threading.Lock()
         self._awaited: list[Future[None]] = []
         self._copies: list[Future[None]] = []
@@ -69,24 +69,21 @@ class ActionThreads:
         """Perform a decision. Returns at once."""
         match decision:
             case BackUpCheckpoint():
-                # In threads of their own: a copy may take an hour; the end of the run waits for it.
-                copying = self._copy(decision)
-                self._copies = [copy for copy in (*self._copies, copying) if not copy.done()]
+                # A copy may take an hour; the end of the run waits for it, that of a replaced supervisor does not.
+                done: Future[None] = Future()
+                self._beside(decision, done)
+                self._copies = [copy for copy in (*self._copies, done) if not copy.done()]
             case RunAtEnd():
                 self._awaited.append(self._notices.submit(self._perform_after, tuple(self._copies), decision))
             case NotifyPeople():
                 self._awaited.append(self._notices.submit(self._perform, decision))
             case PlanRetention() | DeleteCheckpoint():
-                # A daemon thread: a verification of many GB must not delay the end of the supervisor.
-                threading.Thread(target=self._retain, args=(decision,), name="retention", daemon=True).start()
-            case ListCheckpoints() | CopyAside():
-                threading.Thread(target=self._perform, args=(decision,), name="files", daemon=True).start()
-            case EvaluateCheckpoint():
-                # A daemon thread: it may take an hour, and its process ends with the supervisor.
-                threading.Thread(target=self._perform, args=(decision,), name="evaluate", daemon=True).start()
-            case EndEvaluation():
-                self._awaited.append(self._at_once.submit(self._perform, decision))
-            case CaptureStacks() | LookForLoop() | StopAttempt(mode="kill") | EndLeftovers(mode="kill"):
+                self._beside(decision, within=self._retention_lock)
+            case ListCheckpoints() | CopyAside() | EvaluateCheckpoint():
+                self._beside(decision)
+            case (
+                EndEvaluation() | CaptureStacks() | LookForLoop() | StopAttempt(mode="kill") | EndLeftovers(mode="kill")
+            ):
                 # A gentle stop takes up to its graces, the GPU memory gate a minute.
                 self._awaited.append(self._at_once.submit(self._perform, decision))
             case StartAttempt():
@@ -101,31 +98,29 @@ class ActionThreads:
 
     def close(self) -> None:
         """Accept no more decisions and cancel those in order that have not begun."""
-        self._in_order.close(cancel=True)
-        self._at_once.close()
-        self._notices.close()
+        self._in_order.shutdown(wait=False, cancel_futures=True)
+        self._at_once.shutdown(wait=False)
+        self._notices.shutdown(wait=False)
 
-    def _copy(self, decision: Decision) -> Future[None]:
-        """A daemon thread: a copy must not delay the end of a supervisor that is only replaced."""
-        done: Future[None] = Future()
+    def _beside(
+        self, decision: Decision, done: Future[None] | None = None, within: AbstractContextManager[object] | None = None
+    ) -> None:
+        """In a daemon thread: what may take an hour must not delay the end of the supervisor."""
 
-        def copy() -> None:
+        def perform() -> None:
             try:
-                self._perform(decision)
+                with within or nullcontext():
+                    self._perform(decision)
             finally:
-                done.set_result(None)
+                if done is not None:
+                    done.set_result(None)
 
-        threading.Thread(target=copy, name="backup", daemon=True).start()
-        return done
+        threading.Thread(target=perform, name=type(decision).__name__, daemon=True).start()
 
     def _perform_after(self, copies: Sequence[Future[None]], decision: Decision) -> None:
         """After what is being copied: the command may end the machine."""
         wait(copies)
         self._perform(decision)
-
-    def _retain(self, decision: Decision) -> None:
-        with self._retention_lock:
-            self._perform(decision)
 
     def _perform(self, decision: Decision) -> None:
         if isinstance(decision, StartAttempt) and self._gives_way():
@@ -146,64 +141,6 @@ class ActionThreads:
         if isinstance(decision, StartAttempt) and not outcome.ok and self._gives_way():
             return
         self._inbox.put(msgspec.structs.replace(outcome, t=self._clock.now()))
-
-
-# Threads that end when there is nothing to do: actions are rare, and an idle thread keeps its stack.
-
-P = ParamSpec("P")
-
-
-class PassingThreads:
-    """Calls functions in the order of ``submit``, at most ``most`` at once.
-
-    The program waits at its end for calls that have begun.
-    """
-
-    def __init__(self, most: int, name: str) -> None:
-        self._most = most
-        self._name = name
-        self._lock = threading.Lock()
-        self._waiting: deque[tuple[Future[None], Callable[[], None]]] = deque()
-        self._running = 0
-        self._closed = False
-
-    def submit(self, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
-        """Call it in a thread. Raises RuntimeError after ``close``."""
-        done: Future[None] = Future()
-        with self._lock:
-            if self._closed:
-                raise RuntimeError(f"{self._name}: nothing is begun after the end")
-            self._waiting.append((done, lambda: function(*args, **kwargs)))
-            if self._running < self._most:
-                self._running += 1
-                threading.Thread(target=self._run, name=self._name).start()
-        return done
-
-    def close(self, *, cancel: bool = False) -> None:
-        """Accept nothing more. ``cancel``: do not begin what waits."""
-        with self._lock:
-            self._closed = True
-            waiting = list(self._waiting) if cancel else []
-            if cancel:
-                self._waiting.clear()
-        for done, _ in waiting:
-            done.cancel()
-
-    def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._running -= 1
-                    return
-                done, call = self._waiting.popleft()
-            if not done.set_running_or_notify_cancel():
-                continue
-            try:
-                call()
-            except BaseException as error:
-                done.set_exception(error)
-            else:
-                done.set_result(None)
 
 
 # The bounded queue between sensors and the supervisor.

@@ -84,8 +84,9 @@ class Supervisor:
     """The owner of one run, built by wiring. Other threads may call ``ask``, ``note``, ``end`` and ``give_way``.
 
     ``live``: an attempt to adopt; ``live_order``: its launch decision, if the last supervisor died before it wrote
-    that the attempt began. ``learned``: habits of earlier runs of the command. ``on_records``: called with the records
-    that were written. ``answer``: the reply to an operator command in a state of the judge.
+    that the attempt began. ``learned``: habits of earlier runs of the command. ``notes``: where others leave sentences
+    for the journal. ``on_records``: called with the records that were written. ``answer``: the reply to an operator
+    command in a state of the judge.
     ``turning``: called at each turn, to show that the loop goes on. ``resting``: called when the run is over while the
     supervisor stays: its locks may go to another run. ``starts_again``: what starts it then, for a person.
     ``gives_way``: whether another version is to go on, because the files of this one were replaced.
@@ -107,6 +108,7 @@ class Supervisor:
         live: AttemptTarget | None = None,
         live_order: StartAttempt | None = None,
         learned: Learned | None = None,
+        notes: deque[str] | None = None,
         on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
         turning: Callable[[], None] = lambda: None,
         starts_again: str = "`trainwatch resume` starts it again",
@@ -128,7 +130,7 @@ class Supervisor:
         self._actions = ActionThreads(actor, inbox, clock, self.give_way)
         self._journal = WriteAhead(journal, clock, self._perform, on_records)
         self._sensors: Sequence[Sensor] = ()
-        self._notes: deque[str] = deque()
+        self._notes = deque[str]() if notes is None else notes
         self._pid = pid
         self._live = live
         self._live_order = live_order
@@ -217,7 +219,8 @@ class Supervisor:
         live = self._live
         if live is not None:
             self._follow(live)
-            self._turn(_adopted(live, self._live_order, self._t))
+            found = _start(live, self._live_order, self._t)
+            self._turn(msgspec.structs.replace(found, adopted=True, changes=()))
         self._state, entries = self._judge.begin(self._state, self._t)
         self._write_entries(entries)
 
@@ -240,8 +243,10 @@ class Supervisor:
             command[1].set_result(reply)
         self._follow_attempt(observation)
         self._pass_held()
-        self._write_notes()
-        self._write_waiting()
+        while self._notes:
+            self._write((Note(text=self._notes.popleft()),))
+        if self._journal.blocked:
+            self._write(())
         self._save_state()
         self._end_if_at_rest()
 
@@ -298,11 +303,6 @@ class Supervisor:
         reply.set_result(Reply(ok=True, message=said))
 
     @property
-    def has_steps(self) -> bool:
-        """Whether the log of this attempt has shown a step."""
-        return self._state.attempt.beat_t is not None
-
-    @property
     def at_rest(self) -> bool:
         """Whether nothing of the run is running, and nothing follows without a person."""
         waits = self._state.withheld is not None or self._state.ends is not None
@@ -341,14 +341,6 @@ class Supervisor:
                     self._recorder.commit(self._t, self._state, whole=True)
         changes_run = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
         self._write((*entries, self._snapshot_fact()) if changes_run else entries)
-
-    def _write_notes(self) -> None:
-        while self._notes:
-            self._write((Note(text=self._notes.popleft()),))
-
-    def _write_waiting(self) -> None:
-        if self._journal.blocked:
-            self._write(())
 
     def _save_state(self) -> None:
         if self._t >= self._next_commit_t:
@@ -425,11 +417,6 @@ def _started(outcome: Outcome, t: float) -> tuple[AttemptTarget, Start]:
     )
     changed = msgspec.convert(outcome.data.get("script_changed"), ScriptChange | None)
     return target, msgspec.structs.replace(_start(target, order, t), script=changed)
-
-
-def _adopted(live: AttemptTarget, order: StartAttempt | None, t: float) -> Start:
-    """The observation of an attempt that was already running."""
-    return msgspec.structs.replace(_start(live, order, t), adopted=True, changes=())
 
 
 def _start(target: AttemptTarget, order: StartAttempt | None, t: float) -> Start:

@@ -1,6 +1,5 @@
 """Which outcomes reach the loop if another version of trainwatch is to go on."""
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -50,8 +49,6 @@ def test_what_replaced_files_may_have_caused_is_left_to_the_new_version(
     actor, inbox = FakeActor(ok), ListInbox()
     threads = ActionThreads(actor, inbox, HandClock(), lambda: next(answers))
     threads.submit(decision)
-    for thread in threading.enumerate():
-        if thread.name in {"act", "act-at-once"}:
-            thread.join()
+    threads._in_order.submit(lambda: None).result(10)
     assert bool(actor.performed) == performed
     assert bool(inbox.of(Outcome)) == told

@@ -9,11 +9,9 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.config.bounds import end_after, end_time
-from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, RunAtEnd, StopAttempt
-from trainwatch.core.model.fact import Note
-from trainwatch.core.model.observation import Exit, LogChunk, Outcome, Start
+from trainwatch.core.model.observation import Exit, LogChunk, Outcome
 from trainwatch.core.model.settings import End, Hang, Restart, Settings
 
 END = End(at_finish=("done",), at_give_up=("gone",), end_by="08:00")
@@ -60,14 +58,6 @@ def test_a_run_that_is_given_up_or_ended_early_has_its_own_command() -> None:
     assert ordered(early) == [("give_up", ("gone",))]
 
 
-def test_no_command_is_run_if_a_person_stops_it() -> None:
-    run = world().command("stop").wait(5)
-    assert run.word == "stopped"
-    assert run.why.kind == "person"
-    until(run, AT + 10)
-    assert ordered(run) == []
-
-
 def test_it_is_stopped_as_long_before_its_time_as_a_stop_may_take() -> None:
     run = until(world(), AT - LEAD_S - 6)
     assert run.word == "running"
@@ -89,20 +79,6 @@ def test_a_trainer_that_can_be_asked_saves_before_the_time() -> None:
     assert run.t < AT - LEAD_S
 
 
-def test_a_command_for_the_time_comes_before_the_one_for_giving_up() -> None:
-    run = until(world(End(at_give_up=("gone",), at_end_by=("late",), end_by="08:00")), AT)
-    assert ordered(run) == [("end_by", ("late",))]
-
-
-def test_a_run_between_two_attempts_ends_at_its_time() -> None:
-    run = until(world(restart=Restart(backoff_s=(600.0,))), AT - 100)
-    crash(run, "CUDA error: an illegal memory access was encountered")
-    assert run.word == "backing_off"
-    until(run, AT)
-    assert run.word == "stopped"
-    assert ordered(run) == [("end_by", ("gone",))]
-
-
 def test_a_restart_under_way_at_that_time_becomes_the_end() -> None:
     run = until(world(), AT - LEAD_S - 10)
     run.silent = {"stop_attempt"}
@@ -111,17 +87,6 @@ def test_a_restart_under_way_at_that_time_becomes_the_end() -> None:
     run.see(Exit(t=run.t, code=None, signal=2), Outcome(t=run.t, decision=order, action="stop_attempt", ok=True))
     assert run.word == "stopped"
     assert ordered(run) == [("end_by", ("gone",))]
-
-
-def test_a_shutdown_under_way_at_that_time_stays_one() -> None:
-    run = until(world(), AT - LEAD_S - 10)
-    run.silent = {"stop_attempt"}
-    run.command("shutdown", stop_trainer=True).wait(15)
-    assert run.state.ends is None
-    order = run.of(StopAttempt)[-1].id
-    run.see(Exit(t=run.t, code=None, signal=2), Outcome(t=run.t, decision=order, action="stop_attempt", ok=True))
-    assert (run.word, run.decisions.count("stop_attempt")) == ("stopped", 1)
-    assert ordered(run) == []
 
 
 @pytest.mark.parametrize("act", ["ask", "notify"])
@@ -140,16 +105,6 @@ def test_a_resume_after_it_goes_on_until_the_next_such_time() -> None:
     assert run.word != "stopped"
     assert run.state.ends is not None
     assert run.state.ends.t == AT + 86400.0
-
-
-def test_a_resume_before_the_time_keeps_it() -> None:
-    run = world(restart=Restart(backoff_s=(600.0,)))
-    crash(run, "CUDA error: an illegal memory access was encountered")
-    assert run.word == "backing_off"
-    before = run.state.ends
-    assert before is not None
-    run.command("resume").wait(5)
-    assert run.state.ends == before
 
 
 def test_a_person_who_resumes_while_it_is_stopped_for_its_time_is_obeyed() -> None:
@@ -187,18 +142,6 @@ def test_a_held_run_ends_at_its_time() -> None:
     assert (run.word, ordered(run)) == ("stopped", [("end_by", ("gone",))])
 
 
-def test_an_adopted_trainer_has_the_time_too() -> None:
-    run = World(judge(Settings(end=END), end_after=lambda _wall: AT))
-    run.see(Start(t=0.0, attempt=1, pid=1, adopted=True))
-    assert run.state.ends is not None
-    assert "08:00" in run.of(Note)[0].text
-
-
-def test_a_time_that_cannot_be_told_is_none() -> None:
-    run = running(judge(Settings(end=End(end_by="08:00"))), steps=5)
-    assert run.state.ends is None
-
-
 def test_a_time_of_day_is_the_next_one_after_the_start_and_a_date_is_that_date() -> None:
     noon = dt.datetime(2026, 11, 22, 12, 0).timestamp()  # noqa: DTZ001  local, as the setting is
     eight = dt.datetime(2026, 11, 23, 8, 0).timestamp()  # noqa: DTZ001
@@ -219,19 +162,3 @@ def test_a_stop_that_a_person_ordered_before_that_time_is_not_the_end_by_it() ->
     before = run.state.ends
     run.wait(5)
     assert (before is None, run.state.ends, ordered(run)) == (False, None, [])
-
-
-def test_a_run_that_is_finished_by_that_time_is_left_as_it_is() -> None:
-    run = until(world(), AT - LEAD_S - 2)
-    run.state = msgspec.structs.replace(run.state, machine=Finished())
-    run.wait(5)
-    assert (run.word, run.state.ends, ordered(run)) == ("finished", None, [])
-
-
-def test_a_held_run_that_is_resumed_keeps_its_time() -> None:
-    run = world(restart=Restart(if_gpu_not_clear="wait"))
-    run.answer("clear_gpu", ok=False, detail="pid 7 holds 3 GB")
-    crash(run, "CUDA error: an illegal memory access was encountered")
-    run.command("resume").wait(2)
-    assert run.state.ends is not None
-    assert run.state.ends.t == AT

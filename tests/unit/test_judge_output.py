@@ -48,28 +48,11 @@ def test_a_folder_becomes_known_by_a_checkpoint_that_the_run_wrote_while_it_trai
     assert known(seen(running())) == [FOLDER]
 
 
-def test_a_folder_is_known_once() -> None:
-    assert known(seen(seen(running()), "0000050.pt")) == [FOLDER]
-
-
-def test_a_second_attempt_adds_its_own_folder() -> None:
-    world = seen(seen(running()), folder="/data/results/001-DiT/checkpoints")
-    assert known(world) == [FOLDER, "/data/results/001-DiT/checkpoints"]
-
-
 def test_a_model_that_is_written_before_the_first_step_is_no_output() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10))
     seen(world, "yolo11n.pt", folder="/work")
     world.watch(Story(meta=False, period_s=5.0).train(10))
     assert known(world) == []
-
-
-def test_saves_of_an_unsure_writer_never_make_a_folder_the_runs_however_many() -> None:
-    world = running()
-    for number in range(5):
-        seen(world, f"00000{number}0.pt", sure=False, t=world.t + number)
-    assert known(world) == []
-    assert known(crashed(world)) == []
 
 
 def test_the_first_unsure_save_is_told_with_the_option_that_names_the_folder() -> None:
@@ -87,15 +70,6 @@ def test_a_folder_in_which_another_process_was_seen_writing_holds_nothing() -> N
     assert not any(i.open for i in world.incidents)
     crashed(world)
     assert len(world.of(StartAttempt)) == 2
-
-
-def test_once_a_folder_is_known_an_unsure_one_holds_nothing() -> None:
-    world = seen(running(judge()), sure=True)
-    seen(world, folder="/data/neighbour", sure=False)
-    world.silent.add("list_checkpoints")
-    over(crashed(world))
-    assert len(world.of(StartAttempt)) == 2
-    assert world.of(StartAttempt)[-1].resume_from is None
 
 
 @pytest.mark.parametrize(
@@ -144,28 +118,11 @@ def test_the_nan_of_a_checkpoint_of_another_process_ends_nothing() -> None:
     assert not world.of(NotifyPeople)
 
 
-def test_one_save_that_is_seen_twice_is_one_save() -> None:
-    world = running()
-    at = world.t
-    assert known(seen(seen(world, sure=False, t=at), sure=False, t=at)) == []
-    assert known(seen(world, sure=True, t=at)) == [FOLDER]
-
-
 def test_a_run_without_steps_in_its_log_shows_its_folder_by_two_saves() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10))
     seen(world)
     assert known(world) == []
     assert known(seen(world, "0000050.pt", t=world.t + 1.0)) == [FOLDER]
-
-
-def test_a_run_without_steps_in_its_log_shows_its_folder_at_its_end() -> None:
-    world = seen(World().begin().watch(Story(meta=False, period_s=5.0).load(10)))
-    world.see(Exit(t=world.t + 1.0, code=1, died_t=world.t + 1.0))
-    assert known(world) == [FOLDER]
-
-
-def test_a_folder_below_the_one_that_was_told_is_added() -> None:
-    assert known(seen(running(told("/data/results")))) == [FOLDER]
 
 
 def test_the_folder_that_was_told_is_not_found_again() -> None:
@@ -196,12 +153,6 @@ def test_a_folder_around_the_output_is_no_state_of_an_unknown_make() -> None:
     seen(world)
     crashed(world)
     assert (world.attempt, [i.class_ for i in world.incidents]) == (2, ["unknown"])
-
-
-def test_nothing_is_taken_while_no_attempt_runs() -> None:
-    world = running()
-    world.see(Exit(t=world.t + 1.0, code=0, died_t=world.t + 1.0))
-    assert known(seen(world)) == []
 
 
 def test_a_restart_resumes_from_the_newest_checkpoint_over_all_folders() -> None:
@@ -302,11 +253,6 @@ def test_a_save_that_is_older_than_the_reading_of_its_log_is_one_of_the_training
     assert known(read_late(10, 0.0)) == [FOLDER]
 
 
-def test_a_save_just_before_the_first_line_was_read_is_one_of_the_training() -> None:
-    assert known(read_late(1, 48.0)) == [FOLDER]
-    assert known(read_late(1, 20.0)) == []
-
-
 def test_what_an_earlier_attempt_was_seen_to_write_says_nothing_of_this_one() -> None:
     world = crashed(seen(running(judge()), sure=False))
     world.command("resume", fresh=True)
@@ -324,13 +270,6 @@ def test_where_files_of_metrics_are_is_told_once() -> None:
     world.see(*found)
     told = [entry for _, entry in world.entries if isinstance(entry, MetricFilesKnown)]
     assert [(fact.folder, fact.source) for fact in told] == [("out", "tensorboard"), ("b", "tensorboard")]
-
-
-def test_a_save_that_is_sure_stays_so_if_it_is_seen_again() -> None:
-    world = World(judge(created_wall=1000.0)).begin()
-    for sure in (True, False):
-        seen(world, sure=sure, t=1030.0)
-    assert known(crashed(world)) == [FOLDER]
 
 
 def test_what_a_restarted_attempt_writes_before_its_first_step_is_no_output() -> None:

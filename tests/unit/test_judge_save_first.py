@@ -6,8 +6,8 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.model.decision import RequestSave, StartAttempt
 from trainwatch.core.model.fact import ActionWithheld, Note
-from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, LogChunk, Outcome, TerminationNotice
-from trainwatch.core.model.settings import Profiles, Restart, Settings
+from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, LogChunk, TerminationNotice
+from trainwatch.core.model.settings import Restart, Settings
 
 GB = 1e9
 
@@ -37,12 +37,6 @@ def test_a_restart_goes_on_from_the_checkpoint_that_was_asked_for() -> None:
     assert world.decisions.count("stop_attempt") == 1
 
 
-def test_a_profile_switched_now_saves_first() -> None:
-    world = asking(Settings(profiles=Profiles(use="low", ladder=("low", "high"))), profiles=("low", "high"))
-    world.command("profile", profile="high", now=True)
-    assert world.decisions[-1] == "request_save"
-
-
 def test_without_a_checkpoint_the_stop_follows_after_the_deadline() -> None:
     world = asking(Settings(restart=Restart(save_wait_s=30.0))).command("stop").wait(29)
     assert world.decisions[-1] == "request_save"
@@ -70,16 +64,6 @@ def test_a_periodic_save_that_ends_first_does_not_end_the_wait_for_the_one_that_
     assert world.decisions[-1] == "stop_attempt"
 
 
-def test_an_older_checkpoint_that_is_noticed_late_is_not_the_one() -> None:
-    world = asking(created_wall=1000.0).command("stop").wait(5)
-    world.see(
-        CheckpointEvent(
-            t=world.t, path="out/step-40", event="complete", step=40, size_bytes=1e6, mtime=1000.0 + world.t - 60
-        )
-    )
-    assert world.decisions[-1] == "request_save"
-
-
 def test_a_trainer_that_cannot_be_asked_is_stopped_at_once() -> None:
     world = asking().answer("request_save", ok=False, detail="no process catches it").command("stop")
     assert world.decisions[-2:] == ["request_save", "stop_attempt"]
@@ -103,12 +87,6 @@ def test_kill_and_a_second_stop_do_not_wait() -> None:
     assert "request_save" not in world.decisions
 
 
-def test_what_follows_can_be_changed_while_a_checkpoint_is_waited_for() -> None:
-    world = asking().command("restart").command("stop").wait(3)
-    save(world, "out/step-61", 61)
-    assert world.word == "stopped"
-
-
 def test_a_shutdown_with_the_trainer_saves_first() -> None:
     world = asking().command("shutdown", stop_trainer=True).wait(1)
     save(world, "out/step-61", 61)
@@ -130,14 +108,6 @@ def test_nothing_is_asked_if_nothing_would_be_gained_or_harm_could_be_done() -> 
     over.watch(Story(meta=False).load(5).train(3))  # counts from 1 after a resume at 20: not yet judged
     over.command("stop")
     assert "request_save" not in over.decisions
-
-
-def test_without_step_numbers_the_trainer_is_asked_too() -> None:
-    world = World(judge(can_ask_to_save=True)).begin()
-    for n in range(3):
-        world.see(LogChunk(t=world.t + 2, text=f"Epoch {n}/9: 100%|###| 10/10 [00:01<00:00]\n"))
-    world.command("stop")
-    assert "request_save" in world.decisions
 
 
 def tight(world: World, available: float = 1.0, seconds: int = 30) -> World:
@@ -169,32 +139,10 @@ def test_a_danger_sign_asks_once_and_training_goes_on() -> None:
     assert len(world.of(RequestSave)) == 2
 
 
-def test_a_request_that_failed_is_noted() -> None:
-    world = tight(asking().answer("request_save", ok=False, detail="no process catches it"))
-    assert "request_save failed: no process catches it" in notes(world)
-
-
 def test_a_danger_sign_asks_for_nothing_unless_act_is_all() -> None:
     world = tight(asking(Settings(restart=Restart(act="notify"))))
     assert world.of(RequestSave) == []
     assert [w.sentence for w in world.of(ActionWithheld)] == ["asked the trainer for a checkpoint"]
-
-
-def test_a_full_disk_asks_for_no_checkpoint() -> None:
-    world = asking()
-    for _ in range(30):
-        world.see(HostSample(t=world.t + 1, disk_free_bytes=1 * GB, ram_available_bytes=19 * GB))
-    assert any(i.kind == "disk" for i in world.incidents)
-    assert world.of(RequestSave) == []
-
-
-def test_an_outcome_of_the_request_changes_nothing_after_the_stop_began() -> None:
-    world = World(judge(can_ask_to_save=True), silent=("request_save",)).begin()
-    world.watch(Story(meta=False).load(10).train(60)).command("stop")
-    (order,) = world.of(RequestSave)
-    save(world, "out/step-61", 61)
-    world.see(Outcome(t=world.t, decision=order.id, action="request_save", ok=True))
-    assert world.word == "stopped"
 
 
 def test_a_notice_that_the_machine_ends_asks_at_once_and_is_told_once() -> None:

@@ -7,8 +7,8 @@ from tests.builders import Story, World, busy, judge, spin
 from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.findings import pace as eta
+from trainwatch.core.judge.handlers.hang_check import outlook_of
 from trainwatch.core.judge.hang import activity, rules
-from trainwatch.core.judge.next_step import outlook_of
 from trainwatch.core.judge.recovery.commands import SNOOZE_S
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.run_states import Paused

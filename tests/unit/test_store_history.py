@@ -14,7 +14,7 @@ from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample,
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
 from trainwatch.core.store.history_reader import extents_statement, tier_rows
-from trainwatch.core.store.history_schema import COLUMNS, TIERS, kept_since
+from trainwatch.core.store.history_schema import COLUMNS, TIERS
 from trainwatch.core.store.latest import latest_without_metrics
 
 HOUR, DAY = 3600, 86_400
@@ -157,27 +157,6 @@ def test_a_value_that_is_logged_late_is_in_every_tier(tmp_path: Path, read: Open
     for points in (7200, 720, 120, 12, 1):
         highs = [high for *_, high in read(tmp_path / "h").series("metric.f1", 0, 2 * HOUR, points)]
         assert max(highs) == 9.0
-
-
-def test_a_history_whose_tiers_had_no_overlap_is_filled_when_it_is_continued(tmp_path: Path, read: Open) -> None:
-    writer = HistoryWriter(tmp_path / "h")
-    for t in range(0, 3 * HOUR, 10):
-        writer.add(gpus(t, float(t)))
-    writer.close()
-    connection = sqlite3.connect(tmp_path / "h", isolation_level=None)
-    before = [read(tmp_path / "h").series("gpu0.util", 0, 3 * HOUR, points) for points in (1, 18)]
-    for tier, coarser in pairwise(TIERS):
-        since = max(0, kept_since(tier, coarser, 3 * HOUR - 10))
-        connection.execute(f"DELETE FROM gpu_{coarser.span_s} WHERE t >= {since}")
-    assert connection.execute("SELECT COUNT(*) FROM gpu_600").fetchone() == (0,)
-    for points, drawn in zip((1, 18), before, strict=True):
-        again = read(tmp_path / "h").series("gpu0.util", 0, 3 * HOUR, points)
-        assert [p[1::2] for p in again] == [p[1::2] for p in drawn], "the same extremes, from finer buckets"
-    writer = HistoryWriter(tmp_path / "h")
-    writer.add(gpus(3 * HOUR, 0.0))
-    writer.close()
-    assert connection.execute("SELECT COUNT(*) FROM gpu_600").fetchone() == (18,)
-    connection.close()
 
 
 def around(field: str) -> float:

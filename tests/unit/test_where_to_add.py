@@ -14,7 +14,7 @@ import pytest
 
 from tests.source_trees import OURS, one_of, trees
 from trainwatch.cli import examine, main, parser
-from trainwatch.cli.verb import Verb
+from trainwatch.cli.verb import Verb, arg
 from trainwatch.core.config.shipped import load_presets, load_profiles, load_remedies
 from trainwatch.core.model.checkpoint import KIND_OF
 from trainwatch.core.model.checkpoint_suffixes import TENSOR_SUFFIXES, TensorFormat
@@ -187,10 +187,6 @@ def test_a_stop_step_is_made_in_one_function() -> None:
     assert set(made) == {("stop_sequence.py", "stop_steps")}
 
 
-def greet_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("whom")
-
-
 def greet_verb(args: argparse.Namespace) -> int:
     sys.stdout.write(f"hello {args.whom}\n")
     return 0
@@ -200,7 +196,7 @@ def test_a_verb_is_a_row_and_its_name(monkeypatch: pytest.MonkeyPatch, capsys: p
     heading, files = parser.SECTIONS["examine"]
     named = {**files, "examine": (*files["examine"], "greet")}
     monkeypatch.setitem(parser.SECTIONS, "examine", (heading, named))
-    monkeypatch.setitem(examine.VERBS, "greet", Verb("greet", "Greets.", "you", greet_arguments, greet_verb))
+    monkeypatch.setitem(examine.VERBS, "greet", Verb("greet", "Greets.", "you", (arg("whom"),), greet_verb))
     parser.verbs.cache_clear()
     try:
         assert main(["greet", "you"]) == 0

@@ -127,8 +127,6 @@ def _kernel_text(kernel_tail: KernelTail, notes: list[str]) -> str:
         return ""
 
 
-# The files of an incident: written without secrets, and the end of a log.
-
 LOG_TAIL_BYTES = 1 << 20
 
 
@@ -156,8 +154,6 @@ def write_file(path: Path, text: str) -> bool:
         return False
     return True
 
-
-# The launch record of an incident: the attempt's command line, environment and config, with secrets removed.
 
 CONFIG_BYTES = 1 << 20
 """Most bytes of a config that are copied."""

@@ -97,8 +97,14 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
         time.sleep(pause_s)
     hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
     sources = {process.pid: _Sources(process) for process in alive}
-    waits = set() if failed else _waiting(spy, hot, seen, looks, request.get("native_s", 0.0))
-    return _judged(hot, seen, looks, failed, sources, waiting=waits)
+    still: dict[int, list[int]] = {}  # busy threads that were in one call in all looks
+    for pid, thread in () if failed else hot:
+        each = seen.get((pid, thread), [])
+        if len(each) == looks and len(set(each)) == 1:
+            still.setdefault(pid, []).append(thread)
+    native_s = request.get("native_s", 0.0)
+    waiting = waiting_for_gpu(spy, still, native_s) if native_s > 0.0 else set()
+    return _judged(hot, seen, looks, failed, sources, waiting=waiting)
 
 
 def _judged(
@@ -134,18 +140,6 @@ def _judged(
         "unread": bool(failed),
         "looks": looks,
     }
-
-
-def _waiting(
-    spy: str, hot: Iterable[tuple[int, int]], seen: Mapping[tuple[int, int], list[Stack]], looks: int, limit_s: float
-) -> set[tuple[int, int]]:
-    """Return which busy threads, in one call in all looks, wait for their GPU. ``limit_s`` 0: none is looked at."""
-    still: dict[int, list[int]] = {}
-    for pid, thread in hot:
-        stacks = seen.get((pid, thread), [])
-        if len(stacks) == looks and len(set(stacks)) == 1:
-            still.setdefault(pid, []).append(thread)
-    return waiting_for_gpu(spy, still, limit_s) if limit_s > 0.0 else set()
 
 
 class Loop(NamedTuple):
@@ -318,7 +312,7 @@ TRIES = 3
 """Most dumps of one process: py-spy cannot always unwind what is below the vDSO."""
 UNKNOWN = "?"
 """File of a frame that py-spy could not place."""
-PROCESSES = 4
+STOPPED = 4
 """Most processes that are stopped for a look: a rank that waits does so like the others."""
 
 
@@ -326,11 +320,11 @@ def waiting_for_gpu(spy: str, threads: Mapping[int, Iterable[int]], limit_s: flo
     """Return which of these threads, by process, wait for a GPU. Blocks at most ``limit_s``.
 
     Stops each process for about a second while its native frames are read. None are found if there are more than
-    ``PROCESSES``, or if a process cannot be read: what was not looked at may work.
+    ``STOPPED``, or if a process cannot be read: what was not looked at may work.
     """
     found: set[tuple[int, int]] = set()
     until = time.monotonic() + limit_s
-    for pid, wanted in threads.items() if len(threads) <= PROCESSES else ():
+    for pid, wanted in threads.items() if len(threads) <= STOPPED else ():
         unclear = set(wanted)
         for _ in range(TRIES):
             process, left_s = processes.read_process(pid), until - time.monotonic()

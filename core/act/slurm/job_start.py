@@ -170,8 +170,6 @@ def _followed(directory: Path, seen: Seen, slurm: Slurm) -> JobRecord:
     return JobRecord(handle=handle, phase=seen.phase, attempt_directory=str(directory))
 
 
-# What is done with the job of an attempt: prepared before the launch, ended, asked for a checkpoint.
-
 END_S = 120.0
 """Longest wait for the end of a cancelled job: the site's KillWait (30 s by default) and a slow node."""
 
@@ -276,8 +274,6 @@ def _unrecorded(tag: str, slurm: Slurm) -> JobHandle | None:
     found = [seen for seen in slurm.jobs().values() if seen.comment == tag and seen.phase != "ended"]
     return JobHandle(cluster="", id=found[-1].id, submitted=found[-1].submitted) if found else None
 
-
-# The batch script of an attempt. Pure: the same text is submitted and shown by ``run --dry-run``.
 
 EXIT_FILE = "job_exit.json"
 """Written by the script into the attempt's directory when the command has ended: the truth about its exit status."""

@@ -21,10 +21,7 @@ from .job_start import AGENT_VARIABLE
 def job_processes(job: str, own_step: str) -> Iterator[processes.Process]:
     """The processes of a job's steps on this node, this step left out. What a step started has its variables."""
     for pid, process in processes.all_processes().items():
-        try:
-            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
+        variables = processes.variables_of(pid) or []
         of_step = next((v.partition(b"=")[2].decode() for v in variables if v.startswith(b"SLURM_STEP_ID=")), "")
         if f"{AGENT_VARIABLE}=1".encode() in variables:
             continue

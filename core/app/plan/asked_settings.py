@@ -57,7 +57,6 @@ def without_a_place(plan: LaunchPlan, changes: Sequence[Change]) -> list[str]:
 
 
 def _require_place(plan: LaunchPlan, key: str) -> None:
-    """Raise CliError if the trainer certainly does not know this setting."""
     if key.startswith("$") or _before(plan, key) is not None or _is_known(plan, key):
         return
     source = source_of(plan.spec)
@@ -71,7 +70,6 @@ def _require_place(plan: LaunchPlan, key: str) -> None:
 
 
 def _is_known(plan: LaunchPlan, key: str) -> bool:
-    """Whether command, config, preset or the script's own source has a setting of that name."""
     bare = key.rpartition(".")[2].replace("-", "_")
     return bare in {name.rpartition(".")[2].replace("-", "_") for name in _names(plan)}
 

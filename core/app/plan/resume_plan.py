@@ -6,12 +6,10 @@ source is read, never run. *No* is said only of a source that was read whole; wh
 found in the source is a conclusion: the newest state is copied aside before the first such resume; its steps prove it.
 """
 
-import contextlib
 import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,7 +35,6 @@ from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known
 from ...source.trainer_source import TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ...source.words import RESUME_OPTION, TRACKERS
-from ...store.home import make_private
 from ...store.learned import known_rehearsal
 from ..runs.known_runs import home
 
@@ -117,7 +114,6 @@ NOT_SEEN = "its source is not read"
 
 
 def _deleted(found: Deletion, words: Mapping[str, str]) -> str:
-    """What is deleted, where and because of what, as a clause."""
     options = [words[name] for name in found.options if name in words]
     because = f" because of {' and '.join(options)}" if options else ""
     return f"{'' if found.sure else 'may be: '}{found.place} deletes {found.what} at the start{because}"
@@ -318,7 +314,6 @@ def _follows(spec: RunSpec) -> str:
 
 
 def _why_not(option: Option, target: Target) -> str:
-    """Why an option cannot be given to this command, and what can be done."""
     if option.after == BEFORE:
         return f"it must stand before the subcommand; write `{option.name} {PLACEHOLDER}` there"
     return (
@@ -389,29 +384,6 @@ def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
     else:
         words += [option.name, "true" if found.wants == "flag" else value]
     return ResumeStyle(args=tuple(words), found=place)
-
-
-# Ways to resume that a person has confirmed: one empty file each in ``<home>/confirmed``, so that it is asked once.
-
-
-def must_be_confirmed(spec: RunSpec) -> bool:
-    """Whether the way is a conclusion from the trainer's source that nobody has confirmed."""
-    way = spec.resume_way
-    return way is not None and way.source == "script" and way.is_unproven and not _path(spec).exists()
-
-
-def remember_confirmed(spec: RunSpec) -> None:
-    """Keep the answer yes. If it cannot be kept, it is asked again."""
-    with contextlib.suppress(OSError):
-        make_private(_path(spec).parent)
-        _path(spec).touch(mode=0o600)
-
-
-def _path(spec: RunSpec) -> Path:
-    way = spec.resume_way
-    said = () if way is None else (way.how, way.place.rpartition(":")[0])
-    words = "\0".join((spec.cwd, *spec.command, *said)).encode("utf-8", "surrogatepass")
-    return home() / "confirmed" / sha256(words).hexdigest()[:16]
 
 
 # Options that remedies may change because the trainer's own source declares them.
@@ -495,7 +467,6 @@ def _mentions(source: TrainerSource, names: Collection[str]) -> bool:
 
 
 def rehearsed(spec: RunSpec) -> Rehearsal | None:
-    """The newest rehearsal of this command, while its source is unchanged."""
     return known_rehearsal(home(), spec.command, spec.cwd, spec.config)
 
 

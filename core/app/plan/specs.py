@@ -29,8 +29,6 @@ from .trainer_folders import with_output_folder
 
 
 class Definitions(msgspec.Struct, frozen=True, kw_only=True):
-    """The presets and profiles of one project, by name."""
-
     presets: Mapping[str, Preset]
     profiles: Mapping[str, Profile]
 

@@ -99,7 +99,6 @@ def with_output_folder(spec: RunSpec, preset: Preset) -> RunSpec:
 
 
 def output_place(spec: RunSpec) -> OutputPlace | None:
-    """Where the output is, or below which folder it will be, and how that is known."""
     if spec.output_dir is not None:
         return OutputPlace(folder=spec.output_dir, why=spec.output_why or "told")
     if spec.output_hint is not None:
@@ -183,7 +182,6 @@ def _value(settings: TrainerSettings, key: str) -> str | None:
 
 
 def _filled(templates: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Iterator[tuple[str, str]]:
-    """Templates whose settings are all set, with their values in them."""
     for template in templates:
         names = _NAME.findall(template)
         values = {name: _value(settings, name) for name in names}
@@ -197,7 +195,6 @@ def _filled(templates: Sequence[str], spec: RunSpec, settings: TrainerSettings) 
 
 
 def _set(keys: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Iterator[tuple[str, str]]:
-    """What the command or the config sets."""
     for key in keys:
         value = _value(settings, key)
         folder = None if value is None else _folder(spec.cwd, value)
@@ -206,7 +203,6 @@ def _set(keys: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Itera
 
 
 def _by_default(keys: Sequence[str], spec: RunSpec) -> Iterator[tuple[str, str]]:
-    """What the script sets if nobody else does."""
     known: dict[str, Default] = {}
     source = source_of(spec)
     for default in source.defaults:
@@ -331,7 +327,6 @@ def _source(spec: RunSpec) -> TrainerSource | None:
 
 
 def _of_config(path: Path) -> Iterator[tuple[str, str]]:
-    """Words of a small text file that the command names, but of a script."""
     try:
         if path.suffix in {".py", ".sh", ""} or not path.is_file() or path.stat().st_size > CONFIG_BYTES:
             return
@@ -344,7 +339,6 @@ def _of_config(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _script_folders(spec: RunSpec) -> tuple[str, ...]:
-    """The folder of the trainer's own script, if it is not the working folder."""
     source = _source(spec)
     folder = spec.cwd if source is None else str(source.target.file.parent)
     return () if folder == spec.cwd else (folder,)

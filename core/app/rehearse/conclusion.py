@@ -10,18 +10,16 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from ...config.init import write_config
 from ...config.shipped import load_log_shapes
 from ...judge.progress import START, ProgressState, begin_attempt, read_progress
 from ...judge.resume import agreement
 from ...judge.text.loss_run import FEW
 from ...judge.text.shapes import ShapeTable
-from ...model.launch import Apart, FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
+from ...model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
 from ...model.resume import PLACEHOLDER
 from ...model.resume_way import ResumeWay
 from ...model.run import RunSpec
 from ...model.settings import Settings
-from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan
 
 # The steps and losses that an attempt printed, in their order, read from its log while it grows.
@@ -60,11 +58,9 @@ class StepsReader:
 
     @property
     def total(self) -> int | None:
-        """Total steps of the bar, as printed."""
         return self.state.progress.total_steps
 
     def read(self) -> Sequence[Printed]:
-        """All training lines so far."""
         try:
             with self.log.open("rb") as file:
                 file.seek(self._offset)
@@ -114,7 +110,6 @@ def spacing(steps: Sequence[int]) -> int:
 
 
 def tells_apart(steps: Sequence[int], checkpoint: int | None) -> bool:
-    """Whether the first step after a resume would differ from that of a new start."""
     return checkpoint is not None and bool(steps) and checkpoint >= steps[0] + 2 * spacing(steps)
 
 
@@ -153,7 +148,6 @@ def fall_of(before: Sequence[Printed], checkpoint: int | None) -> agreement.Fall
 
 
 def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> LossProof:
-    """Whether the loss after the resume continues, or begins where a new training begins."""
     fall = fall_of(before, checkpoint)
     if fall is None:
         return LossProof(why="no loss is read from the log")
@@ -205,54 +199,6 @@ def of_no_resume(steps: StepProof, loss: LossProof, checkpoint: str) -> tuple[St
 _replace = msgspec.structs.replace
 
 
-# The trainwatch.toml that a rehearsal proved: only what it needs, as text.
-
-
-def config_text(spec: RunSpec, result: Rehearsal) -> str:
-    """The text. That of a trainwatch.toml that was rehearsed is the file's own."""
-    if spec.project is not None:
-        return Path(spec.project).read_text(encoding="utf-8")
-    lines = ["[run]", f"name = {_text(spec.name)}", f"command = {_texts(spec.command)}"]
-    if spec.preset != "generic":
-        lines.append(f"preset = {_text(spec.preset)}")
-    if spec.config is not None:
-        lines.append(f"config = {_text(_relative(spec, spec.config))}")
-    if (folder := result.saved_in or spec.output_dir) is not None:
-        lines.append(f"output_dir = {_text(_relative(spec, folder))}")
-    if spec.env:
-        lines.append(f"env = {{ {', '.join(f'{_text(key)} = {_text(value)}' for key, value in spec.env.items())} }}")
-    if spec.settings.profiles.use:
-        lines += ["", "[profiles]", f"use = {_text(spec.settings.profiles.use)}"]
-    if result.will == "self":
-        lines += [
-            "",
-            "[restart]",
-            'if_not_told = "go_on"            # the trainer finds its newest checkpoint by itself',
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def write_proven(folder: Path, text: str) -> Path:
-    """Write it. Raises CliError (exit code 2) if there is one already."""
-    try:
-        return write_config(folder, text)
-    except FileExistsError as error:
-        raise CliError(ExitCode.USAGE, f"{error}; nothing was written") from None
-
-
-def _relative(spec: RunSpec, path: str) -> str:
-    place = Path(spec.cwd, path)
-    return str(place.relative_to(spec.cwd)) if place.is_relative_to(spec.cwd) else str(place)
-
-
-def _text(value: str) -> str:
-    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
-
-
-def _texts(values: Sequence[str]) -> str:
-    return f"[{', '.join(map(_text, values))}]"
-
-
 # The environment that keeps a rehearsal off the network services that log experiments and take models.
 
 SILENT = frozenset({"offline", "disabled", "dryrun", "debug", "off", "local", "0", "false"})
@@ -287,9 +233,8 @@ def offline(plan: LaunchPlan, environ: Mapping[str, str], folder: Path) -> dict[
     return found
 
 
-# What the two processes of a rehearsal tell each other: the order, and what was seen (files in the scratch folder).
+# What the two processes of a rehearsal tell each other: the order, and what was seen.
 
-ORDER, SEEN = "order.json", "seen.json"
 Stage = Literal["start", "checkpoint", "kill", "restart", "proof", "done"]
 
 
@@ -297,24 +242,17 @@ class RehearsalOrder(msgspec.Struct, frozen=True, kw_only=True):
     """``spec``: the run with the settings of a rehearsal; ``tonight``: with those of the user.
 
     ``limit_s``: longest time. ``hasty``: kill at the first sight of a checkpoint, for a training that takes seconds.
-    ``wanted``, ``kept``, ``hidden``: folders for the overlays (mount_view.enter).
     """
 
     spec: RunSpec
     tonight: RunSpec
     limit_s: float
-    apart: Apart
-    parent: int
     hasty: bool = False
-    wanted: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What happened. ``stage``: how far it came; ``over``: "" or why it ended there.
 
-    ``problem``, ``code``: it could not be started (sentence, exit code). ``no_overlay``: why none can be made.
     ``told``: the launch named the checkpoint; ``resumed_from``: the checkpoint of the second attempt. ``ignored``: the
     judge saw that the resume did not take. ``finished``: the first attempt was done before it could be killed.
     ``withheld``: the checkpoint that the
@@ -325,10 +263,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage = "start"
     over: str = ""
     timed_out: bool = False
-    interrupted: bool = False
-    problem: str | None = None
-    code: int = 1
-    no_overlay: str | None = None
     saved_in: str | None = None
     checkpoint: str | None = None
     checkpoint_after_s: float | None = None
@@ -345,24 +279,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[FaultOutlook, ...] = ()
     written: tuple[str, ...] = ()
     log_tail: tuple[str, ...] = ()
-
-
-def write(path: Path, value: RehearsalOrder | Seen) -> None:
-    """Write an order or a result as JSON. Raises OSError."""
-    path.write_bytes(msgspec.json.encode(value))
-
-
-def read_order(scratch: Path) -> RehearsalOrder:
-    """The order in a scratch folder."""
-    return msgspec.json.decode((scratch / ORDER).read_bytes(), type=RehearsalOrder)
-
-
-def read_seen(scratch: Path) -> Seen | None:
-    """What was seen; None if the other process wrote nothing."""
-    try:
-        return msgspec.json.decode((scratch / SEEN).read_bytes(), type=Seen)
-    except (OSError, msgspec.MsgspecError):
-        return None
 
 
 SAVES = ("save", "ckpt", "checkpoint")
@@ -511,7 +427,6 @@ def _how_to_resume(plan: LaunchPlan, seen: Seen) -> list[str]:
 
 
 def _how_often(plan: LaunchPlan) -> list[str]:
-    """What to change, if it takes too long to the first checkpoint."""
     keys = [
         f"{key} = {value}"
         for key, value in plan.settings.items()

@@ -125,34 +125,14 @@ def read_situation(run: RunDirectory, *, ask: bool = False) -> "tuple[Situation,
 
     ``ask``: ask the supervisor for its own troubles and its newest step, too.
     """
-    from ...model.progress import Outlook
-    from ...model.situation import Situation
     from ...store.journal import load_story
     from ...store.latest import latest_without_metrics
-    from ...views.state.troubles import frozen_text
-    from .supervisor_life import as_found, supervisor_life
+    from .supervisor_life import as_found, situation_of, supervisor_life
 
     latest = latest_without_metrics(run.history)
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
-    wall, made = time.time(), latest.progress
-    now_t = max(story.t, wall - (story.wall0 if story.run is not None else spec.created_wall))
-    now = Situation(
-        story=story,
-        progress=life.progress or (made.progress if made else None),
-        progress_t=now_t if life.progress is not None else made.t if made else 0.0,
-        step_t=life.step_t if life.progress is not None else made.step_t if made else None,
-        outlook=made.outlook if made and life.alive else Outlook(),
-        now_t=now_t,
-        now_wall=wall,
-        supervisor_alive=life.alive,
-        frozen=frozen_text(life) if life.frozen else "",
-        gpu=latest.gpu,
-        host=latest.host,
-        process=latest.process,
-        health=spec.settings.health,
-    )
-    return now, life
+    return situation_of(spec, story, life, latest), life
 
 
 def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], RunSummary, Situation]":

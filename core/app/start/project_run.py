@@ -102,7 +102,6 @@ def plan_of_choice(plan: LaunchPlan, choice: StartChoice) -> LaunchPlan:
 
 
 def _as_given(run: RunDirectory, spec: RunSpec) -> RunDirectory:
-    """A known run with the options that are given now."""
     known = run.load_spec().without_outputs()
     current = _spec_as_given(known, spec)
     if current != known and not is_held(run.lock):

@@ -196,7 +196,6 @@ def unfit(run: RunDirectory, command: Command) -> str | None:
 
 
 def why_unfit(spec: RunSpec, path: Path) -> str | None:
-    """The same for a run and a path."""
     from ...checkpoints import verify
 
     try:
@@ -221,8 +220,6 @@ A supervisor that waits beside a run that is over, with no question, does not ma
 
 
 class EarlierRun(NamedTuple):
-    """A run that was launched at least once."""
-
     run: RunDirectory
     spec: RunSpec
     story: RunStory
@@ -232,7 +229,6 @@ class EarlierRun(NamedTuple):
 
     @property
     def trained(self) -> bool:
-        """Whether it made a step or a checkpoint, as far as that is known."""
         return (
             self.story.run is None
             or bool(self.story.checkpoints)
@@ -242,7 +238,6 @@ class EarlierRun(NamedTuple):
 
     @property
     def how(self) -> str:
-        """Its state as words."""
         reason = f" ({self.story.state_reason})" if self.story.state_reason else ""
         return f"{self.story.state.replace('_', ' ')}{reason}"
 
@@ -526,7 +521,6 @@ def _has_no_place(plan: LaunchPlan) -> bool:
 
 
 def _objection(plan: LaunchPlan, path: Path) -> str | None:
-    """Why the trainer cannot be given this checkpoint, whatever it is worth."""
     if plan.preset.resume == "none":
         return f'the preset {plan.preset.name} never resumes (resume = "none")'
     support = resume_support(plan.preset, plan.spec.command)
@@ -619,7 +613,6 @@ def _run(spec: RunSpec, wish: Wish, *words: str) -> str:
 
 
 def _options(wish: Wish) -> tuple[str, ...]:
-    """What was typed before the command."""
     return wish.given[: wish.given.index("--")] if "--" in wish.given else wish.given
 
 

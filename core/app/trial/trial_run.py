@@ -5,6 +5,9 @@ folder, without restarts, remedies and notices. No file of the user is written.
 """
 
 import re
+import shutil
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -14,6 +17,8 @@ import msgspec
 
 from ...act.config.derive import DeriveError
 from ...act.config.flags import option_groups
+from ...act.config.redirect import redirected
+from ...act.overlay import NoOverlayError
 from ...model.attempt import AttemptStory
 from ...model.change import Change
 from ...model.control_messages import Request
@@ -26,12 +31,15 @@ from ...model.story import RunStory
 from ...model.trial import TrialResult
 from ...store.control_client import ControlError, send
 from ...store.history import HistoryReader
+from ...store.home import make_private, runs_folder
 from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, new_run_id
+from ...store.trials import keep_trial, trials_folder
 from ...views import quantity
+from ..apart import behind_overlays, obey
 from ..errors import CliError, ExitCode
-from ..plan.launch_plan import plan_command, plan_launch, project_spec
+from ..plan.launch_plan import plan_command, plan_launch, plan_project
 from ..plan.specs import Definitions, definitions_of
 from ..preflight.launch_checks import expected_of_run, length_said
 from ..runs.known_runs import all_runs, find_run, home
@@ -56,7 +64,6 @@ def rivals(spec: RunSpec) -> list[str]:
 
 
 def rival_runs(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
-    """The same, with the runs."""
     return [
         (run, f"run {other.name} trains on {'the same GPU' if other.gpus or spec.gpus else 'this machine'}")
         for run, other in ((run, run.load_spec()) for run in all_runs())
@@ -154,7 +161,6 @@ def _unheard(_records: Sequence[Record]) -> None:
 
 
 def _end_in_time(run: RunDirectory, length: TrialLength, over: threading.Event) -> None:
-    """End the trial gently once it is long enough."""
     first: tuple[float, int] | None = None
     began = time.monotonic()
     with HistoryReader(run.history) as history:
@@ -184,6 +190,8 @@ BIN_S = 1.0
 """Trials are short: each second of the history is one point."""
 FEWEST = 6
 """Fewer points show no trend."""
+FEWEST_LOSSES = 4
+"""A short trial prints the loss of a few epochs."""
 WARM_UP = 0.25
 """Share of the training time that does not count for speed and memory: compiling, caching, allocating."""
 GROWTH = 1.05
@@ -204,16 +212,16 @@ def measure(
 ) -> TrialResult:
     """The result of one trial. ``gpus``: those of the run, None = all that were seen."""
     attempt = story.attempt
-    steps = _series(history, "progress.step")
-    training = steps[0][0] if steps else 0.0
-    warm = [p for p in steps if p[0] >= training + WARM_UP * (steps[-1][0] - training)] if steps else []
+    steps, losses = _series(history, "progress.step"), _series(history, "progress.loss")
+    trained = steps or losses  # a quiet trainer prints the loss of each epoch, and no step
+    training = trained[0][0] if trained else 0.0
+    warm = [p for p in trained if p[0] >= training + WARM_UP * (trained[-1][0] - training)]
     since = warm[0][0] if warm else 0.0
     cards = tuple(i for i in history.gpus() if gpus is None or i in gpus)
     vram = [_peak(history, f"gpu{i}.vram") for i in cards]
     util = [v for i in cards for _, v in _series(history, f"gpu{i}.util", since)]
     memory = [_stands(_series(history, "process.rss", since))]
     memory += [_stands(_series(history, f"gpu{i}.vram", since)) for i in cards]
-    losses = _series(history, "progress.loss")
     trouble = next((i for i in story.incidents if i.kind in {"crash", "hang", "loss", "resume"}), None)
     latest = history.latest()
     made = int(steps[-1][1] - steps[0][1]) if steps else 0
@@ -224,20 +232,20 @@ def measure(
     return TrialResult(
         profile=profile,
         wall=wall,
-        ran_s=steps[-1][0] - training if steps else 0.0,
+        ran_s=trained[-1][0] - training if trained else 0.0,
         steps=made,
-        s_per_step=_pace(warm) or shown.sec_per_step,
+        s_per_step=(_pace(warm) if steps else None) or shown.sec_per_step,
         vram_peak_bytes=max((v for v in vram if v is not None), default=None),
         vram_total_bytes=max(totals, default=None),
         ram_peak_bytes=_peak(history, "process.rss"),
         gpu_util_pct=sum(util) / len(util) if util else None,
-        started=bool(steps),
+        started=bool(trained),
         no_error=trouble is None,
         memory_stable=False if False in memory else next((m for m in memory if m), None),
         loss_falling=falls([v for _, v in losses]),
         eval_rising=rises(evaluations(attempt.log if attempt is not None else None)),
         failure=trouble.class_ if trouble is not None else None,
-        reason=trouble.reason if trouble is not None else "" if steps else story.state_reason,
+        reason=trouble.reason if trouble is not None else "" if trained else story.state_reason,
         exit=_exit(story, attempt),
         log=attempt.log if attempt is not None else None,
         simulated_gpu=bool(latest.gpu and latest.gpu.simulated),
@@ -246,7 +254,7 @@ def measure(
 
 def falls(losses: Sequence[float]) -> bool | None:
     """Whether the last third is lower than the first on average; None if there are too few."""
-    if len(losses) < FEWEST:
+    if len(losses) < FEWEST_LOSSES:
         return None
     third = len(losses) // 3
     return _mean(losses[-third:]) < _mean(losses[:third])
@@ -289,7 +297,6 @@ def _pace(steps: Points) -> float | None:
 
 
 def _stands(points: Points) -> bool | None:
-    """Whether the last third is no larger than the first third, apart from noise."""
     if len(points) < FEWEST:
         return None
     values = [v for _, v in points]
@@ -323,11 +330,10 @@ def run_to_try(
     ``profiles`` empty: the run's own. ``beside_others``: also while a run trains on the same GPU.
     """
     if command:
-        spec: RunSpec | None = plan_command(command).spec
+        spec = plan_command(command).spec
     else:
-        spec = project_spec(None) if name is None else None
-    if spec is None:
-        spec = find_run(name).load_spec()
+        plan = plan_project(None) if name is None else None
+        spec = find_run(name).load_spec() if plan is None else plan.spec
     own = (spec.settings.profiles.use or NO_PROFILE,)
     names = _ladder(spec) if profiles is None else tuple(dict.fromkeys(profiles)) or own
     others = rivals(spec)
@@ -377,3 +383,79 @@ def trial_outlook(spec: RunSpec, trial: Trial) -> tuple[str, str]:
     note = ", a guess" if guess else "; the time per step is not known" if sooner else ""
     said = f"{least}about {quantity.duration(lasts_s)} (it ends {end}{note})"
     return said, length_said(plan, expected)
+
+
+# One trial on this machine: its output redirected, or behind overlays; its result is kept.
+#
+# Overlays are for a trainer whose output folder nobody can name: they take what it writes (``app/apart.py``).
+
+
+class TrialOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What is tried behind overlays."""
+
+    spec: RunSpec
+    trial: Trial
+
+
+def try_here(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool) -> TrialResult:
+    """Run one trial to its end, in the main thread, and keep its result. An interrupt ends its trainer, too.
+
+    Its output goes into a folder of its own; if nothing names the output folder, the trainer runs behind overlays.
+    ``scratch``: parent of the trial's own folder (default: below TRAINWATCH_HOME, or where an overlay can be); removed
+    afterwards unless ``keep``. A result with extra words, or of no run, is not kept. Raises CliError,
+    KeyboardInterrupt.
+    """
+    definitions = definitions_of(spec)
+    parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
+    planned = plan_trial(spec, trial, trials_folder(home()), definitions)
+    folder = Path(tempfile.mkdtemp(prefix=f"trial-{trial.profile}-", dir=parent))
+    try:
+        preset = definitions.preset_of(spec)
+        try:
+            own = redirected(planned, preset, definitions.profiles.get(trial.profile), folder / "out")
+        except DeriveError as error:
+            result = _behind_overlays(spec, trial, scratch, keep=keep, why=str(error))
+        else:
+            (folder / "out").mkdir()
+            result = measured(own, trial, definitions, trials_folder(home()), spec.gpus)
+        if not trial.extra and (spec.project is not None or RunDirectory(runs_folder(home()) / spec.id).path.exists()):
+            keep_trial(home(), spec.id, result)
+        return result
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)  # it was made above
+
+
+def _behind_overlays(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool, why: str) -> TrialResult:
+    """``why`` the output cannot be redirected."""
+    try:
+        return behind_overlays(
+            "trainwatch.core.app.trial.trial_run", plan_launch(spec), lambda _: TrialOrder(spec=spec, trial=trial),
+            TrialResult, scratch=scratch, keep=keep, say=lambda _: None, take=_with_log,
+        )  # fmt: skip
+    except NoOverlayError as error:
+        raise CliError(
+            ExitCode.FAILED,
+            f"no trial of {trial.profile}: {why}. Overlays over your folders, which need no such option, are not "
+            f"possible here: {error}",
+        ) from None
+
+
+def _with_log(result: TrialResult) -> TrialResult:
+    """The result with its log copied to where it stays."""
+    kept = make_private(trials_folder(home()) / "logs") / f"{result.profile}-{int(result.wall)}.log"
+    try:
+        shutil.copyfile(result.log or "", kept)
+    except OSError:
+        return msgspec.structs.replace(result, log=None)
+    return msgspec.structs.replace(result, log=str(kept))
+
+
+def _try(order: TrialOrder, _folder: Path) -> TrialResult:
+    definitions, state = definitions_of(order.spec), make_private(trials_folder(home()))
+    planned = plan_trial(order.spec, order.trial, state, definitions)
+    return measured(planned, order.trial, definitions, state, order.spec.gpus)
+
+
+if __name__ == "__main__":
+    sys.exit(obey(Path(sys.argv[1]), TrialOrder, _try))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.checkpoint import Kind
 from ...model.checkpoint_files import (
     KNOWN_WEIGHTS,
     OPAQUE_BY_DESIGN,
@@ -36,7 +35,7 @@ from .frameworks import (
     read_training_state,
     read_transformers,
 )
-from .layout_reading import Findings, LayoutReading, no_weights, optimizer_in, weights_in
+from .layout_reading import Finding, Findings, LayoutReading, no_weights, optimizer_in, weights_in
 from .members import MAX_MEMBERS, Member, Members
 from .sets import LATEST, RANK_FOLDER, missing_beside_older, missing_ranks
 
@@ -71,36 +70,27 @@ _LOOSE = frozenset({"training_state", "weights"})
 """Layouts that demand little: an older checkpoint of the same make tells what else belongs to one."""
 
 
-class DirectoryFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory that is a checkpoint. ``files``: what was found in each tensor file."""
-
-    layout: str
-    kind: Kind
-    damages: tuple[Damage, ...]
-    notes: tuple[str, ...]
-    counts: NameCounts
-    opaque: tuple[str, ...]
-    files: Findings
-
-
-def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> DirectoryFinding | None:
-    """Read a directory as a checkpoint, or None if it is none. With a scanner every tensor is read through."""
+def examine_members(members: Members, scanner: "Scanner | None") -> Findings:
+    """What each tensor file holds. With a scanner every tensor is read through."""
     findings: Findings = {}
-    damages: list[Damage] = []
     for name, member in members.files.items():
-        chosen = format_of(member)
-        if chosen is None:
-            continue
-        needed = not OPAQUE_BY_DESIGN.search(name.rpartition("/")[2])
-        try:
-            findings[name] = examine_file(member.path, chosen, scanner=scanner, needed=needed)
-        except FileNotFoundError:
-            findings[name] = FileFinding(contents=None, damage=Torn("was removed just now"))
+        if (chosen := format_of(member)) is not None:
+            needed = not OPAQUE_BY_DESIGN.search(name.rpartition("/")[2])
+            try:
+                findings[name] = examine_file(member.path, chosen, scanner=scanner, needed=needed)
+            except FileNotFoundError:
+                findings[name] = FileFinding(contents=None, damage=Torn("was removed just now"))
+    return findings
+
+
+def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> Finding | None:
+    """Read a directory as a checkpoint, or None if it is none."""
+    findings = examine_members(members, scanner)
     all_members, members = members, _without_text(members, findings)
     reading = next((found for read in _LAYOUTS if (found := read(members, findings)) is not None), None)
     if reading is None:
         return None
-    damages.extend(reading.damages)
+    damages = [*reading.damages]
     # What is opaque has no rules of its own, so only its like tells whether it is whole.
     opaque = bool(reading.damages) and all(damage.verdict == "opaque" for damage in reading.damages)
     if opaque or (reading.layout in _LOOSE and not reading.damages):
@@ -110,15 +100,12 @@ def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> 
     damages.extend(finding.damage.within(name) for name, finding in findings.items() if finding.damage is not None)
     damages.extend(check_shards(members, findings))
     damages.extend(_check_inner_dcp(members, reading, scanner))
-    return DirectoryFinding(
+    return Finding(
         layout=reading.layout,
         kind=reading.kind,
         damages=tuple(damages),
         notes=(*reading.notes, *_zero_weights(members, findings)),
         counts=_counts(members, reading, findings),
-        opaque=tuple(
-            name for name, finding in findings.items() if finding.contents is not None and finding.contents.opaque
-        ),
         files=findings,
     )
 

@@ -8,7 +8,8 @@ from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, LookForLoop
 from ...model.observation import Outcome, ProcessSample
 from ...model.patterns import LazyPattern
-from ..hang import deadlines, evidence, launcher, liveness, pauses, ranks, rules
+from ...model.progress import Outlook
+from ..hang import deadlines, evidence, launcher, liveness, pauses, phase_times, ranks, rules
 from ..hang.deadlines import HangInput
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
@@ -59,6 +60,7 @@ def check_hang(builder: StepBuilder) -> None:
 def _input(builder: StepBuilder) -> HangInput:
     state, setting = builder.state, builder.knowledge.settings.hang
     pause = state.pause
+    newest, line = resume_point.newest_verified(state.checkpoints), plain(state.diagnosis.fold.rest).strip()
     part = pause.stopped == "part" and pause.since_t is not None
     return HangInput(
         now=builder.now,
@@ -70,7 +72,7 @@ def _input(builder: StepBuilder) -> HangInput:
         phase_times=state.phase_times,
         ended_well=ended_well(state),
         step=state.attempt.step,
-        checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
+        checkpoint_age_s=builder.t - (state.attempt.start_t if newest is None else newest.t),
         saving=saving.in_progress(state),
         has_saved=any(known.own and known.complete for known in state.checkpoints.known),
         silent_rank=ranks.silent(state.ranks, builder.t),
@@ -79,6 +81,7 @@ def _input(builder: StepBuilder) -> HangInput:
         joining_s=launcher.joining_s(state.launcher),
         stopped_s=builder.t - (pause.since_t or 0.0) if part else None,
         stopped_ranks=pause.ranks,
+        question=line[-120:] if QUESTION.search(line) is not None else "",
     )
 
 
@@ -96,11 +99,6 @@ def is_over(builder: StepBuilder) -> bool:
 def _limit_s(builder: StepBuilder) -> float | None:
     """How long no new highest step is usual at most."""
     return deadlines.limit_s(deadlines.usual_s(builder.state.clock), builder.knowledge.settings.hang.max_s)
-
-
-def _checkpoint_age_s(state: JudgeState) -> float:
-    newest = resume_point.newest_verified(state.checkpoints)
-    return state.time.t - (state.attempt.start_t if newest is None else newest.t)
 
 
 def _check_silence(builder: StepBuilder, run: HangInput) -> None:
@@ -128,11 +126,23 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
     builder.set(quiet=replace(quiet, due_t=_due_t(state, run, sign, sign.silent_s)))
 
 
-def due_t(knowledge: Knowledge, state: JudgeState) -> float | None:
-    """Return when a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
+def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
+    """Return what is expected of the next step, for people who look at it."""
+    known = phase_times.habit(state.phase_times, state.progress.phase)
+    patient_s = state.attempt.patient_until - pauses.now(state.time)
+    return Outlook(
+        usual_s=deadlines.told_usual_s(state.clock),
+        pause_s=max(state.clock.pause_s, known.longest_s, known.quiet_s),
+        hang_t=_hang_t(StepBuilder(knowledge, state)),
+        patient_t=state.time.t + patient_s if patient_s > 0 else None,
+    )
+
+
+def _hang_t(builder: StepBuilder) -> float | None:
+    """When a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
+    state = builder.state
     if state.quiet is not None:
         return state.quiet.due_t
-    builder = StepBuilder(knowledge, state)
     silence_s = builder.now - state.clock.last
     if silence_s < TOLD_FROM_S or state.asks_since is not None or state.time.stopped:
         return None
@@ -363,6 +373,9 @@ SURE_S = 15.0
 """How long it must wait before people are notified: a person at the terminal answers sooner."""
 PROMPT = LazyPattern(r"[?:>)\]]\s*$")
 """End of an unfinished last line that asks for something."""
+
+QUESTION = LazyPattern(r"\?\s*(?:[\[(][^\])]*[\])])?\s*:?$")
+"""The same of a line that certainly does: ``Overwrite? [y/N]``."""
 
 
 def check_question(builder: StepBuilder, sample: ProcessSample) -> None:

@@ -381,7 +381,6 @@ def ended_well(state: JudgeState) -> bool:
 # The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
 
 KILLED = "killed_by_user"
-WITHIN = "within one print interval of the end"
 PROVEN, UNPROVEN = 0.9, 0.5
 """Confidence in an exit status of success, with proof of the end and without."""
 BARE_SIGNAL = LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b")
@@ -403,13 +402,15 @@ class End(msgspec.Struct, frozen=True):
     """How an attempt ended, and why.
 
     ``kind``: ``unproven``: success that nothing proves and nothing contradicts. ``why``: what shows the kind, as a
-    clause; "" if the diagnosis says all. ``after``: what came after a training that was over.
+    clause; "" if the diagnosis says all. ``after``: what came after a training that was over. ``is_last_line``: only
+    the last printed line, within one print interval of the end, shows it.
     """
 
     kind: Literal["finished", "unproven", "ended_early", "failed"]
     diagnosis: Diagnosis
     why: str = ""
     after: EvidenceLine | None = None
+    is_last_line: bool = False
 
 
 def judge_end(
@@ -430,8 +431,9 @@ def judge_end(
             case Proven(why=why):
                 return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
             case Unproven(place=last, is_last_line=True):
-                why = f"{last} is the last printed {'epoch' if last.startswith('epoch') else 'step'}, {WITHIN}"
-                return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
+                what = "epoch" if last.startswith("epoch") else "step"
+                why = f"{last} is the last printed {what}, within one print interval of the end"
+                return End("finished", finished(log, catalogue, why, sure=PROVEN), why, is_last_line=True)
             case Unproven(place=last):
                 why = f"nothing in the log says that this was the end{f' ({last})' if last else ''}"
                 found = finished(log, catalogue, "", sure=UNPROVEN)

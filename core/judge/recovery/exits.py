@@ -45,7 +45,7 @@ from ..text.numbers import placed
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
 from .attempts import PASSING, TERMINATION, end_early, end_facts, ended, finish, launch_again_later
-from .ending import KEYBOARD, KILLED, SITE, WITHIN, is_bare, judge_end, main_reading
+from .ending import KEYBOARD, KILLED, SITE, is_bare, judge_end, main_reading
 from .policy import PERSON_SURE
 
 
@@ -90,7 +90,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     match end.kind:
         case "finished":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
-            if end.why.endswith(WITHIN):
+            if end.is_last_line:
                 said = f"exit {observation.code}; {end.why}"
             elif observation.code not in knowledge.preset.success_exit_codes:
                 after = "" if end.after is None else f": {beginning(end.after.text.strip(), 200)}"

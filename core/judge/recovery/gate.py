@@ -155,7 +155,8 @@ def _ask(builder: StepBuilder, waiting: Waiting) -> None:
 
 def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
     name = shlex.quote(builder.knowledge.run_id or builder.knowledge.run)
-    lines = [action.why, action.price, *(_command(answer, name) for answer in action.answers)]
+    answers = [answer.partition(": ") for answer in action.answers]
+    lines = [action.why, action.price, *(f"{what}: `{does.format(run=name)}`" for what, _, does in answers)]
     if action.asks:
         minutes = builder.knowledge.settings.restart.ask_timeout_s / 60
         lines.append(f"without an answer nothing is ended or started, and this is asked again in {minutes:.0f} min")
@@ -165,12 +166,6 @@ def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
     builder.notify(
         "withheld", f"would have {action.sentence}", "\n".join(filter(None, lines)), incident=action.incident
     )
-
-
-def _command(answer: str, run: str) -> str:
-    """``yes: `trainwatch resume luca```."""
-    what, _, command = answer.partition(": ")
-    return f"{what}: `{command.format(run=run)}`"
 
 
 def act_words(builder: StepBuilder) -> str:
@@ -195,15 +190,14 @@ def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, 
     state, support = builder.state, builder.knowledge.resume_support
     if plan.fresh or builder.knowledge.preset.resume == "none":
         return None, None, 0
-    first = state.attempt.resume_from
-    known = checkpoint_index.find(state.checkpoints, plan.wanted or plan.path)
-    if known is None:
-        known = resume_point.newest_verified(state.checkpoints, support, before_t=plan.before_t, keep=first)
+    attempt, wanted = state.attempt, plan.wanted or plan.path
+    wanted = wanted if checkpoint_index.find(state.checkpoints, wanted) is not None else None
+    path, known = resume_point.to_begin_from(
+        state.checkpoints, support, wanted=wanted, before_t=plan.before_t, first=attempt.resume_from
+    )
     if known is not None:
-        return known.path, known.step, known.position if known.position is not None else known.step
-    if first is not None and support.forms and not checkpoint_index.find(state.checkpoints, first):
-        return first, state.attempt.resume_step, state.attempt.resumed_at
-    return None, None, 0
+        return path, known.step, known.position if known.position is not None else known.step
+    return (None, None, 0) if path is None else (path, attempt.resume_step, attempt.resumed_at)
 
 
 def _price(builder: StepBuilder, lost: int | None, *, live: bool) -> str:

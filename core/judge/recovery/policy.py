@@ -341,7 +341,10 @@ def budget_is_spent(failure: FailureInput) -> Answer | None:
     """A restart or a remedy might help, but no restart is left."""
     if failure.spent and (not _is_hopeless(failure) or failure.remedy is not None):
         why = f": the trainer cannot be started: {failure.reason}" if failure.cause.kind == "launch" else ""
-        return _end(failure, f"{spent_reason(failure.restarts_made)}{why}")
+        number, needed = failure.restarts_made, "a person is needed"
+        if not number:
+            return _end(failure, f"no restart is allowed (max_restarts = 0): {needed}{why}")
+        return _end(failure, f"{plural(number, 'restart')} without a new checkpoint in between: {needed}{why}")
     return None
 
 
@@ -396,10 +399,8 @@ def start_ends_alike(failure: FailureInput) -> Answer | None:
         return None
     if (cause.said, cause.given) != (last.said, last.given):
         return None
-    ended = _end(failure, f"{failure.reason}; two starts ended with this line before any step")
-    if not isinstance(ended, GiveUpRun):
-        return ended
-    return msgspec.structs.replace(ended, title=f"given up: {cause.line or failure.reason}")
+    reason = f"{failure.reason}; two starts ended with this line before any step"
+    return _end(failure, reason, title=f"given up: {cause.line or failure.reason}")
 
 
 QUICK_S = 30.0
@@ -475,13 +476,18 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
 )
 
 
-def _end(failure: FailureInput, reason: str) -> Answer:
+def _end(failure: FailureInput, reason: str, title: str = "given up") -> Answer:
     """Give up; if the settings are new, go back to those that ran instead."""
     if failure.ran_before is not None and failure.ran_before.attempt:
         return Again(to=failure.ran_before, charged=False)
     waiting = failure.waiting if failure.remedy is None else (failure.remedy, *failure.waiting)
-    advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *_commands(waiting, failure.run))
-    return GiveUpRun(reason, advice, waiting)
+    proposed = [
+        f"proposed: {o.remedy.title} ({o.words}; cost: {o.remedy.cost}): "
+        f"`{typed('resume', *failure.run, '--with', o.remedy.name)}`"
+        for o in waiting[:4]
+    ]
+    advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *proposed)
+    return GiveUpRun(reason, advice, waiting, title=title)
 
 
 def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -491,13 +497,6 @@ def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
         f"in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: {again}",
         "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), train with --profile stable",
     )
-
-
-def spent_reason(number: int) -> str:
-    """Why no further restart is made. ``number``: restarts since the newest checkpoint; 0: the settings allow none."""
-    if not number:
-        return "no restart is allowed (max_restarts = 0): a person is needed"
-    return f"{plural(number, 'restart')} without a new checkpoint in between: a person is needed"
 
 
 def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
@@ -516,15 +515,6 @@ def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
     events, report = typed("events", *failure.run), typed("report", *failure.run)
     lines.append(f"evidence: `{events}`; `{report}` collects all of it in one file")
     return tuple(lines)
-
-
-def _commands(waiting: tuple[Option, ...], run: tuple[str, ...]) -> tuple[str, ...]:
-    """The remedies that a person may choose, each with the command that applies it."""
-    return tuple(
-        f"proposed: {o.remedy.title} ({o.words}; cost: {o.remedy.cost}): "
-        f"`{typed('resume', *run, '--with', o.remedy.name)}`"
-        for o in waiting[:4]
-    )
 
 
 # Back to the settings that ran: a change of ours that fails before its first step must not end a run.

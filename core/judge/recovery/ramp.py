@@ -47,8 +47,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
         return  # an operator or a remedy chose already; or no step was made on this rung, so nothing speaks for it
     spilled = next((i for i in builder.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
-        if gate.is_closed(builder):
-            _withhold(builder, ladder[at - 1], spilled.reason)
+        if _is_withheld(builder, ladder[at - 1], spilled.reason):
             return
         _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
         builder.set(switch=True)
@@ -60,9 +59,11 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     above = ladder[at + 1]
     if any(rung.profile == above for rung in ramp.failed):
         return
-    why = f"{reached} on {ladder[at]} without trouble{_price(builder, known)}"
-    if gate.is_closed(builder):
-        _withhold(builder, above, why)
+    why = f"{reached} on {ladder[at]} without trouble"
+    by_preset = builder.knowledge.preset.resume == "weights" and known.shape == "file"
+    if known.holds == "weights" or by_preset:
+        why += "; the restart resumes from weights alone, so the optimizer state is lost"
+    if _is_withheld(builder, above, why):
         return
     builder.fact(
         RampMoved(
@@ -73,19 +74,11 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
 
 
-def _price(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> str:
-    """What the restart loses beside time, as a clause; "" if nothing."""
-    by_preset = builder.knowledge.preset.resume == "weights" and known.shape == "file"
-    if known.holds != "weights" and not by_preset:
-        return ""
-    return "; the restart resumes from weights alone, so the optimizer state is lost"
-
-
-def _withhold(builder: StepBuilder, to: str, why: str) -> None:
-    """Record once that the ramp would switch; a person can order it as any switch."""
+def _is_withheld(builder: StepBuilder, to: str, why: str) -> bool:
+    """Whether the ramp may not switch; that it would is recorded once. A person can order it as any switch."""
     ramp = builder.state.ramp
-    if ramp.withheld == to:
-        return
+    if not gate.is_closed(builder) or ramp.withheld == to:
+        return gate.is_closed(builder)
     builder.set(ramp=replace(ramp, withheld=to))
     gate.tell(
         builder,
@@ -97,6 +90,7 @@ def _withhold(builder: StepBuilder, to: str, why: str) -> None:
             answers=(f"yes: trainwatch profile {to} {{run}}",),
         ),
     )
+    return True
 
 
 def rung(builder: StepBuilder) -> Rung | None:
@@ -124,16 +118,30 @@ def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident
 def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: str, incident: int) -> None:
     """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
     ramp = builder.state.ramp
-    rest = tuple(rung for rung in ramp.failed if rung.profile != failed.profile)
     ours = failed.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == failed.profile)
-    builder.set(ramp=replace(ramp, climbing=to if ours else None, failed=(*rest, failed)))
+    climbing, others = to if ours else None, _failed_but(ramp, failed.profile)
+    builder.set(ramp=replace(ramp, climbing=climbing, failed=(*others, failed)))
     if ours:
-        why = f"{failed.profile} does not start here: {reason}"
-        builder.fact(
-            RampMoved(
-                direction="back", before=failed.profile, after=to, why=why, failure=failed.failure, incident=incident
-            )
+        _moved_back(builder, failed, to, f"{failed.profile} does not start here: {reason}", incident)
+
+
+def _moved_back(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int) -> None:
+    builder.fact(
+        RampMoved(
+            direction="back",
+            before=failed.profile,
+            after=to,
+            why=why,
+            ran_s=failed.ran_s,
+            failure=failed.failure,
+            step=failed.step,
+            incident=incident,
         )
+    )
+
+
+def _failed_but(ramp: Ramp, profile: str | None) -> tuple[FailedRung, ...]:
+    return tuple(rung for rung in ramp.failed if rung.profile != profile)
 
 
 def chosen(builder: StepBuilder, profile: str, by: str) -> None:
@@ -143,8 +151,7 @@ def chosen(builder: StepBuilder, profile: str, by: str) -> None:
     if failed is not None:
         why = f"asked for by {by}, although {failed.words}"
         builder.fact(RampMoved(direction=ALLOWED_AGAIN, before=ramp.rung or profile, after=profile, why=why))
-    rest = tuple(rung for rung in ramp.failed if rung.profile != profile)
-    builder.set(ramp=replace(ramp, climbing=None, failed=rest))
+    builder.set(ramp=replace(ramp, climbing=None, failed=_failed_but(ramp, profile)))
 
 
 def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
@@ -152,21 +159,8 @@ def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: i
     ramp = state.ramp
     assert ramp.rung is not None
     failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=state.attempt.step)
-    why = f"{failed.words}: {reason}"
-    builder.fact(
-        RampMoved(
-            direction="back",
-            before=ramp.rung,
-            after=to,
-            why=why,
-            ran_s=ramp.ran_s,
-            failure=failure,
-            step=state.attempt.step,
-            incident=incident,
-        )
-    )
-    rest = tuple(rung for rung in ramp.failed if rung.profile != ramp.rung)
-    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*rest, failed)))
+    _moved_back(builder, failed, to, f"{failed.words}: {reason}", incident)
+    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*_failed_but(ramp, ramp.rung), failed)))
     builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
 
 

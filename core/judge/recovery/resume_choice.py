@@ -9,6 +9,8 @@ accident: no restart does by itself, nor does an operator's "resume". Known fals
 checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
 """
 
+from typing import get_args
+
 import msgspec
 
 from ...model.checkpoint import Verdict
@@ -22,13 +24,13 @@ from ..resume.checkpoint_index import (
     KnownCheckpoint,
     base_name,
     cleared,
-    is_meant,
+    is_verified,
     passed_over,
     values_of,
     with_values,
 )
 from ..run_states import WORDS, Listing, RestartPlan, Verifying
-from ..state import JudgeState, StepBuilder
+from ..state import StepBuilder
 from . import unclear_states
 from .attempts import hold, launch_after_delay
 
@@ -46,16 +48,6 @@ UNREAD_WAITS_S = (10.0, 60.0, 300.0)
 """Waits before a resume point that could not be read is verified again; the last one repeats."""
 
 
-_VERDICTS: dict[str, Verdict] = {
-    "complete": "complete",
-    "writing": "writing",
-    "torn": "torn",
-    "corrupt": "corrupt",
-    "nonfinite": "nonfinite",
-    "opaque": "opaque",
-}
-
-
 def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     """Have the output folder listed, then choose a resume point; a launch that resumes from nothing needs neither."""
     if plan.fresh or builder.knowledge.preset.resume == "none":
@@ -65,18 +57,11 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
 
 
 def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
-    reason = "list the checkpoints before the launch"
-    order = builder.decide(
-        ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=_has_saved(builder.state)
-    )
-    known = len(builder.state.outputs.known)
-    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=known)
+    state, reason = builder.state, "list the checkpoints before the launch"
+    saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
+    order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
+    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=len(state.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
-
-
-def _has_saved(state: JudgeState) -> bool:
-    """Whether the run has written a checkpoint."""
-    return state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
 
 
 def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
@@ -108,24 +93,15 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
     unclear_states.recognise(builder)
     state, knowledge = builder.state, builder.knowledge
-    first = state.attempt.resume_from
-    path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
-    if path is None:
-        known = resume_point.newest_verified(
-            state.checkpoints, knowledge.resume_support, before_t=plan.before_t, keep=first
-        )
-        path = known.path if known is not None else None
-        _report_damaged(builder, known, plan.before_t)
-    if (
-        path is None
-        and first is not None
-        and knowledge.resume_support.forms
-        and not checkpoint_index.find(state.checkpoints, first)
-    ):
-        path = first  # what the attempt itself resumed from, outside the watched directory
-    if path is None:
-        known = output_folders.to_resume_from(state.checkpoints, knowledge.resume_support, plan.before_t)
-        path = None if known is None else known.path
+    path, known = resume_point.to_begin_from(
+        state.checkpoints,
+        knowledge.resume_support,
+        wanted=plan.wanted,
+        before_t=plan.before_t,
+        first=state.attempt.resume_from,
+    )
+    if plan.wanted is None:
+        _report_damaged(builder, known if known is not None and is_verified(known, path) else None, plan.before_t)
     if path is None:
         unclear_states.begin_anew(builder, replace(plan, verified=None))
         return
@@ -174,8 +150,11 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
         is_of_run = isinstance(step, int) and not (known is not None and known.of_epoch)
         _verified(builder, replace(plan, step=step if is_of_run else plan.step))
         return
-    if _is_left_to_the_trainer(builder, plan, verdict, outcome):
-        why = str(outcome.data.get("reason") or outcome.detail or verdict)
+    why, left = str(outcome.data.get("reason") or outcome.detail or verdict), verdict == "opaque"
+    if outcome.data.get("understood") is False and not left:
+        # One that lacks a member must be named by a person, unless all saves of its trainer lack it.
+        left = plan.wanted is not None or output_folders.is_left_to_the_trainer(builder.state.checkpoints, path)
+    if left:
         builder.note(f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself")
         _verified(builder, plan)
         return
@@ -188,24 +167,12 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     if plan.wanted is None and verdict in {UNREAD, "writing"}:
         _read_later(builder, plan, str(outcome.detail or verdict))
         return
-    why = str(outcome.data.get("reason") or outcome.detail or verdict)
     number, reason = _set_bad(builder, path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
         hold(builder, plan, "refused_checkpoint", reason, incident=number)
         return
     builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
     choose(builder, replace(plan, path=None, step=None))
-
-
-def _is_left_to_the_trainer(builder: StepBuilder, plan: RestartPlan, verdict: str, outcome: Outcome) -> bool:
-    """Whether the verdict says only that it is not understood.
-
-    One that lacks a member must be named by a person, unless all saves of its trainer lack it.
-    """
-    if verdict == "opaque" or outcome.data.get("understood") is not False:
-        return verdict == "opaque"
-    assert plan.path is not None
-    return plan.wanted is not None or output_folders.is_left_to_the_trainer(builder.state.checkpoints, plan.path)
 
 
 def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdict: str, outcome: Outcome) -> bool:
@@ -218,7 +185,8 @@ def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdic
     known = checkpoint_index.find(index, path)
     if verdict == "complete" or known is None:
         return False
-    return is_meant(index, path) and (plan.before_t is None or values_of(index, known).compared)
+    values = values_of(index, known)
+    return bool(known.nonfinite) and not values.new and (plan.before_t is None or values.compared)
 
 
 def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -265,8 +233,17 @@ def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before
 
 
 def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
-    """Distrust a checkpoint and open an incident. Returns its id and its reason."""
-    distrust(builder, path, why, verdict)
+    """Never resume from a checkpoint until it is written again, and open an incident. Returns its id and its reason."""
+    index = builder.state.checkpoints
+    if checkpoint_index.find(index, path) is None:
+        entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
+        builder.set(checkpoints=replace(index, known=(*index.known, entry)))
+        return _tell_bad(builder, path, verdict, why, ending)
+    builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
+    known = checkpoint_index.find(builder.state.checkpoints, path)
+    if known is not None and verdict in get_args(Verdict):
+        told = checkpoint_index.as_fact(known, builder.knowledge.created_wall, checkpoint_index.verdict_of(verdict))
+        builder.fact(told)
     return _tell_bad(builder, path, verdict, why, ending)
 
 
@@ -289,21 +266,3 @@ def clear_doubt(builder: StepBuilder) -> None:
     paths = builder.state.checkpoints.doubt.paths
     builder.fact(CheckpointsSetAside(paths=paths, why=""))
     builder.set(checkpoints=checkpoint_index.changed(cleared(builder.state.checkpoints), paths, aside=None))
-
-
-def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt") -> None:
-    """Never resume from a checkpoint until it is written again."""
-    index = builder.state.checkpoints
-    if checkpoint_index.find(index, path) is None:
-        entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
-        builder.set(checkpoints=replace(index, known=(*index.known, entry)))
-        return
-    builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
-    known = checkpoint_index.find(builder.state.checkpoints, path)
-    if known is not None and verdict in _VERDICTS:
-        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, _VERDICTS[verdict]))
-
-
-def verdict_of(quick: str | None) -> Verdict:
-    """The verdict of a finished checkpoint from its quick check; none given = complete."""
-    return _VERDICTS.get(quick or "complete", "complete")

@@ -15,7 +15,6 @@ from ...model.run import RunState
 from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
-from .. import run_states as run_machine
 from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.evidence_state import DiagnosisState
 from ..findings import loss, pace, unread_steps
@@ -26,7 +25,6 @@ from ..handlers import checkpoint_jobs
 from ..hang import deadlines, liveness, pauses
 from ..hang.activity import LogActivity
 from ..hang.deadlines import SavePhase, StepPeak
-from ..hang.deadlines import begin_attempt as deadlines_begin_attempt
 from ..hang.launcher import Launcher
 from ..hang.pauses import ActiveTime, Pause
 from ..memory import Evaluations, Printed, SettingsThatRan
@@ -73,37 +71,30 @@ GO_ON = RestartPlan(reason="continue after an interruption")
 def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.state.machine
+    _lost(builder)
     match machine:
         case Idle() if builder.knowledge.begin_from is not None:
             wanted = builder.knowledge.begin_from
             resume_choice.choose(builder, RestartPlan(reason="first launch", by="the start of the run", wanted=wanted))
         case Idle():
             attempts.launch(builder, RestartPlan(reason="first launch", by="the start of the run"))
-        case Starting(stop_requested=True) | Stopping(then="hold" | "end"):
-            _lost(builder)
+        case Stopping(then="end", plan=plan) if plan.deadline_t is not None:  # the machine ended before all was done
+            builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
+            restarts.clear_and_restart(builder, GO_ON)
+        case Starting(stop_requested=True) | Stopping(then="end"):
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
-        case Stopping(then="end_by", plan=plan):
-            _lost(builder)
-            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
-            checkpoint_jobs.over(builder)
-        case Stopping(then="finish"):
-            _lost(builder)
-            attempts.conclude(builder, "the training had finished")
-        case Stopping(then="give_up", plan=plan):
-            _lost(builder)
-            attempts.give_up(builder, plan.ending, plan.incident, plan.advice)
-        case Stopping(plan=plan):
-            _lost(builder)
+        case Stopping(then="restart", plan=plan):
             restarts.clear_and_restart(builder, plan)
+        case Stopping():
+            restarts.after_end(builder, machine)
         case (
             Cleaning(plan=plan) | Listing(plan=plan) | Copying(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan)
         ):
-            restarts.clear_and_restart(builder, msgspec.structs.replace(plan, verified=None))
+            restarts.clear_and_restart(builder, replace(plan, verified=None))
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restarts.clear_and_restart(builder, meant)
         case Starting() | Running() | Hung() | Paused() | Suspended() | Queued():
-            _lost(builder)
             builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restarts.clear_and_restart(builder, GO_ON)
         case Interrupted():
@@ -118,8 +109,7 @@ def go_on(builder: StepBuilder) -> None:
 
 def _lost(builder: StepBuilder) -> None:
     state = builder.state
-    machine = state.machine
-    if run_machine.is_live(machine):
+    if run_states.is_live(state.machine):
         builder.fact(AttemptEnded(attempt=state.attempt.number, how="lost", last_step=state.attempt.step))
         attempts.remember_end(builder)
 
@@ -138,6 +128,10 @@ def started(builder: StepBuilder, start: Start) -> None:
     if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
         fresh = opening.first_step, opening.first_epoch
     settings = restarts.settings_of(state, start.profile)
+    # With weights alone it counts its steps from zero: as the launch reports, else the preset.
+    restores = machine.restores if isinstance(machine, Starting) else None
+    if restores not in {"state", "weights"}:
+        restores = builder.knowledge.preset.resume if start.resume_from is not None else None
     attempt = AttemptProgress(
         number=start.attempt,
         pid=start.pid,
@@ -148,7 +142,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         profile=start.profile,
         adopted=start.adopted,
         adopted_t=builder.t if start.adopted else None,
-        weights_only=_weights_only(builder, start, machine),
+        weights_only=restores == "weights",
         stride=state.attempt.stride,
         resume_verdict="none" if start.resume_from is None else "open",
         told_resume=machine.told_resume if isinstance(machine, Starting) else None,
@@ -173,7 +167,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     if same:
         # A new supervisor: the attempt is known, and its log is read from the beginning again.
         lost_at = None if state.attempt.lost_at is None else now
-        attempt = msgspec.structs.replace(read_anew(state.attempt, start.pid), adopted_t=builder.t, lost_at=lost_at)
+        attempt = replace(read_anew(state.attempt, start.pid), adopted_t=builder.t, lost_at=lost_at)
     close_quiet(builder, "a new supervisor took over")
     fresh_clock = deadlines.begin_attempt(state.clock, now)
     builder.set(
@@ -203,7 +197,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=pace.begin_attempt(state.pace),
         unread=unread_steps.read_anew(state.unread) if same else UnreadLog(),
-        time=msgspec.structs.replace(state.time, stopped=False),
+        time=replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
         disk_low=None,
         progress_t=None,
@@ -215,29 +209,13 @@ def started(builder: StepBuilder, start: Start) -> None:
     if not same:
         builder.fact(
             AttemptStarted(
-                attempt=start.attempt,
-                pid=start.pid,
-                runner_pid=start.runner_pid,
-                log=start.log,
-                directory=start.directory,
-                resume_from=start.resume_from,
+                **{n: getattr(start, n) for n in AttemptStarted.__struct_fields__ if n != "resume_step"},
                 resume_step=attempt.resume_step,
-                profile=start.profile,
-                changes=start.changes,
-                script=start.script,
-                adopted=start.adopted,
             )
         )
     if start.adopted:
         checkpoint_jobs.set_time(builder)
     _stand(builder, start, same=same, was=machine)
-
-
-def _weights_only(builder: StepBuilder, start: Start, machine: run_states.Machine) -> bool:
-    """Whether the trainer restores weights only and counts steps from zero: as the launch reports, else the preset."""
-    if isinstance(machine, Starting) and machine.restores in {"state", "weights"}:
-        return machine.restores == "weights"
-    return builder.knowledge.preset.resume == "weights" and start.resume_from is not None
 
 
 def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Machine) -> None:
@@ -248,7 +226,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         restarts.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
         return
     if same and isinstance(was, Paused):
-        builder.set(time=msgspec.structs.replace(builder.state.time, stopped=True))
+        builder.set(time=replace(builder.state.time, stopped=True))
         return
     if same and isinstance(was, Hung):
         builder.close_incident(was.incident, "a new supervisor took over")
@@ -268,13 +246,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
 
 _MACHINES: dict[RunState, Machine] = {
     "idle": Idle(),
-    "starting": Starting(launched=True),
     "running": Running(),
-    "hung": Starting(launched=True),
-    "stopping": Starting(launched=True),
-    "paused": Starting(launched=True),
-    "suspended": Starting(launched=True),
-    "queued": Starting(launched=True),
     "cleaning": Interrupted(),
     "backing_off": Interrupted(),
     "interrupted": Interrupted(),
@@ -283,7 +255,10 @@ _MACHINES: dict[RunState, Machine] = {
     "ended_early": EndedEarly(),
     "given_up": GivenUp(),
 }
-"""The state for a new supervisor that has only the story: the decisions that were waited for are not known."""
+"""The state for a new supervisor that has only the story: the decisions that were waited for are not known.
+
+In every other state a trainer may run.
+"""
 
 
 def from_story(
@@ -296,7 +271,9 @@ def from_story(
     learned = from_snapshot(snapshot) if snapshot is not None else None
     state = learned if learned is not None else JudgeState()
     last = story.attempt
-    return msgspec.structs.replace(
+    applied = tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
+    ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)  # its settings made steps last
+    return replace(
         state,
         time=ActiveTime(t=story.t, away_s=min(state.time.away_s, story.t)),
         machine=_machine(story, learned),
@@ -308,26 +285,27 @@ def from_story(
         attempt=_attempt(state.attempt, last),
         clock=state.clock
         if last is None or last.number == state.attempt.number
-        else deadlines_begin_attempt(state.clock, 0.0),
+        else deadlines.begin_attempt(state.clock, 0.0),
         metric_folders=tuple(files.folder for files in story.metric_files),
-        budget=msgspec.structs.replace(state.budget, used=story.budget_used),
+        budget=replace(state.budget, used=story.budget_used),
         trained=state.trained or any(a.last_step for a in story.attempts),
         incidents=story.open_incidents,
-        checkpoints=msgspec.structs.replace(
+        checkpoints=replace(
             state.checkpoints, known=_checkpoints(state.checkpoints, story), looked_t=story.t, looked_from=None
         ),
-        outputs=msgspec.structs.replace(state.outputs, known=tuple(place.folder for place in story.outputs)),
+        outputs=replace(state.outputs, known=tuple(place.folder for place in story.outputs)),
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
-        applied=state.applied or _applied(story),
+        applied=state.applied or applied,
         planned_deletion=None,
         evaluations=Evaluations(
             done=tuple(story.evaluations.values()),
             beginnings={path: (begun.mtime, begun.times) for path, begun in story.evaluations_begun.items()},
             told=state.evaluations.told,
         ),
-        ran=state.ran or _settings_that_ran(story),
-        ramp=msgspec.structs.replace(state.ramp, failed=story.failed_rungs),
+        ran=state.ran
+        or (None if ran is None else SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=applied)),
+        ramp=replace(state.ramp, failed=story.failed_rungs),
         # Where somebody switched, no profile is a choice, too.
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
         profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
@@ -345,23 +323,13 @@ def _attempts(state: JudgeState, story: RunStory, newest_folder: int | None) -> 
     return max(begun, state.attempts)
 
 
-def _settings_that_ran(story: RunStory) -> SettingsThatRan | None:
-    """The settings that made steps last, as far as the journal has them."""
-    ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)
-    return None if ran is None else SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=_applied(story))
-
-
-def _applied(story: RunStory) -> tuple[AppliedRemedy, ...]:
-    return tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
-
-
 def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     """The state that the last supervisor left.
 
     A snapshot is written with every change of state, so the newest one has all of it: who asked for a stop, and what
     was to follow. If it does not fit the story (cut off, of another version), the state is derived from the story.
     """
-    machine = _MACHINES[story.state]
+    machine = _MACHINES.get(story.state, Starting(launched=True))
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
     if not isinstance(machine, Starting | Running | Hung | Paused | Suspended | Queued) or (

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ...model.checkpoint import Verdict
 from ...model.decision import CopyAside
 from ...model.observation import Outcome
 from ...model.output_place import is_below
@@ -17,11 +16,11 @@ from ...model.progress import HoldKind
 from ..knowledge import Knowledge
 from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified
+from ..resume.checkpoint_index import DAMAGED, KnownCheckpoint, age_of, base_name, is_verified, verdict_of
 from ..resume.output_folders import Sighting, Training
 from ..run_states import Copying, RestartPlan, is_live
 from ..state import JudgeState, StepBuilder
-from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later
+from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later, ways
 
 replace = msgspec.structs.replace
 
@@ -30,7 +29,6 @@ CLASS = "not_understood"
 TELL_AFTER_S = 3.0
 """A checkpoint that is understood may follow within one save."""
 SHOWN = 3
-_VERDICTS: dict[str, Verdict] = {"torn": "torn", "corrupt": "corrupt", "opaque": "opaque"}
 
 
 def recognise(builder: StepBuilder) -> None:
@@ -43,9 +41,8 @@ def recognise(builder: StepBuilder) -> None:
     marked = checkpoint_index.changed(state.checkpoints, {k.path for k in found}, is_state=True)
     builder.set(checkpoints=marked, unclear_from=since)
     for known in found:
-        assert known.unclear is not None
-        verdict = _VERDICTS.get(known.unclear[0], "opaque")
-        if not known.complete:  # else it is in the journal already
+        if not known.complete and known.unclear is not None:  # else it is in the journal already
+            verdict = verdict_of(known.unclear[0]) if known.unclear[0] in DAMAGED else "opaque"
             builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
 
 
@@ -60,7 +57,7 @@ def tell(builder: StepBuilder) -> None:
         return
     newest = found[-1]
     known = newest.unclear[1] if newest.unclear is not None else "no reason given"
-    takes = _can_be_tried(state, builder.knowledge)
+    takes = resume_point.to_begin_from(state.checkpoints, builder.knowledge.resume_support)[0] is not None
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
     elif builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
@@ -85,7 +82,9 @@ def close(builder: StepBuilder, class_: str = CLASS, ending: str = "a checkpoint
 def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
     """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
     asked = knowledge.settings.restart.if_not_understood == "copy_and_restart"
-    if asked or _can_be_tried(state, knowledge, settled=False):  # the folder is listed again before a launch
+    if (
+        asked or resume_point.to_begin_from(state.checkpoints, knowledge.resume_support, settled=False)[0]
+    ):  # the folder is listed again before a launch
         return None
     found = in_the_way(state, knowledge)
     if not found or knowledge.preset.resume == "none":
@@ -107,13 +106,6 @@ def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint
     return tuple(k for k in found if k.kept is None)
 
 
-def _can_be_tried(state: JudgeState, knowledge: Knowledge, *, settled: bool = True) -> bool:
-    support = knowledge.resume_support
-    if resume_point.newest_verified(state.checkpoints, support) is not None:
-        return True
-    return output_folders.to_resume_from(state.checkpoints, support, settled=settled) is not None
-
-
 def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
     """Why no attempt begins anew, as a sentence."""
     newest, names = found[-1], _names(k.path for k in found)
@@ -130,7 +122,10 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     if not unclear or output_folders.has_understood(state.checkpoints):
         why_not = why_not_resumable(state, knowledge)
         if why_not is not None:
-            give_up(builder, why_not, plan.incident, _ways_to_tell(knowledge))
+            by_itself = (
+                '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
+            )
+            give_up(builder, why_not, plan.incident, (f"to go on: {ways(knowledge)}", by_itself))
             return
         if not knowledge.settings.restart.without_checkpoint and (unclear or not seen):
             give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
@@ -177,17 +172,6 @@ def _ways_to_claim(knowledge: Knowledge) -> tuple[str, ...]:
     )
 
 
-def _ways_to_tell(knowledge: Knowledge) -> tuple[str, ...]:
-    """What a person can do about a command that cannot be given a checkpoint."""
-    other = knowledge.typed("resume", "--", "NEW", "COMMAND")
-    return (
-        f"add an option that takes the path of a checkpoint to the training script, then `{knowledge.typed('resume')}`",
-        f"write {{resume}} into the command where the path of a checkpoint belongs (--resume {{resume}}): `{other}`",
-        f"`{knowledge.typed('resume', '--fresh')}` begins anew all the same",
-        '[restart] if_not_told = "go_on" starts it by itself: for a trainer that finds its newest checkpoint itself',
-    )
-
-
 def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
     """Why a launch cannot resume as it is meant to, as a sentence; None if it can.
 
@@ -225,7 +209,11 @@ def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
         return ()
     index = builder.state.checkpoints
     copied = {k.path for k in index.known if k.kept is not None}
-    seen = (*_unsure(builder), *map(_sighting, resume_point.of_unknown_origin(index)))
+    older = [
+        Sighting(folder=k.path.rstrip("/").rpartition("/")[0], path=k.path, t=k.t, evidence=UNKNOWN_ORIGIN)
+        for k in resume_point.of_unknown_origin(index)
+    ]
+    seen = (*_unsure(builder), *older)
     return tuple(one for one in seen if one.path not in copied)
 
 
@@ -260,11 +248,6 @@ def tell_output(builder: StepBuilder) -> None:
         title="it is not known where the run saves",
         explanation=f"{follows}; --output-dir names the folder that the trainer saves to",
     )
-
-
-def _sighting(known: KnownCheckpoint) -> Sighting:
-    folder = known.path.rstrip("/").rpartition("/")[0]
-    return Sighting(folder=folder, path=known.path, t=known.t, evidence=UNKNOWN_ORIGIN)
 
 
 def _names(paths: Iterable[str]) -> str:
@@ -402,12 +385,12 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if outcome.data.get("no_room") is True:
         launch_again_later(builder, plan, "no_room", f"{why}; {follows}")
         return
-    ways = (
+    again = (
         f"mend what the reason says, or move it away, then `{typed('resume')}`",
         f"`{typed('resume', '--fresh')}` begins anew without a copy",
         f"`{typed('resume', '--from', path or found[-1].path)}` gives it to the trainer without a copy",
     )
-    hold(builder, plan, "not_copied", f"{why}; {follows}", ways)
+    hold(builder, plan, "not_copied", f"{why}; {follows}", again)
 
 
 def note_kept(builder: StepBuilder, found: tuple[KnownCheckpoint, ...], folder: str, incident: int | None) -> None:
@@ -494,12 +477,6 @@ def note_taken(builder: StepBuilder) -> None:
         builder.note(f"the way to resume is proved: {_way(builder)}")
 
 
-def failed_at_start(builder: StepBuilder) -> bool:
-    """Whether the attempt was given an unproven resume and ended before its first step."""
-    attempt = builder.state.attempt
-    return is_unproven(builder) and attempt.resume_from is not None and attempt.beat_t is None
-
-
 def refused(builder: StepBuilder, cause: Cause) -> str:
     """The option of the resume that the trainer says it does not know; "" = it made a step, or does not say so."""
     attempt, seen = builder.state.attempt, builder.state.diagnosis
@@ -546,26 +523,18 @@ def other_way(builder: StepBuilder) -> tuple[str, ...]:
     return (write, f"if the script was changed: `{typed('resume')}` once it takes the option again")
 
 
-def doubt(builder: StepBuilder) -> tuple[str, ...]:
-    """What a person should know of it after a failure that has another cause, a sentence each."""
-    return (f"no resume by {_way(builder)} has been proved yet", *_kept(builder))
-
-
-def advice(builder: StepBuilder) -> tuple[str, ...]:
-    """What a person can do if it was wrong, a sentence each; empty if it is proved."""
+def advice(builder: StepBuilder, *, refuted: bool = True) -> tuple[str, ...]:
+    """What a person can do if it was wrong, or has to know of it (not ``refuted``), a sentence each; none if proved."""
     if not is_unproven(builder):
         return ()
-    wrong = (
-        f"the way to resume was only found in the source ({builder.knowledge.resume_support.found}) and seems wrong: "
-        "write {resume} into the command where the path of a checkpoint belongs, then "
-        f"`{builder.knowledge.typed('resume', '--', 'NEW', 'COMMAND')}`"
-    )
-    return (wrong, *_kept(builder))
-
-
-def _kept(builder: StepBuilder) -> tuple[str, ...]:
-    folder = builder.state.found_resume.folder
-    return (f"the state before it is kept in {folder}",) if folder else ()
+    folder, known = builder.state.found_resume.folder, f"no resume by {_way(builder)} has been proved yet"
+    if refuted:
+        known = (
+            f"the way to resume was only found in the source ({builder.knowledge.resume_support.found}) and seems "
+            "wrong: write {resume} into the command where the path of a checkpoint belongs, then "
+            f"`{builder.knowledge.typed('resume', '--', 'NEW', 'COMMAND')}`"
+        )
+    return (known, f"the state before it is kept in {folder}") if folder else (known,)
 
 
 def _way(builder: StepBuilder) -> str:

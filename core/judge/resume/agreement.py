@@ -128,18 +128,15 @@ def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch
     ``former``: losses of the run until the attempt before ended, ``new``: of this attempt, both in the count of the
     run. ``new_epoch``: this attempt began with another epoch than the last one seen.
     """
-    after = new.first
-    if len(former.first) < FEW or len(after) < FEW or former.gap or new.gap:
-        return None
-    until = tuple(p for p in former.points if p.step > former.first[-1].step)
-    around = sorted(until, key=lambda p: abs(p.step - resumed_at))[:FEW]
-    fall = fall_of([p.loss for p in (*former.first, *until)], [p.loss for p in around])
-    shown = [p for p in until if 2 * p.step > resumed_at]
-    if fall is None or len(shown) < FEW or shown[0].step > resumed_at:
+    after, fall = new.first, _fall_until(former, resumed_at)
+    shown = [p for p in _until(former) if 2 * p.step > resumed_at]
+    if fall is None or len(after) < FEW or new.gap or len(shown) < FEW or shown[0].step > resumed_at:
         return None
     now = _median(p.loss for p in after)
     begins_epoch = new_epoch and shown[-1].step <= resumed_at
-    if continues(fall, now) is not False or begins_epoch or _has_higher_rate(shown, after):
+    rates, rates_now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
+    higher_rate = bool(rates and rates_now and max(rates_now) > max(rates))  # it may have raised the loss
+    if continues(fall, now) is not False or begins_epoch or higher_rate:
         return None
     back = [fall.way_back(p.loss) for p in after]
     begun = [fall.way_back(p.loss) for p in former.first]
@@ -148,7 +145,7 @@ def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch
         return None  # the run comes to such losses, or near them, by itself
     if min(back) > max(begun) or max(back) < min(begun):
         return None  # not those of the beginning: it may have exploded
-    return Compared(fall.start, fall.late, now, around[0].step, after[0].step, after[0].loss)
+    return Compared(fall.start, fall.late, now, _around(former, resumed_at)[0].step, after[0].step, after[0].loss)
 
 
 def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compared | None:
@@ -168,24 +165,24 @@ def has_fallen(former: LossCurve, resumed_at: int | None) -> bool:
     return fall is not None and fall.clear
 
 
-def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
-    if len(former.first) < FEW or former.gap:
-        return None
-    until = tuple(p for p in former.points if p.step > former.first[-1].step)
+def _until(former: LossCurve) -> tuple[Point, ...]:
+    return tuple(p for p in former.points if p.step > former.first[-1].step) if former.first else ()
+
+
+def _around(former: LossCurve, resumed_at: int | None) -> list[Point]:
     at = former.points[-1].step if resumed_at is None else resumed_at
-    around = sorted(until, key=lambda p: abs(p.step - at))[:FEW]
-    return fall_of([p.loss for p in (*former.first, *until)], [p.loss for p in around]) if around else None
+    return sorted(_until(former), key=lambda p: abs(p.step - at))[:FEW]
+
+
+def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
+    if len(former.first) < FEW or former.gap or not (around := _around(former, resumed_at)):
+        return None
+    return fall_of([p.loss for p in (*former.first, *_until(former))], [p.loss for p in around])
 
 
 def stays_open(incident: Incident) -> bool:
     """Whether an incident is one that neither a later resume nor the end of the training puts right."""
     return incident.kind == "resume" and incident.class_ == WEIGHTS_NOT_LOADED
-
-
-def _has_higher_rate(shown: Sequence[Point], after: Sequence[Point]) -> bool:
-    """Whether the learning rate may have raised the loss."""
-    rates, now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
-    return bool(rates and now and max(now) > max(rates))
 
 
 def _median(values: Iterable[float]) -> float:

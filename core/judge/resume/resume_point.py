@@ -12,9 +12,35 @@ import msgspec
 from ...model.other_files import says_state
 from ...model.resume import ResumeSupport
 from ..text.carriers import peel
+from . import output_folders
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, find, is_verified
 
 ANYTHING = ResumeSupport()
+
+
+def to_begin_from(
+    index: CheckpointIndex,
+    support: ResumeSupport,
+    *,
+    wanted: str | None = None,
+    before_t: float | None = None,
+    first: str | None = None,
+    settled: bool = True,
+) -> tuple[str | None, KnownCheckpoint | None]:
+    """Return what the next attempt resumes from, and what is known of it: the ways to resume in the order of trust.
+
+    The checkpoint that a person named (``wanted``); the newest verified one; what the attempt itself resumed from
+    outside the watched folders (``first``); state that is not understood and that a launch may be given.
+    ``before_t``, ``settled``: as for ``newest_verified`` and ``output_folders.to_resume_from``.
+    """
+    if wanted is not None:
+        return wanted, find(index, wanted)
+    known = newest_verified(index, support, before_t=before_t, keep=first)
+    if known is None and first is not None and support.forms and find(index, first) is None:
+        return first, None
+    if known is None:
+        known = output_folders.to_resume_from(index, support, before_t, settled=settled)
+    return (None, None) if known is None else (known.path, known)
 
 
 def newest_verified(
@@ -146,9 +172,8 @@ class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 # known.
 #
 # Sources: argparse, click, typer, absl and gflags, fire, tyro, docopt, getopt, optparse, hydra, OmegaConf,
-# jsonargparse,
-# simple-parsing, ``HfArgumentParser``, pydantic, dataclasses. Known false alarm: an error that quotes the option for
-# another reason.
+# jsonargparse, simple-parsing, ``HfArgumentParser``, pydantic, dataclasses. Known false alarm: an error that quotes the
+# option for another reason.
 
 BY_HAND = re.compile(r"(?:Type|Attribute|Key)Error\b")
 """What a script raises for a name that it does not know, if it has no parser. The class is that of a bug."""
@@ -177,7 +202,9 @@ def refused(names: Sequence[str], *, cause: str, below: Sequence[str], last: Seq
     if class_ == "config_error":
         named = [name for name in names if _alone(name, below) or speaks_of(name, (cause, *below))]
     elif class_ == "unknown":
-        named = [name for name in names if speaks_of(name, _of_the_end(last))]
+        told = [line for line in last if line.strip(_BOX)][-LAST_LINES:]
+        ended = [line for line in told if peel(line).level not in _QUIET]
+        named = [name for name in names if speaks_of(name, ended)]
     elif class_ == "code_bug" and BY_HAND.match(cause):
         named = [name for name in names if speaks_of(name, (cause,))]
     else:
@@ -190,11 +217,6 @@ def refused(names: Sequence[str], *, cause: str, below: Sequence[str], last: Seq
 def speaks_of(option: str, lines: Iterable[str]) -> bool:
     """Whether one of the lines names the option, as it is written or in quotes, and is no list of what there is."""
     return any(_names(option, line) for line in lines)
-
-
-def _of_the_end(last: Sequence[str]) -> list[str]:
-    told = [line for line in last if line.strip(_BOX)]
-    return [line for line in told[-LAST_LINES:] if peel(line).level not in _QUIET]
 
 
 def _names(option: str, line: str) -> bool:

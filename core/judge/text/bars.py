@@ -17,8 +17,8 @@ from .carriers import message_of
 from .counters import find_epoch, find_seconds_per_step
 from .line_fields import Loss, find_loss, find_lr
 from .numbers import parse_clock, parse_count, parse_number, parse_rate
-from .reading import Bar, Reading, TrainingFields, advance, enter
-from .run_count import Rule, is_evaluated, without_counts
+from .reading import Bar, Reading, advance, enter
+from .run_count import Rule, TrainingFields, is_evaluated, without_counts
 from .shapes import CompiledShape, ShapeTable
 
 ANNOUNCED_LINES = 4
@@ -68,10 +68,10 @@ def read_bar(
     if not rest.isascii():
         rest = shapes.in_english(rest)
     loss = _loss(before, rest) if "oss" in rest or "oss" in before else None
-    if loss is not None and shape.loss_is_average:
+    if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
     phase = shapes.phase_of_unit(groups.get("unit") or unit) or label.phase
-    if shape.loss_means_training:
+    if shape.row.loss_means_training:
         seconds = find_seconds_per_step(rest if loss is not None else line.lower())
         evaluates = loss is None or is_evaluated(reading.run, count, total)
         phase = "eval" if evaluates else "train"
@@ -82,13 +82,11 @@ def read_bar(
     if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):
         seconds = _pace_by_clocks(groups, count, total, known=reading.progress.sec_per_step)
     news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs, broken=label.broken)
-    left = groups.get("left")
-    if left is not None:
-        news.eta, news.eta_known, news.bar_eta = parse_clock(left), True, True
+    news.eta, news.bar_eta = parse_clock(groups.get("left") or "?"), True
     if label.epochs or unit in ("epoch", "epochs", "ep"):
         news.epoch, news.epochs, news.seconds = count, total, None
         return advance(reading, news, "epochs")
-    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.epoch_before_bar:
+    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.row.epoch_before_bar:
         _read_columns(news, groups, before)
     trusted = phase == "train" or loss is not None or news.epoch is not None
     if not trusted and _FOREIGN_LOSS.search(rest) is not None:
@@ -174,8 +172,7 @@ def _read_description(news: TrainingFields, before: str) -> None:
     epoch = find_epoch(before)
     if epoch is not None:
         news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
-    if news.lr is None and ("lr" in before or "rate" in before):
-        news.lr = find_lr(before)
+    news.lr = find_lr(before)
 
 
 def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) -> Reading:
@@ -199,8 +196,7 @@ def _read_postfix(news: TrainingFields, rest: str) -> None:
     """Learning rate, epoch and global step after the bar: tqdm's postfix, or a log line on the same line."""
     if "step=" in rest and (found := _STEP_IN_POSTFIX.search(rest)) is not None:
         news.overall = parse_count(found["step"])
-    if "lr" in rest or "rate" in rest:
-        news.lr = find_lr(rest)
+    news.lr = find_lr(rest) or news.lr
     if news.epoch is None and "epoch" in rest:
         epoch = find_epoch(rest)
         if epoch is not None:

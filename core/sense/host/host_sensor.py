@@ -12,8 +12,9 @@ import msgspec
 
 from ...model.observation import HostSample, Observation
 from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
-from ..sampler import OnProblem, Sampler, ignore_problem, kernel_text
-from .disk_space import DiskSpace
+from ..process.proc_stat import kernel_text
+from ..sampler import OnProblem, Sampler, ignore_problem
+from .disk_space import DiskSpace, mount_points
 
 if TYPE_CHECKING:
     from .host_details import HostDetailReadings
@@ -108,15 +109,11 @@ def _groups(cgroup: str, proc: Path) -> list[tuple[_Layout, Path, str]]:
 def _mounts(proc: Path) -> dict[_Layout, tuple[str, Path]]:
     """Layout → (part of the hierarchy that is mounted, mount point), from mountinfo (proc(5))."""
     mounts = {}
-    for line in kernel_text(f"{proc}/self/mountinfo").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, kind = left.split(), right.split()
-        if len(fields) < 5 or len(kind) < 3:
-            continue
-        if kind[0] == "cgroup2":
-            mounts[_V2] = (fields[3], Path(fields[4]))
-        elif kind[0] == "cgroup" and "memory" in kind[2].split(","):
-            mounts[_V1] = (fields[3], Path(fields[4]))
+    for each in mount_points(kernel_text(f"{proc}/self/mountinfo")):
+        if each.kind == "cgroup2":
+            mounts[_V2] = (each.root, Path(each.point))
+        elif each.kind == "cgroup" and "memory" in each.options.split(","):
+            mounts[_V1] = (each.root, Path(each.point))
     return mounts
 
 

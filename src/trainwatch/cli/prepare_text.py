@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from trainwatch.core.model.preset import Preset, Profile
 
 
-# The results of checks, as lines or as one JSON object.
-
 MARKS = {"pass": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
@@ -33,9 +31,6 @@ def show_checks(checks: Sequence["Check"], *, as_json: bool) -> int:
         if check.remedy and check.result != "pass":
             print(f"{'':21}-> {printable(check.remedy)}")
     return ExitCode.FAILED if failed else ExitCode.DONE
-
-
-# What ``trainwatch profiles`` and ``trainwatch presets`` share: list and show named definitions.
 
 
 def add_list_and_show(parser: argparse.ArgumentParser, verb: str, example: str) -> Any:
