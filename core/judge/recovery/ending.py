@@ -232,7 +232,7 @@ def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "le
     return "unknown" if open_ and epoch + gap >= total else "left"
 
 
-# What the judge knows about the end of an attempt, collected for ending.py.
+# What the judge knows about the end of an attempt.
 
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
@@ -607,7 +607,7 @@ def _is_whole_elsewhere(made: int, total: int, seen: Counted, told: ToldLength) 
     return seen.saved >= NEARLY * total or any(NEARLY * total <= number <= OVER * total for number in numbers)
 
 
-# What the judge knows of an attempt for a comparison with the length in its settings, collected for ending.py.
+# What the judge knows of an attempt for a comparison with the length in its settings.
 
 LINES = 4
 """Last lines in which a number that rises may be the same position in another unit."""
