@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.logs.carriers import CARRIERS
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.progress import progress_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.text.shapes import ShapeTable
 
 FIELDS = ("step", "total_steps", "epoch", "total_epochs", "loss", "lr", "sec_per_step")

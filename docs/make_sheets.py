@@ -141,7 +141,7 @@ def look_nan(folder: Path, project: Any) -> None:
         eyes.press("Escape")
         time.sleep(7)
         eyes.takes("nan")
-        for name, key in {"kill": "k", "stop": "x", "resume": "r", "pause": "P", "profile": "p", "act": "A"}.items():
+        for name, key in {"kill": "k", "stop": "x", "resume": "r", "pause": "P", "act": "A"}.items():
             eyes.press(key)
             eyes.takes(f"dialog-{name}")
             eyes.press("Escape", "Escape", "1")
@@ -222,12 +222,10 @@ def look_night(folder: Path, project: Any) -> None:
 
 ASKED: dict[str, tuple[str, ...]] = {
     "several-runs": ("6",),
-    "several-comparison": ("Home", "space", "Down", "d"),
-    "several-forget": ("Escape", "Home", "space", "End", "D"),
+    "several-forget": ("Home", "space", "End", "D"),
     "several-log-level": ("Escape", "2", "L"),
     "several-log-filter": ("f",),
-    "several-export": ("Escape", "Escape", "7", "e"),
-    "several-restart": ("Escape", "1", "r", "Enter"),
+    "several-restart": ("Escape", "Escape", "1", "r", "Enter"),
     "several-switch": ("Escape", "1", "p", "Down", "Enter"),
 }
 """Pages and dialogs of a live run among others, and the keys from each to the next."""

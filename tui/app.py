@@ -289,7 +289,7 @@ class TrainwatchApp(App[None]):
 
     def on_dashboard_explain(self, message: Dashboard.Explain) -> None:
         """Show all about an incident."""
-        from .screens.place_screen import explain
+        from .screens.incidents_screen import explain
 
         if self.dashboard is not None:
             explain(self, self.dashboard, message.incident)

@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from textual.app import App
@@ -27,6 +27,14 @@ Progress = Callable[[int, int], None]
 """(done, total); raises Cancelled when the task was cancelled."""
 LEAVE_S = 2.0
 """How long leaving the screen waits until a cancelled task has removed what it wrote (a half-made copy)."""
+
+
+Result = TypeVar("Result")
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says; of one of the system that without its number."""
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
 class Owner(Protocol):
@@ -64,6 +72,20 @@ class TaskQueue:
         self._waiting.put(task)
         if self._thread is None:
             self._thread = self._start(self._run)
+
+    def fetch(self, work: Callable[[], Result], then: Callable[[Result | None, str], None]) -> None:
+        """Call ``work`` in a thread, and ``then`` on the screen's thread with its result, or with what it raised."""
+
+        def task() -> Show:
+            result: Result | None = None
+            trouble = ""
+            try:
+                result = work()
+            except Exception as error:
+                trouble = sentence_of(error)
+            return lambda: then(result, trouble)
+
+        self.submit(task)
 
     def repeat(self, task: Round, period_s: float) -> None:
         """Also run this one at every multiple of ``period_s``, from the first submitted task on. Called before that.
@@ -167,7 +189,7 @@ class LongTask:
             except Cancelled:
                 trouble = f"{title}: cancelled"
             except Exception as error:
-                trouble = str(getattr(error, "strerror", None) or error) or type(error).__name__
+                trouble = sentence_of(error)
             self._state = None
             self._ended.set()
             return lambda: then(result, trouble)

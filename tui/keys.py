@@ -122,8 +122,8 @@ KEYS: tuple[Key, ...] = (
         first=lambda c: c.state in PAUSED_STATES | {"stopped", "ended_early", "given_up"},
     ),
     Key(
-        key="p", shown="p", action="profile", label="profile", help="switch the profile: settings first, then asks",
-        when=lambda c: c.started and c.state != "finished", acts=True,
+        key="p", shown="p", action="app.place('profiles')", label="profile", when=lambda c: c.started,
+        help="the profiles: what a switch would change, and the switch",
     ),
     Key(
         key="c", shown="c", action="acknowledge", label="ack", help="acknowledge the newest open incident",

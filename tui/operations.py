@@ -1,19 +1,14 @@
 """The operations on a run: each asks for confirmation if needed, then sends one command to the supervisor."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
-from textual.app import App
 
 from ..core.model.control_messages import Reply
 from ..core.model.observation import Command
-from ..core.model.preset import NO_PROFILE, Profile
 from ..core.model.run import PAUSED_STATES
-from ..core.model.screen_ports import OpenRun, SupervisorStarter
-from ..core.model.situation import Situation
 from ..core.model.suggestion import typed
-from ..core.views.dashboard import DashboardView
 from ..core.views.screens.confirmation import (
     Price,
     answer_price,
@@ -24,40 +19,13 @@ from ..core.views.screens.confirmation import (
     stop_price,
 )
 from ..core.views.words import remedy_rows
-from .keys import KeyContext
 
 if TYPE_CHECKING:
     from .dialogs.choose import RemedyChoice
     from .dialogs.dialog import Confirm, ConfirmByName
+    from .screens.dashboard import Dashboard
 
 BY = "screen"
-
-
-class Operated(Protocol):
-    """The screen that a run is operated from."""
-
-    run: OpenRun
-    now: Situation
-    view: DashboardView
-    starter: SupervisorStarter | None
-
-    @property
-    def app(self) -> App[Any]:
-        """Where dialogs are opened."""
-        ...
-
-    @property
-    def context(self) -> KeyContext:
-        """What decides which keys apply."""
-        ...
-
-    def show_message(self, text: str) -> None:
-        """Show a sentence in the footer."""
-        ...
-
-    def in_thread(self, work: Callable[[], str]) -> None:
-        """Run something that may block; its sentence appears in the footer."""
-        ...
 
 
 class Asked(NamedTuple):
@@ -71,7 +39,7 @@ class Asked(NamedTuple):
 class Operations:
     """Operations on the run of one dashboard. Commands are sent in threads; the reply is shown in the footer."""
 
-    def __init__(self, on: Operated) -> None:
+    def __init__(self, on: "Dashboard") -> None:
         self._on = on
         self._asked: Asked | None = None
 
@@ -179,27 +147,6 @@ class Operations:
 
         self._ask(price, order)
 
-    def profile(self) -> None:
-        """Choose a profile, confirm, switch."""
-        from .dialogs.choose import ChooseProfile
-
-        profiles = self._on.run.profiles
-        if not profiles:
-            self._on.show_message("No profiles are known for this run: trainwatch profiles list")
-            return
-        if self._on.now.story.profile is not None and all(p.name != NO_PROFILE for p in profiles):
-            profiles = (*profiles, Profile(name=NO_PROFILE, title="your own config as it stands"))
-        dialog = ChooseProfile(profiles, self._on.now.story.profile, self._on.run.launch)
-
-        def chosen(name: str | None) -> None:
-            story = self._on.now.story
-            if name is not None and name == story.profile and not story.profile_pending:
-                self._on.show_message(f"The run uses {name} already.")
-            elif name is not None:
-                self.switch_to(name, at_once=dialog.at_once)
-
-        self._on.app.push_screen(dialog, chosen)
-
     def switch_to(self, name: str, *, at_once: bool) -> None:
         """Confirm the switch to this profile, then switch."""
         order = Command(t=0.0, verb="profile", by=BY, profile=name, now=at_once)
@@ -273,7 +220,6 @@ ACTS: dict[str, Act] = {
     "act": Operations.act,
     "acknowledge": Operations.acknowledge,
     "resume": Operations.resume,
-    "profile": Operations.profile,
     "supervisor": Operations.start_supervisor,
     "start": Operations.start_supervisor,
 }

@@ -1,7 +1,7 @@
 """The command palette: every action that applies now, of the screen in front and of the run, and every place."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 from textual.screen import Screen
@@ -12,6 +12,10 @@ from .places import PLACES
 from .screens.dashboard import Dashboard
 from .screens.place_screen import PlaceScreen
 
+if TYPE_CHECKING:
+    from .app import TrainwatchApp
+
+
 SIDE_WORDS = {
     "samples": ("images", "i", "the newest sample images of the run"),
     "ranks": ("ranks", "D", "the ranks of a distributed training, and the nodes of its job"),
@@ -19,40 +23,7 @@ SIDE_WORDS = {
 }
 
 
-class Offering(Protocol):
-    """The application, as the palette sees it."""
-
-    @property
-    def dashboard(self) -> Dashboard | None:
-        """The dashboard of the open run."""
-        ...
-
-    def offers(self, name: str) -> bool:
-        """Whether a screen can be opened now."""
-        ...
-
-    def simulate_key(self, key: str) -> None:
-        """As if it was pressed."""
-        ...
-
-    def action_place(self, name: str) -> None: ...
-
-    def action_change_theme(self) -> None:
-        """Choose the colours."""
-        ...
-
-    def action_copy_text(self) -> None:
-        """Copy the text of the screen in front."""
-        ...
-
-    def action_save_picture(self) -> None:
-        """Save the screen in front as SVG."""
-        ...
-
-    def action_leave(self) -> None: ...
-
-
-def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
+def commands(app: "TrainwatchApp", screen: Screen[object]) -> Iterator[SystemCommand]:
     """What the palette offers over ``screen``."""
     dashboard = app.dashboard
     titles: set[str] = set()
@@ -87,7 +58,7 @@ def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
     yield from command("leave (q)", "leave the screen; training and supervisor continue", app.action_leave)
 
 
-def _press(app: Offering, key: str) -> Callable[[], None]:
+def _press(app: "TrainwatchApp", key: str) -> Callable[[], None]:
     return lambda: app.simulate_key(key)
 
 
@@ -97,5 +68,5 @@ def _act(dashboard: Dashboard, action: str) -> Callable[[], None]:
     return lambda: dashboard.action_operate(action)
 
 
-def _go(app: Offering, name: str) -> Callable[[], None]:
+def _go(app: "TrainwatchApp", name: str) -> Callable[[], None]:
     return lambda: app.action_place(name)

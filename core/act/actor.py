@@ -3,50 +3,29 @@
 import errno
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ..model import decision as decisions
 from ..model.checkpoint import Checkpoint, CopiedAside
-from ..model.decision import (
-    BackUpCheckpoint,
-    CaptureStacks,
-    ClearGpu,
-    CopyAside,
-    Decision,
-    DeleteCheckpoint,
-    EndEvaluation,
-    EndLeftovers,
-    EvaluateCheckpoint,
-    GiveUp,
-    ListCheckpoints,
-    LookForLoop,
-    NotifyPeople,
-    PauseAttempt,
-    PlanRetention,
-    RequestSave,
-    RunAtEnd,
-    StartAttempt,
-    StopAttempt,
-    UnpauseAttempt,
-    VerifyCheckpoint,
-)
-from ..model.observation import GpuReading, Outcome
+from ..model.observation import Outcome
 from ..model.run import RunSpec
 from ..model.supervision_ports import AttemptTarget, Retention
 from ..model.text import plural
 from .engine import Engine, Performed
-from .evaluator import CheckpointBackup, Evaluator
+from .evaluator import CheckpointCommands
 from .evidence.capture import pause_s
 from .evidence.stack_capture import look_for_loops
 from .gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
 from .local_engine import AttemptLauncher, read_baseline
-from .notify import Outbox, run_at_end, send_notice
+from .notify import Outbox, run_at_end
 from .save_request import SaveReport, take_back
 
+OF_AN_ATTEMPT = (decisions.CaptureStacks, decisions.LookForLoop, decisions.RequestSave)
+"""Decisions about the processes of one attempt, which may have ended since."""
 OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 """Events after which nothing follows by itself."""
 
@@ -54,11 +33,11 @@ OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 class RunActor:
     """Implements ``model.ports.Actor`` for one run, whose attempts ``engine`` starts and ends.
 
-    ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``:
-    newest readings, None if there is no telemetry. ``gpu_help``: what the GPU memory gate uses beside
-    ``gpus_now``. ``list_checkpoints``: lists the output folder within a number of seconds (and whether checkpoints are
-    expected there); returns None, or why the list is not complete. ``evaluator``: runs ``[evaluate]``. ``outbox``:
-    sends the notices. ``end_in_words``: what a notice that the run is over says beside its reason.
+    ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpu_help``: what
+    the GPU memory gate uses. ``list_checkpoints``: lists the output folder within a number of seconds (and whether
+    checkpoints are expected there); returns None, or why the list is not complete. ``commands``: the user's for each
+    checkpoint. ``outbox``: sends the notices. ``end_in_words``: what a notice that the run is over says beside its
+    reason.
     """
 
     def __init__(
@@ -69,56 +48,51 @@ class RunActor:
         launcher: AttemptLauncher,
         incident_folder: Callable[[int], Path],
         verify: Callable[[Path, bool], Checkpoint],
-        gpus_now: Callable[[], Sequence[GpuReading] | None],
-        list_checkpoints: Callable[[float, bool], str | None] = lambda _limit_s, _expected: None,
-        gpu_help: GpuHelp | None = None,
-        retention: Retention | None = None,
-        copy_aside: Callable[[Sequence[Path], bool], CopiedAside] | None = None,
-        end_in_words: Callable[[], str] = lambda: "",
-        evaluator: Evaluator | None = None,
-        outbox: Outbox | None = None,
-        backup: CheckpointBackup | None = None,
+        list_checkpoints: Callable[[float, bool], str | None],
+        gpu_help: GpuHelp,
+        retention: Retention,
+        copy_aside: Callable[[Sequence[Path], bool], CopiedAside],
+        end_in_words: Callable[[], str],
+        commands: CheckpointCommands,
+        outbox: Outbox,
     ) -> None:
         self._spec = spec
         self._engine = engine
         self._launcher = launcher
         self._incident_folder = incident_folder
         self._verify = verify
-        self._gpus_now = gpus_now
         self._list = list_checkpoints
-        self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
+        self._gpu_help = gpu_help
         self._retention = retention
         self._saved: SaveReport | None = None
         self._copy = copy_aside
         self._end_in_words = end_in_words
-        self._evaluator = evaluator
         self._outbox = outbox
-        self._backup = backup
         self._stacks = threading.Lock()
         """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
-        self._table: dict[type[Decision], tuple[str, Callable[[Any], Performed]]] = {
-            NotifyPeople: ("notify", self._notify),
-            CaptureStacks: ("capture_stacks", self._capture),
-            LookForLoop: ("look_for_loop", self._look_for_loop),
-            RequestSave: ("request_save", self._request_save),
-            StopAttempt: ("stop_attempt", self._stop),
-            EndLeftovers: ("end_leftovers", self._stop),
-            ClearGpu: ("clear_gpu", self._clear),
-            CopyAside: ("copy_aside", self._copy_aside),
-            ListCheckpoints: ("list_checkpoints", self._list_checkpoints),
-            VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
-            StartAttempt: ("start_attempt", self._start),
-            PauseAttempt: ("pause_attempt", self._pause),
-            UnpauseAttempt: ("unpause_attempt", self._unpause),
-            PlanRetention: ("plan_retention", self._plan_retention),
-            DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
-            RunAtEnd: ("at_end", self._run_at_end),
-            BackUpCheckpoint: ("back_up", self._back_up),
-            EvaluateCheckpoint: ("evaluate_checkpoint", self._evaluate),
-            EndEvaluation: ("end_evaluation", self._end_evaluation),
-            GiveUp: ("give_up", lambda _decision: (True, "", {})),
+        self._table: dict[type[decisions.Decision], tuple[str, Callable[[Any], Performed]]] = {
+            decisions.NotifyPeople: ("notify", self._notify),
+            decisions.CaptureStacks: ("capture_stacks", self._capture),
+            decisions.LookForLoop: ("look_for_loop", self._look_for_loop),
+            decisions.RequestSave: ("request_save", self._request_save),
+            decisions.StopAttempt: ("stop_attempt", self._stop),
+            decisions.EndLeftovers: ("end_leftovers", self._stop),
+            decisions.ClearGpu: ("clear_gpu", self._clear),
+            decisions.CopyAside: ("copy_aside", self._copy_aside),
+            decisions.ListCheckpoints: ("list_checkpoints", self._list_checkpoints),
+            decisions.VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
+            decisions.StartAttempt: ("start_attempt", self._start),
+            decisions.PauseAttempt: ("pause_attempt", self._pause),
+            decisions.UnpauseAttempt: ("unpause_attempt", self._pause),
+            decisions.PlanRetention: ("plan_retention", self._plan_retention),
+            decisions.DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
+            decisions.RunAtEnd: ("at_end", self._run_at_end),
+            decisions.BackUpCheckpoint: ("back_up", commands.back_up),
+            decisions.EvaluateCheckpoint: ("evaluate_checkpoint", commands.evaluate),
+            decisions.EndEvaluation: ("end_evaluation", commands.end),
+            decisions.GiveUp: ("give_up", lambda _decision: (True, "", {})),
         }
 
     def follow(self, target: AttemptTarget | None) -> None:
@@ -127,28 +101,29 @@ class RunActor:
         if target is not None:
             self._baseline = read_baseline(target.directory)
 
-    def perform(self, decision: Decision) -> Outcome:
+    def perform(self, decision: decisions.Decision) -> Outcome:
         action, perform = self._table[type(decision)]
-        ok, detail, data = perform(decision)
+        number = decision.attempt if isinstance(decision, OF_AN_ATTEMPT) else None
+        if number is not None and (self._target is None or self._target.number != number):
+            ok, detail, data = False, f"attempt {number} has ended", dict[str, Any]()
+        else:
+            ok, detail, data = perform(decision)
         return Outcome(t=0.0, decision=decision.id, action=action, ok=ok, detail=detail, data=data)
 
-    def _notify(self, decision: NotifyPeople) -> Performed:
+    def _notify(self, decision: decisions.NotifyPeople) -> Performed:
         body = decision.body
         if decision.event in OF_THE_END:
             body = "\n\n".join(filter(None, (body, self._end_in_words().strip())))
-        send = partial(send_notice, self._spec) if self._outbox is None else self._outbox.send
-        ok, detail, output = send(decision.event, decision.title, body, decision.incident)
+        ok, detail, output = self._outbox.send(decision.event, decision.title, body, decision.incident)
         return ok, detail, {"output": output} if output else {}
 
-    def _run_at_end(self, decision: RunAtEnd) -> Performed:
-        if self._outbox is not None:
-            self._outbox.flush()
+    def _run_at_end(self, decision: decisions.RunAtEnd) -> Performed:
+        self._outbox.flush()
         report = run_at_end(self._spec, decision)
         return report.ok, report.detail, {"code": report.code, "output": report.output}
 
-    def _capture(self, decision: CaptureStacks) -> Performed:
-        if self._target is None or self._target.number != decision.attempt:
-            return False, f"attempt {decision.attempt} has ended; there are no processes to examine", {}
+    def _capture(self, decision: decisions.CaptureStacks) -> Performed:
+        assert self._target is not None
         folder = self._incident_folder(decision.incident or 0)
         try:
             with self._stacks:
@@ -158,9 +133,8 @@ class RunActor:
         detail = f"{report.sentence}; {plural(len(report.files), 'file')} of evidence in {folder}"
         return True, detail, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
 
-    def _look_for_loop(self, decision: LookForLoop) -> Performed:
-        if self._target is None or self._target.number != decision.attempt:
-            return False, f"attempt {decision.attempt} has ended; there are no processes to look at", {}
+    def _look_for_loop(self, decision: decisions.LookForLoop) -> Performed:
+        assert self._target is not None
         if not self._engine.capabilities.here:
             return False, "its processes are on other machines", {}
         with self._stacks:
@@ -169,7 +143,7 @@ class RunActor:
         places += [f"process {pid} waits for its GPU in {place}" for pid, place in found["waits"].items()]
         return True, found["elsewhere"] or "; ".join(places), found
 
-    def _stop(self, decision: StopAttempt | EndLeftovers) -> Performed:
+    def _stop(self, decision: decisions.StopAttempt | decisions.EndLeftovers) -> Performed:
         if self._target is None:
             return True, "no process is left from an attempt", {"gone": True}
         if self._saved is not None:
@@ -177,21 +151,20 @@ class RunActor:
             self._saved = None
         return self._engine.stop(self._target, decision)
 
-    def _request_save(self, decision: RequestSave) -> Performed:
-        if self._target is None or self._target.number != decision.attempt:
-            return False, f"attempt {decision.attempt} has ended", {}
+    def _request_save(self, decision: decisions.RequestSave) -> Performed:
+        assert self._target is not None
         self._saved = self._engine.ask_to_save(self._target, stop=decision.stop)
         return self._saved.asked, self._saved.sentence, msgspec.to_builtins(self._saved)
 
-    def _clear(self, _decision: ClearGpu) -> Performed:
+    def _clear(self, _decision: decisions.ClearGpu) -> Performed:
         report = clear_gpus(self._spec, self._baseline, self._gpu_help)
         return report.clear, report.detail, msgspec.to_builtins(report)
 
-    def _list_checkpoints(self, decision: ListCheckpoints) -> Performed:
+    def _list_checkpoints(self, decision: decisions.ListCheckpoints) -> Performed:
         why_not = self._list(decision.limit_s, decision.expected)
         return why_not is None, why_not or "", {}
 
-    def _verify_checkpoint(self, decision: VerifyCheckpoint) -> Performed:
+    def _verify_checkpoint(self, decision: decisions.VerifyCheckpoint) -> Performed:
         try:
             found = self._verify(Path(decision.path), decision.deep)
         except FileNotFoundError:
@@ -201,9 +174,7 @@ class RunActor:
         detail = f"{found.name}: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
         return found.verdict == "complete", detail, msgspec.to_builtins(found)
 
-    def _copy_aside(self, decision: CopyAside) -> Performed:
-        if self._copy is None:
-            return False, "no output folder is watched", {}
+    def _copy_aside(self, decision: decisions.CopyAside) -> Performed:
         try:
             made = self._copy([Path(path) for path in decision.paths], decision.link)
         except FileNotFoundError as error:
@@ -215,7 +186,7 @@ class RunActor:
             return False, made.refused, {"no_room": made.no_room}
         return True, f"copied to {made.folder}", msgspec.to_builtins(made)
 
-    def _start(self, decision: StartAttempt) -> Performed:
+    def _start(self, decision: decisions.StartAttempt) -> Performed:
         if self._target is not None and is_alive(self._target.trainer):
             return False, f"attempt {self._target.number} still runs (pid {self._target.trainer.pid})", {}
         return self._launcher.start(decision, self._launched)
@@ -223,19 +194,13 @@ class RunActor:
     def _launched(self, target: AttemptTarget, baseline: Mapping[int, float]) -> None:
         self._target, self._baseline = target, dict(baseline)
 
-    def _pause(self, _decision: PauseAttempt) -> Performed:
+    def _pause(self, decision: decisions.PauseAttempt | decisions.UnpauseAttempt) -> Performed:
         if self._target is None:
-            return False, "no attempt to pause", {}
-        return self._engine.pause(self._target)
+            return False, "there is no attempt", {}
+        change = self._engine.pause if isinstance(decision, decisions.PauseAttempt) else self._engine.unpause
+        return change(self._target)
 
-    def _unpause(self, _decision: UnpauseAttempt) -> Performed:
-        if self._target is None:
-            return False, "no attempt to continue", {}
-        return self._engine.unpause(self._target)
-
-    def _plan_retention(self, decision: PlanRetention) -> Performed:
-        if self._retention is None:
-            return False, "no output folder is watched", {}
+    def _plan_retention(self, decision: decisions.PlanRetention) -> Performed:
         try:
             found = self._retention.plan(decision.keep, deep=decision.deep)
         except (OSError, ValueError) as error:
@@ -243,9 +208,7 @@ class RunActor:
         names = ", ".join(c.name for c in found) or "no checkpoint"
         return True, f"{names} may be deleted", {"delete": msgspec.to_builtins(found)}
 
-    def _delete_checkpoint(self, decision: DeleteCheckpoint) -> Performed:
-        if self._retention is None:
-            return False, "no output folder is watched", {}
+    def _delete_checkpoint(self, decision: decisions.DeleteCheckpoint) -> Performed:
         try:
             objection = self._retention.delete(decision.checkpoint)
         except OSError as error:
@@ -253,16 +216,3 @@ class RunActor:
         if objection is not None:
             return False, f"{decision.checkpoint.name} was not deleted: it {objection}", {}
         return True, f"{decision.checkpoint.name} was deleted", {"freed_bytes": decision.checkpoint.size_bytes}
-
-    def _back_up(self, decision: BackUpCheckpoint) -> Performed:
-        if self._backup is None:
-            return False, "neither backup.command nor backup.to is set", {}
-        return self._backup.back_up(decision)
-
-    def _evaluate(self, decision: EvaluateCheckpoint) -> Performed:
-        if self._evaluator is None:
-            return False, "evaluate.command is not set", {"why": "evaluate.command is not set"}
-        return self._evaluator.evaluate(decision)
-
-    def _end_evaluation(self, decision: EndEvaluation) -> Performed:
-        return (True, "", {}) if self._evaluator is None else self._evaluator.end(decision)

@@ -21,7 +21,7 @@ from . import processes
 from .launch import spool
 from .launch.launching import identify
 from .view import tmux_calls
-from .view.tmux_calls import MARK, CopyPane, ListPanes, TmuxError
+from .view.tmux_calls import MARK, SEPARATOR, TmuxError
 
 # A trainer that was started by hand: its identity, and what is needed to start it again.
 #
@@ -138,7 +138,7 @@ def written_files(pid: int) -> list[Path]:
         for entry in sorted(Path(f"/proc/{pid}/fd").iterdir(), key=lambda e: int(e.name)):
             with contextlib.suppress(OSError):
                 seen = stream(pid, int(entry.name))
-                if seen.kind == "file" and _is_for_writing(pid, entry.name) and Path(seen.path) not in found:
+                if seen.kind == "file" and processes.is_for_writing(pid, entry.name) and Path(seen.path) not in found:
                     found.append(Path(seen.path))
     return found
 
@@ -213,15 +213,6 @@ def _is_same_file(path: str, status: os.stat_result) -> bool:
     return (there.st_dev, there.st_ino) == (status.st_dev, status.st_ino)
 
 
-def _is_for_writing(pid: int, descriptor: str) -> bool:
-    for line in Path(f"/proc/{pid}/fdinfo/{descriptor}").read_text().splitlines():
-        if line.startswith("flags:"):
-            return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
-    return False
-
-
-# Trainers in tmux panes: finding the training among a pane's processes, and copying its output into a log.
-
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "tcsh", "csh", "ash", "busybox", "login"})
 NO_TRAINERS = frozenset({
     "tee", "cat", "tail", "head", "less", "more", "grep", "sed", "awk", "gawk", "mawk", "ts", "watch", "top", "htop",
@@ -229,8 +220,8 @@ NO_TRAINERS = frozenset({
     "mosh-client", "sleep", "tmux", "tmux: client", "tmux: server", "screen", "fzf", "tensorboard", "trainwatch",
 })  # fmt: skip
 """Programs that people run beside a training in their panes."""
-SEPARATOR = "\x1f"
 FIELDS = ("pane_id", "pane_pid", "pane_tty", "pane_pipe", "pane_dead", MARK, "session_name")
+FORMAT = SEPARATOR.join(f"#{{{field}}}" for field in FIELDS)
 
 
 class PaneSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,23 +235,24 @@ class PaneSeen(msgspec.Struct, frozen=True, kw_only=True):
     session: str
 
 
-def panes_of(settings: Tmux, session: str, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
+def panes_of(settings: Tmux, session: str, environ: Mapping[str, str] = os.environ) -> list[PaneSeen]:
     """The panes of a session, or the one of ``SESSION:WINDOW.PANE`` or ``%ID``. Raises AdoptionError."""
     name, _, rest = session.partition(":")
-    if session.startswith("%"):
-        return _list(settings, environ, session, "pane", session)
-    return _list(settings, environ, session, "pane" if rest else "session", f"={name}:{rest}")
+    target = session if session.startswith("%") else f"={name}:{rest}"
+    one = ("display-message", "-p", "-t", target, FORMAT)
+    words = one if rest or session.startswith("%") else ("list-panes", "-s", "-t", target, "-F", FORMAT)
+    return list(_panes(_ask(settings, environ, session, words)))
 
 
-def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) -> PaneSeen | None:
+def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] = os.environ) -> PaneSeen | None:
     """The pane of this server that has this terminal; None if there is none, or no server."""
     return next((pane for pane in panes_of_server(settings, environ) if pane.tty == tty), None)
 
 
-def panes_of_server(settings: Tmux, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
+def panes_of_server(settings: Tmux, environ: Mapping[str, str] = os.environ) -> list[PaneSeen]:
     """All panes; empty without tmux or a server."""
     try:
-        return _list(settings, environ, "", "server")
+        return list(_panes(_ask(settings, environ, "", ("list-panes", "-a", "-F", FORMAT))))
     except AdoptionError:
         return []
 
@@ -283,7 +275,7 @@ def tap(
     pane: PaneSeen,
     trainer: ProcessIdentity,
     log: Path,
-    environ: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] = os.environ,
 ) -> None:
     """Write the pane's history to ``log`` and let tmux append all later output. Raises AdoptionError.
 
@@ -294,7 +286,14 @@ def tap(
     copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
     # tmux expands formats and dates in the command of a pipe.
     copier = copier.replace("#", "##").replace("%", "%%")
-    text = _ask(settings, environ, pane.session, CopyPane(pane=pane.id, command=copier))
+    target = ("-t", pane.id)
+    commands = (
+        *("display-message", "-p", *target, "#{pane_pipe}#{cursor_x}", ";"),
+        *("capture-pane", "-p", "-J", "-S", "-", *target, ";"),
+        # pipe-pane -o would close a pipe that is there.
+        *("if-shell", "-F", *target, "#{?pane_pipe,0,1}", shlex.join(["pipe-pane", "-O", *target, copier])),
+    )
+    text = _ask(settings, environ, pane.session, commands)
     head, _, history = text.partition("\n")
     if head[:1] == "1":
         raise AdoptionError("unclear", piped_already(pane))
@@ -346,13 +345,9 @@ def is_trainwatch(pid: int) -> bool:
     return any(word.rpartition(b"/")[2].split(b".")[0] == b"trainwatch" for word in words[1:])
 
 
-def _python_path(environ: Mapping[str, str] | None) -> list[str]:
-    path = (os.environ if environ is None else environ).get("PYTHONPATH")
+def _python_path(environ: Mapping[str, str]) -> list[str]:
+    path = environ.get("PYTHONPATH")
     return [f"PYTHONPATH={path}"] if path else []
-
-
-def _format() -> str:
-    return SEPARATOR.join(f"#{{{field}}}" for field in FIELDS)
 
 
 def _panes(text: str) -> Iterator[PaneSeen]:
@@ -369,21 +364,11 @@ def _panes(text: str) -> Iterator[PaneSeen]:
             )
 
 
-def _list(
-    settings: Tmux,
-    environ: Mapping[str, str] | None,
-    session: str,
-    scope: Literal["server", "session", "pane"],
-    target: str = "",
-) -> list[PaneSeen]:
-    return list(_panes(_ask(settings, environ, session, ListPanes(scope=scope, target=target, format=_format()))))
-
-
-def _ask(settings: Tmux, environ: Mapping[str, str] | None, session: str, request: ListPanes | CopyPane) -> str:
-    """Carry out one request. Raises AdoptionError."""
+def _ask(settings: Tmux, environ: Mapping[str, str], session: str, words: Sequence[str]) -> str:
+    """What tmux prints. Raises AdoptionError."""
     server = f" on socket {settings.socket}" if settings.socket else ""
     try:
-        return tmux_calls.ask(settings, os.environ if environ is None else environ, request, str)
+        return tmux_calls.output(settings, environ, words)
     except TmuxError as error:
         match error.fault:
             case "missing":
@@ -397,8 +382,6 @@ def _ask(settings: Tmux, environ: Mapping[str, str] | None, session: str, reques
             case _:
                 assert_never(error.fault)
 
-
-# Finds the log of an adopted trainer: a file that it writes, a file that ``tee`` writes, or its tmux pane.
 
 LOG_SUFFIXES = frozenset({".log", ".out", ".txt", ".err"})
 
@@ -436,12 +419,6 @@ def unreadable_terminal(trainer: Trainer, place: LogPlace) -> AdoptionError:
         f"process {trainer.identity.pid} writes to terminal {place.tty}, which is not a pane of this tmux server "
         "(--socket NAME selects another one) and cannot be read from outside; name its log with --log F",
     )
-
-
-def pane_log(pane: PaneSeen, attempt: Path) -> Path:
-    """The file into which a pane is copied."""
-    del pane
-    return attempt / "train.log"
 
 
 def _file_behind(trainer: Trainer, seen: Stream) -> str | None:

@@ -169,8 +169,6 @@ def _is_of(pid: int, container: str) -> bool:
     return len(spaces) > 1 and spaces[-1] == "1"
 
 
-# Finds the first process of an attempt's container, so that its whole tree is measured, examined and attributed.
-
 FIRST_S, LONGEST_S = 1.0, 30.0
 """Pause between two looks: an image may have to be pulled first, so it doubles up to the longest one."""
 
@@ -229,9 +227,6 @@ class ContainerWatch:
                 continue
             self._tell(f"{container.name} is {found.id[:12]}; its first process is {found.identity.pid}")
             return
-
-
-# Calling the tool of a place: docker, podman, sudo.
 
 
 def called(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None) -> str:
@@ -319,8 +314,6 @@ def _owner(process: Process) -> int | None:
     same = read_process(process.pid)
     return owner if same is not None and same.key == process.key else None
 
-
-# A place where a trainer runs and cannot be signalled directly, and the stop sequence there.
 
 POLL_S = 0.5
 """Period of asking whether it still runs: each question starts a program."""

@@ -4,13 +4,12 @@
 implement it, ``local_engine.py`` chooses, and ``tests/contract/test_engine.py`` holds for both.
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..model.attempt import LaunchOrder
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ..model.job import AttemptSeen, Capabilities
+from ..model.job import Capabilities
 from ..model.supervision_ports import AttemptTarget
 from .evidence.stack_capture import StackReport
 from .save_request import SaveReport
@@ -38,10 +37,6 @@ class Engine(Protocol):
         """As ``submit``, after an earlier attempt of the run: with the same settings it may take its place."""
         ...
 
-    def observe(self, targets: Sequence[AttemptTarget]) -> Mapping[str, AttemptSeen]:
-        """Attempts by their directory: one question for all. What cannot be told is ``unknown``."""
-        ...
-
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
         """End the training wherever it runs, and wait for that. False as long as it may run on."""
         ...
@@ -56,10 +51,6 @@ class Engine(Protocol):
 
     def unpause(self, target: AttemptTarget) -> Performed:
         """Let the processes of a paused attempt continue."""
-        ...
-
-    def logs(self, target: AttemptTarget) -> tuple[Path, ...]:
-        """What it prints, the file that is followed first."""
         ...
 
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:

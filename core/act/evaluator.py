@@ -1,7 +1,8 @@
-"""Runs the user's evaluation of a checkpoint with the lowest priority, bounded in time and memory.
+"""The user's commands for each verified checkpoint: ``[evaluate]`` for its score, ``[backup]`` for a copy elsewhere.
 
-Each evaluation has a folder: ``stdout.txt``, ``stderr.txt``, ``ended.txt`` (what it did, written before
-it is ended) and ``result.json``. A result that is there is not measured again, whatever the journal knows of it.
+An evaluation runs with the lowest priority, bounded in time and memory, and has a folder: ``stdout.txt``,
+``stderr.txt``, ``ended.txt`` (what it did, written before it is ended) and ``result.json``. A result that is there is
+not measured again, whatever the journal knows of it.
 """
 
 import contextlib
@@ -11,7 +12,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,9 @@ from ..model.run import RunSpec
 from ..model.score import read_score
 from ..model.text import memory
 from ..private_folder import make_private
+from .engine import Performed
 from .notify import run_with_event
-from .processes import ATTEMPT_VARIABLE, DEAD_STATES, Process, all_processes, descendants, send_signal
+from .processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, send_signal
 
 POLL_S = 0.2
 READ_BYTES = 200_000
@@ -34,8 +37,6 @@ READ_BYTES = 200_000
 MOST_OUTPUT_BYTES = 64_000_000
 """Output above which it is ended: it would fill the disk of the run's records."""
 DAMAGED = frozenset({"writing", "torn", "corrupt", "nonfinite"})
-
-Performed = tuple[bool, str, dict[str, Any]]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,10 +50,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any]
 
 
-class Evaluator:
-    """Evaluations of one run, one at a time. ``folders``: where each has a folder, by the number of its decision.
+class CheckpointCommands:
+    """For one run; of each kind one at a time. ``folders``: where each evaluation has one, by its decision's number.
 
-    ``verify``: path, deep → verdict. ``write``: writes a file of the folder at once and wholly.
+    ``verify``: path, deep → verdict. ``write``: writes a file at once and wholly. ``copy``: source, new path → bytes;
+    raises ValueError with a sentence, OSError.
     """
 
     def __init__(
@@ -63,13 +65,15 @@ class Evaluator:
         verify: Callable[[Path, bool], Checkpoint],
         base_env: Mapping[str, str],
         write: Callable[[Path, bytes], None],
+        copy: Callable[[Path, Path], int],
     ) -> None:
         self._spec = spec
         self._folders = folders
         self._verify = verify
         self._base_env = base_env
         self._write = write
-        self._lock = threading.Lock()
+        self._copy = copy
+        self._evaluating, self._copying = threading.Lock(), threading.Lock()
         self._ended: set[int] = set()
 
     def end(self, decision: EndEvaluation) -> Performed:
@@ -79,15 +83,51 @@ class Evaluator:
 
     def evaluate(self, decision: EvaluateCheckpoint) -> Performed:
         """Evaluate; blocks until it is done or ended. Raises nothing but bugs."""
-        with self._lock:
+        if not self._spec.settings.evaluate.wanted:
+            return _unknown("evaluate.command is not set")
+        with self._evaluating:
             known = self._known(decision)
             if known is not None:
                 return known.ok, known.detail, known.data
+            found = self._verified(decision)
+            if isinstance(found, str):
+                return _unknown(found)
             try:
-                return self._evaluate(decision)
+                return self._evaluate(decision, found)
             except OSError as error:
                 named = f"{error.filename}: " if error.filename else ""
                 return _unknown(f"it could not be run: {named}{error.strerror or error}")
+
+    def back_up(self, decision: BackUpCheckpoint) -> Performed:
+        """Copy it as each of the settings says. Blocks; raises nothing but bugs."""
+        settings = self._spec.settings.backup
+        with self._copying:
+            found = self._verified(decision)
+            if isinstance(found, str):
+                return False, f"{decision.path}: {found}", {}
+            begun, said = time.monotonic(), []
+            for wanted, copy in ((settings.to, self._to_folder), (settings.command, self._by_command)):
+                if wanted:
+                    ok, detail = copy(found)
+                    if not ok:
+                        return False, detail, {}
+                    said.append(detail)
+        took_s = time.monotonic() - begun
+        return bool(said), f"{found.name}: {'; '.join(said)} ({took_s:.1f} s)", {"took_s": took_s}
+
+    def _verified(self, decision: EvaluateCheckpoint | BackUpCheckpoint) -> Checkpoint | str:
+        """The checkpoint as it was when the judge decided; or why it is not that any more, or no whole one."""
+        try:
+            found = self._verify(Path(decision.path), True)
+        except FileNotFoundError:
+            return "it is gone"
+        except OSError as error:
+            return f"it cannot be read: {error.strerror or error}"
+        if found.mtime != decision.mtime:
+            return "it was written to before"
+        if found.verdict in DAMAGED:
+            return f"it is not verified: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
+        return found
 
     def _known(self, decision: EvaluateCheckpoint) -> Result | None:
         """The result of an evaluation whose outcome did not reach the journal."""
@@ -99,16 +139,7 @@ class Evaluator:
                         return found
         return None
 
-    def _evaluate(self, decision: EvaluateCheckpoint) -> Performed:
-        checkpoint = Path(decision.path)
-        try:
-            found = self._verify(checkpoint, True)
-        except FileNotFoundError:
-            return _unknown("it is gone")
-        if found.mtime != decision.mtime:
-            return _unknown("it was written to before its evaluation")
-        if found.verdict in DAMAGED:
-            return _unknown(f"it is not verified: {found.verdict}" + (f" ({found.reason})" if found.reason else ""))
+    def _evaluate(self, decision: EvaluateCheckpoint, found: Checkpoint) -> Performed:
         folder = self._folders / f"{decision.id:06d}"
         make_private(folder)
         began = time.monotonic()
@@ -121,7 +152,7 @@ class Evaluator:
         if not why and code != 0:
             last = _last_line(folder / "stderr.txt")
             why = f"it ended with exit code {code}" + (f": {last}" if last else "")
-        if not why and self._changed(checkpoint, found):
+        if not why and self._changed(Path(decision.path), found):
             why = "the checkpoint was written to during its evaluation"
         why = why or score.why
         data = {
@@ -167,23 +198,35 @@ class Evaluator:
                 start_new_session=True,
             )
         deadline = time.monotonic() + decision.timeout_s
+        own = read_process(process.pid)
+        key = (process.pid, 0 if own is None else own.start_ticks)
+        tree = partial(attempt_processes, key, directory=str(folder), variable=MARK)
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     return process.wait(POLL_S), "", False
-                why = self._over_limit(decision, process.pid, folder, deadline)
+                why = self._over_limit(decision, tree, folder, deadline)
                 if why:
-                    _keep_evidence(folder, why, process.pid)
+                    _keep_evidence(folder, why, tree())
                     return None, why, decision.id in self._ended
         finally:
-            _end(process, str(folder))
+            left = tree()
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            for each in left:
+                with contextlib.suppress(PermissionError):
+                    send_signal(each.key, signal.SIGKILL)
+            process.wait()
 
-    def _over_limit(self, decision: EvaluateCheckpoint, pid: int, folder: Path, deadline: float) -> str:
+    def _over_limit(
+        self, decision: EvaluateCheckpoint, tree: Callable[[], list[Process]], folder: Path, deadline: float
+    ) -> str:
         if decision.id in self._ended:
             return "it was ended for the training"
         if time.monotonic() > deadline:
             return f"it took more than {decision.timeout_s:g} s (evaluate.timeout_s) and was ended"
-        taken = memory_of(tree_of(pid, str(folder)))
+        taken = memory_of(tree())
         if taken is not None and taken > decision.memory_bytes:
             limit, got = memory(decision.memory_bytes), memory(taken)
             return f"it took {got} of RAM, more than {limit} (evaluate.memory_bytes), and was ended"
@@ -212,6 +255,44 @@ class Evaluator:
             "CUDA_VISIBLE_DEVICES": "" if decision.gpu is None else str(decision.gpu),
             "TRAINWATCH_CHECKPOINT": decision.path,
         }
+
+    def _to_folder(self, found: Checkpoint) -> tuple[bool, str]:
+        """A folder of the run's own below the one that is set; nothing there is written over."""
+        folder = Path(self._spec.cwd, self._spec.settings.backup.to).expanduser()
+        if not folder.is_dir():
+            return False, f"backup.to: {folder} is no folder (is the disk mounted?)"
+        place = folder / self._spec.id
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(found.mtime))
+        try:
+            place.mkdir(exist_ok=True)
+            source = Path(found.path)
+            for target in (place / source.name, place / f"{source.stem}.{stamp}{source.suffix}"):
+                if target.exists() and int(target.stat().st_mtime) == int(found.mtime):
+                    return True, f"it is in {place} already"
+                if not target.exists():
+                    self._copy(source, target)
+                    return True, f"copied to {target}"
+        except ValueError as refused:
+            return False, f"backup.to: {refused}"
+        except OSError as error:
+            return False, f"backup.to: {error.filename or place}: {error.strerror or error}"
+        return False, f"backup.to: {place} has another {found.name} already; nothing is overwritten"
+
+    def _by_command(self, found: Checkpoint) -> tuple[bool, str]:
+        settings, spec = self._spec.settings.backup, self._spec
+        values = {"{checkpoint}": found.path, "{name}": found.name, "{run}": spec.id}
+        words = [_filled(word, values) for word in settings.command]
+        event = {
+            "event": "backup",
+            "run": EDGE.text(spec.name),
+            "run_id": spec.id,
+            "checkpoint": found.path,
+            "step": found.step,
+            "size_bytes": found.size_bytes,
+            "wall": time.time(),
+        }
+        report = run_with_event("backup.command", words, event, timeout_s=settings.timeout_s, cwd=spec.cwd)
+        return report.ok, f"copied by {words[0]}" if report.ok else report.detail
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
@@ -242,10 +323,9 @@ def _last_line(path: Path) -> str:
     return EDGE.text(lines[-1])[:200] if lines else ""
 
 
-def _keep_evidence(folder: Path, why: str, pid: int) -> None:
+def _keep_evidence(folder: Path, why: str, tree: list[Process]) -> None:
     """Write what it did, before it is ended."""
-    lines = [why, "", "pid state memory command"]
-    lines += [_line(process) for process in tree_of(pid, str(folder))]
+    lines = [why, "", "pid state memory command", *map(_line, tree)]
     with contextlib.suppress(OSError), (folder / "ended.txt").open("w") as file:
         file.write("\n".join(lines) + "\n")
         file.flush()
@@ -261,20 +341,6 @@ def _line(process: Process) -> str:
     memory = "–" if taken is None else f"{taken / 1e6:.0f} MB"
     return f"{process.pid} {process.state} {memory} {' '.join(EDGE.words(words))}"
 
-
-def _end(process: "subprocess.Popen[bytes]", mark: str) -> None:
-    """End what is left of it: its group, and processes that left the group."""
-    left = tree_of(process.pid, mark) if process.poll() is None else marked(mark)
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    for each in left:
-        with contextlib.suppress(PermissionError):
-            send_signal(each.key, signal.SIGKILL)
-    process.wait()
-
-
-# Limits of a process tree that runs beside the training: the lowest priorities, and what it takes.
 
 MARK = "TRAINWATCH_EVALUATION"
 """Set in its environment to its folder: finds processes that left their parent and group."""
@@ -296,29 +362,6 @@ def behind_all(argv: Sequence[str]) -> list[str]:
     return ["sh", "-c", _BEHIND, "sh", *argv]
 
 
-def tree_of(pid: int, mark: str) -> list[Process]:
-    """The live processes below ``pid``, those of its group and session, and those marked with ``mark``."""
-    processes = all_processes()
-    found = {process.pid: process for process in descendants(pid, processes)}
-    for process in processes.values():
-        if pid in {process.group, process.session}:
-            found[process.pid] = process
-    found.update((process.pid, process) for process in marked(mark, processes.values()))
-    found.pop(pid, None)
-    return [process for process in found.values() if process.state not in DEAD_STATES]
-
-
-def marked(mark: str, processes: Iterable[Process] | None = None) -> list[Process]:
-    """The live processes whose environment has MARK with this value."""
-    wanted = os.fsencode(f"{MARK}={mark}")
-    found = []
-    for process in all_processes().values() if processes is None else processes:
-        with contextlib.suppress(OSError):
-            if wanted in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
-                found.append(process)
-    return [process for process in found if process.state not in DEAD_STATES]
-
-
 def memory_of(tree: list[Process]) -> float | None:
     """RAM that the processes take (proportional share of what they share); None if it cannot be read."""
     total, known = 0.0, False
@@ -336,91 +379,3 @@ def _memory(pid: int) -> float | None:
                 if line.startswith(key):
                     return float(line.split()[1]) * 1024
     return None
-
-
-# One copy of a verified checkpoint: to a folder on another disk, and by the user's command (rsync, rclone …).
-
-
-class CheckpointBackup:
-    """Copies of one run, one at a time.
-
-    ``verify``: path, deep → verdict. ``copy``: source, new path → bytes; raises ValueError with a sentence, OSError.
-    """
-
-    def __init__(
-        self, spec: RunSpec, verify: Callable[[Path, bool], Checkpoint], copy: Callable[[Path, Path], int]
-    ) -> None:
-        self._spec = spec
-        self._verify = verify
-        self._copy = copy
-        self._lock = threading.Lock()
-
-    def back_up(self, decision: BackUpCheckpoint) -> Performed:
-        """Verify it and copy it. Blocks; raises nothing but bugs."""
-        settings = self._spec.settings.backup
-        with self._lock:
-            try:
-                found = self._verify(Path(decision.path), True)
-            except FileNotFoundError:
-                return False, f"{decision.path} is gone", {}
-            except OSError as error:
-                return False, f"{decision.path}: {error.strerror or error}", {}
-            if found.mtime != decision.mtime:
-                return False, f"{found.name} was written to meanwhile", {}
-            if found.verdict in DAMAGED:
-                return False, f"{found.name} is not verified: {found.verdict} ({found.reason})", {}
-            begun = time.monotonic()
-            said: list[str] = []
-            if settings.to:
-                ok, detail = self._to_folder(found, Path(self._spec.cwd, settings.to).expanduser())
-                if not ok:
-                    return False, detail, {}
-                said.append(detail)
-            if settings.command:
-                ok, detail = self._by_command(found)
-                if not ok:
-                    return False, detail, {}
-                said.append(detail)
-        took_s = time.monotonic() - begun
-        return True, f"{found.name}: {'; '.join(said)} ({took_s:.1f} s)", {"took_s": took_s}
-
-    def _to_folder(self, found: Checkpoint, folder: Path) -> tuple[bool, str]:
-        """A folder of the run's own below the one that is set; nothing there is written over."""
-        if not folder.is_dir():
-            return False, f"backup.to: {folder} is no folder (is the disk mounted?)"
-        place = folder / self._spec.id
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(found.mtime))
-        try:
-            place.mkdir(exist_ok=True)
-            source = Path(found.path)
-            for target in (place / source.name, place / f"{source.stem}.{stamp}{source.suffix}"):
-                if target.exists() and int(target.stat().st_mtime) == int(found.mtime):
-                    return True, f"it is in {place} already"
-                if not target.exists():
-                    self._copy(source, target)
-                    return True, f"copied to {target}"
-        except ValueError as refused:
-            return False, f"backup.to: {refused}"
-        except OSError as error:
-            return False, f"backup.to: {error.filename or place}: {error.strerror or error}"
-        return False, f"backup.to: {place} has another {found.name} already; nothing is overwritten"
-
-    def _by_command(self, found: Checkpoint) -> tuple[bool, str]:
-        settings, spec = self._spec.settings.backup, self._spec
-        filled = {"{checkpoint}": found.path, "{name}": found.name, "{run}": spec.id}
-        words = []
-        for word in settings.command:
-            for placeholder, value in filled.items():
-                word = word.replace(placeholder, value)  # noqa: PLW2901
-            words.append(word)
-        event = {
-            "event": "backup",
-            "run": EDGE.text(spec.name),
-            "run_id": spec.id,
-            "checkpoint": found.path,
-            "step": found.step,
-            "size_bytes": found.size_bytes,
-            "wall": time.time(),
-        }
-        report = run_with_event("backup.command", words, event, timeout_s=settings.timeout_s, cwd=spec.cwd)
-        return report.ok, f"copied by {words[0]}" if report.ok else report.detail

@@ -8,13 +8,11 @@ with a context, and a process that hangs while it ends holds memory and is not o
 are visible only to root.
 """
 # It reads every file of every process, so it avoids pathlib.
-# ruff: noqa: PTH115, PTH208
+# ruff: noqa: PTH115, PTH123, PTH208
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +21,7 @@ from msgspec.structs import replace
 from ..model.observation import GpuReading
 from ..model.run import RunSpec
 from ..model.text import memory
+from .processes import Process, all_processes
 
 POLL_S = 0.5
 """Polling faster would load the driver."""
@@ -79,90 +78,61 @@ class GateReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holder(NamedTuple):
-    """A process with a GPU open. ``state`` as in ``/proc/PID/stat``; ``compute``: it has CUDA's device open."""
+    """A process with a GPU open. ``compute``: it has CUDA's device open."""
 
-    pid: int
-    name: str
-    state: str
-    devices: tuple[str, ...]
+    process: Process
+    devices: frozenset[str]
     compute: bool
 
     @property
     def sentence(self) -> str:
         """Name, pid and meaning of the state."""
-        what = f", {STATES[self.state]}" if self.state in STATES else ""
-        return f"{self.name} (pid {self.pid}, state {self.state}{what})"
+        pid, name, state = self.process.pid, self.process.name, self.process.state
+        return f"{name} (pid {pid}, state {state}{f', {STATES[state]}' if state in STATES else ''})"
 
 
 def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> GateReport:
     """Block until the memory of the run's GPUs is released, or ``restart.gpu_clear_timeout_s`` is over.
 
-    Who holds it: the driver's list has processes of other users, /proc has those that hang while they end.
+    Every GPU of the run has to be at most ``gpu_clear_tolerance_bytes`` above its baseline (used bytes per GPU index
+    before the attempt began), or to have room for the run: as much is free as the attempt used at most, and the driver
+    lists no process of the run on it. A GPU whose memory or baseline is unknown is not waited for, and ``detail`` says
+    so. Who holds it: the driver's list has processes of other users, /proc has those that hang while they end.
     """
-    restart = spec.settings.restart
-    tolerance, timeout_s = restart.gpu_clear_tolerance_bytes, restart.gpu_clear_timeout_s
-    report = wait_until_clear(aid.read, baseline, spec.gpus, tolerance, timeout_s, peaks=aid.peaks())
-    if report.clear:
-        return report
-    named = dict.fromkeys((*aid.users(), *(holder.sentence for holder in gpu_holders() if holder.compute)))
-    holders = tuple(named)
-    shown = "; ".join(holders[:HOLDERS]) + (f" and {len(holders) - HOLDERS} more" if len(holders) > HOLDERS else "")
-    who = f"; held by {shown}" if holders else "; no visible process holds it: a driver reset or a reboot frees it"
-    return replace(report, holders=holders, detail=report.detail + who)
-
-
-def wait_until_clear(
-    read: Callable[[], Sequence[GpuReading] | None],
-    baseline: Mapping[int, float],
-    own: tuple[int, ...] | None,
-    tolerance_bytes: float,
-    timeout_s: float,
-    *,
-    peaks: Mapping[int, float] = MappingProxyType({}),
-    poll_s: float = POLL_S,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> GateReport:
-    """Wait until every GPU of the run is at most ``tolerance_bytes`` above its baseline, or has room for the run.
-
-    ``read``: newest reading of all GPUs; None or empty: no telemetry. ``baseline``: used bytes per GPU index before the
-    attempt began. ``own``: indices that the trainer may use; None: those that its environment leaves it. ``peaks``:
-    most bytes that the attempt used, by GPU. A GPU has room if that much is free and the driver lists no process of
-    the run on it. One whose memory or baseline is unknown is not waited for, and ``detail`` says so.
-    """
-    begun = clock()
+    restart, peaks = spec.settings.restart, aid.peaks()
+    tolerance, begun = restart.gpu_clear_tolerance_bytes, time.monotonic()
     first: float | None = None
     while True:
-        readings = read()
-        waited_s = clock() - begun
+        readings, waited_s = aid.read(), time.monotonic() - begun
         if not readings:
-            return GateReport(
-                clear=True,
-                known=False,
-                waited_s=waited_s,
-                released_bytes=None,
-                detail="no GPU telemetry; not waited for",
-            )
+            detail = "no GPU telemetry; not waited for"
+            return GateReport(clear=True, known=False, waited_s=waited_s, released_bytes=None, detail=detail)
         rest = tuple(
-            _rest(reading, baseline.get(reading.index), peaks.get(reading.index), tolerance_bytes)
+            _rest(reading, baseline.get(reading.index), peaks.get(reading.index), tolerance)
             for reading in readings
-            if _is_of_run(reading, own)
+            if _is_of_run(reading, spec.gpus)
         )
         used = sum(gpu.used_bytes for gpu in rest if gpu.used_bytes is not None)
         first = used if first is None else first
-        known = any(gpu.used_bytes is not None and gpu.baseline_bytes is not None for gpu in rest)
         clear = all(gpu.clear for gpu in rest)
-        if clear or waited_s >= timeout_s or cancelled():
-            return GateReport(
-                clear=clear,
-                known=known,
-                waited_s=waited_s,
-                released_bytes=max(0.0, first - used) if known else None,
-                detail=_detail(rest, waited_s, tolerance_bytes, clear=clear),
-                gpus=rest,
-            )
-        sleep(min(poll_s, max(0.0, timeout_s - waited_s)))
+        if clear or waited_s >= restart.gpu_clear_timeout_s:
+            break
+        time.sleep(min(POLL_S, restart.gpu_clear_timeout_s - waited_s))
+    known = any(gpu.used_bytes is not None and gpu.baseline_bytes is not None for gpu in rest)
+    report = GateReport(
+        clear=clear,
+        known=known,
+        waited_s=waited_s,
+        released_bytes=max(0.0, first - used) if known else None,
+        detail=_detail(rest, waited_s, tolerance, clear=clear),
+        gpus=rest,
+    )
+    if clear:
+        return report
+    holders = tuple(dict.fromkeys((*aid.users(), *(each.sentence for each in gpu_holders() if each.compute))))
+    shown = "; ".join(holders[:HOLDERS]) + (f" and {len(holders) - HOLDERS} more" if len(holders) > HOLDERS else "")
+    who = f"; held by {shown}" if holders else "; no visible process holds it: a driver reset or a reboot frees it"
+    return replace(report, holders=holders, detail=report.detail + who)
 
 
 def _is_of_run(reading: GpuReading, own: tuple[int, ...] | None) -> bool:
@@ -201,57 +171,30 @@ def _detail(rest: tuple[GpuRest, ...], waited_s: float, tolerance_bytes: float, 
     return f"still held after {waited_s:.1f} s: {held}{doubt}"
 
 
-def gpu_holders(
-    proc: Path = Path("/proc"), spare: Iterable[int] = (), devices: tuple[str, ...] = DEVICES
-) -> tuple[Holder, ...]:
-    """Processes with a GPU open, CUDA users first, without this process, its children and ``spare``."""
-    excluded = {os.getpid(), *spare}
+def gpu_holders() -> tuple[Holder, ...]:
+    """Processes with a GPU open, CUDA users first, without this process and its children."""
     found = []
-    for entry in _listed(proc):
-        if not entry.isdecimal() or int(entry) in excluded:
+    for process in all_processes().values():
+        if os.getpid() in {process.pid, process.parent} or process.name in MONITORS:
             continue
-        stat = _stat(proc / entry)
-        if stat is None or stat[2] in excluded or stat[0] in MONITORS:
-            continue
-        opened = _opened(proc / entry, devices)
-        if opened:
-            compute = any(path.startswith(COMPUTE) or "-uvm" in path for path in opened)
-            found.append(Holder(int(entry), stat[0], stat[1], opened, compute))
-    return tuple(sorted(found, key=lambda holder: (not holder.compute, holder.pid)))
+        if opened := _opened(process.pid):
+            compute = any(path.startswith(COMPUTE) for path in opened)
+            found.append(Holder(process, opened, compute))
+    return tuple(sorted(found, key=lambda holder: (not holder.compute, holder.process.pid)))
 
 
-def _opened(process: Path, devices: tuple[str, ...]) -> tuple[str, ...]:
+def _opened(pid: int) -> frozenset[str]:
+    """Its GPU devices by open files, else by mappings; empty if it has ended or is another user's."""
     found = set()
-    for number in _listed(process / "fd"):
-        try:
-            target = os.readlink(process / "fd" / number)
-        except OSError:
-            continue
-        if target.startswith(devices):
-            found.add(target)
-    if not found:
-        try:
-            maps = (process / "maps").read_text(errors="replace")
-        except OSError:
-            maps = ""
-        paths = (line.partition("/")[1] + line.partition("/")[2] for line in maps.splitlines() if "/" in line)
-        found.update(path for path in paths if path.startswith(devices))
-    return tuple(sorted(found))
-
-
-def _stat(process: Path) -> tuple[str, str, int] | None:
-    """(name, state, parent)."""
     try:
-        text = (process / "stat").read_text(errors="replace")
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                found.add(os.readlink(f"/proc/{pid}/fd/{number}"))
+            except OSError:
+                continue
+        if not any(path.startswith(DEVICES) for path in found):
+            with open(f"/proc/{pid}/maps", errors="replace", encoding="utf-8") as maps:
+                found = {line[line.find("/") :].rstrip() for line in maps if "/" in line}
     except OSError:
-        return None
-    head, _, rest = text.rpartition(")")
-    fields = rest.split()
-    return (head.partition("(")[2], fields[0], int(fields[1])) if len(fields) > 1 else None
-
-
-def _listed(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+        pass
+    return frozenset(path for path in found if path.startswith(DEVICES))

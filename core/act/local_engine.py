@@ -15,7 +15,7 @@ from ..bound_process import missing_files
 from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.change import Change
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ..model.job import CAPABILITIES, AttemptSeen
+from ..model.job import CAPABILITIES
 from ..model.observation import GpuReading
 from ..model.preset import Preset, Profile
 from ..model.resume_way import ScriptState, change_of
@@ -29,7 +29,7 @@ from .engine import Engine, Performed
 from .evidence.capture import KernelTail, examine, no_kernel_log
 from .evidence.stack_capture import StackReport
 from .launch import launching, spool
-from .launch.attempt_records import read_exit, read_start
+from .launch.attempt_records import read_start
 from .launch.launching import WAITED_FOR, LaunchError, is_alive, launch, settle_launch, waited_for
 from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
 from .save_request import AskToSave, SaveReport, ask_by_heartbeat, file_of, request_save
@@ -74,10 +74,6 @@ class LocalEngine:
     def resume(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
         """Start the processes anew."""
         return self.submit(order, folder, asked)
-
-    def observe(self, targets: Sequence[AttemptTarget]) -> Mapping[str, AttemptSeen]:
-        """What the processes and the runner's record of the end say."""
-        return {target.directory: _seen(target) for target in targets}
 
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
         """End the whole tree. If a place does not answer, its client is left alone, and nothing counts as gone."""
@@ -129,10 +125,6 @@ class LocalEngine:
             return report.ok, f"{_processes(report.processes)} continued", msgspec.to_builtins(report)
         return _told(place.unpause, f"{place.name} goes on")
 
-    def logs(self, target: AttemptTarget) -> tuple[Path, ...]:
-        """The file that is the training's own standard output and error."""
-        return () if target.log is None else (Path(target.log),)
-
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks, GPUs, kernel log, the end of the log."""
         return examine(target, folder, self._spec, gpus=self._gpus_now(), kernel_tail=self._kernel_tail)
@@ -160,7 +152,7 @@ class LocalEngine:
             leftovers=isinstance(decision, EndLeftovers),
         )
         spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
-        return report.gone, f"{report.sentence}{spared}", msgspec.to_builtins(report)
+        return report.gone, f"{report.sentence}{spared}", report.as_json()
 
     def _end_place(self, place: Place, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> PlaceEnd:
         left_s = decision.within_s if isinstance(decision, StopAttempt) else None
@@ -172,20 +164,6 @@ class LocalEngine:
 def place_of(target: AttemptTarget) -> Place | None:
     """Where the trainer of an attempt runs, if it cannot be signalled as a process of ours; None if it can."""
     return container_of(target.directory) or other_user_of(target)
-
-
-def _seen(target: AttemptTarget) -> AttemptSeen:
-    alive = is_alive(target.trainer)
-    ended = read_exit(Path(target.directory))
-    if alive or (ended is None and is_alive(target.runner)):
-        return AttemptSeen(phase="running" if alive else "ending")
-    left = may_run_on(target.directory)
-    if left:
-        return AttemptSeen(phase="unknown", reason=left)
-    if ended is None:
-        return AttemptSeen(phase="ended", reason="nobody saw its exit status")
-    code = ended.code if ended.signal is None else 128 + ended.signal
-    return AttemptSeen(phase="ended", cause="ok" if code == 0 else "error", code=code)
 
 
 def _told(act: Callable[[], None], done: str) -> Performed:
@@ -206,8 +184,6 @@ def _wait_for(target: AttemptTarget) -> None:
 def _processes(count: int) -> str:
     return plural(count, "process", "processes")
 
-
-# Launches an attempt as the judge decided: derive the launch, check that it can start, start it, show it in tmux.
 
 BASELINE = "gpu_baseline.json"
 """File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
@@ -284,9 +260,9 @@ class AttemptLauncher:
 
         The memory is in bytes per GPU index.
         """
+        fresh = {"fresh": decision.resume_from is None}
         if gone := missing_files():
-            why = f"trainwatch was uninstalled or moved: {gone} is gone"
-            return False, why, {"program_gone": True, "fresh": decision.resume_from is None}
+            return False, f"trainwatch was uninstalled or moved: {gone} is gone", {"program_gone": True, **fresh}
         folder = _unused(self._attempt_folder(decision.attempt))
         profile = None
         if decision.profile is not None:
@@ -301,12 +277,11 @@ class AttemptLauncher:
             ready = self._ready(derived)
             if ready.refusal is not None:
                 passing = WAITED_FOR.get(ready.errno or 0)
-                again = {passing: True, "fresh": decision.resume_from is None} if passing else {"retryable": False}
-                return False, ready.refusal, again
+                return False, ready.refusal, {passing: True, **fresh} if passing else {"retryable": False}
             if ready.other_trainer:
-                return False, ready.other_trainer, {"other_trainer": True, "fresh": decision.resume_from is None}
+                return False, ready.other_trainer, {"other_trainer": True, **fresh}
             if ready.need_bytes is not None:
-                return False, ready.room, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
+                return False, ready.room, {"need_bytes": ready.need_bytes, **fresh}
             write_config_copy(self._spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
@@ -325,7 +300,7 @@ class AttemptLauncher:
             target = begin(order, folder, decision)
         except (DeriveError, LaunchError) as error:
             if (passing := waited_for(error)) is not None:
-                return False, str(error), {passing: True, "fresh": decision.resume_from is None}
+                return False, str(error), {passing: True, **fresh}
             silent = isinstance(error, LaunchError) and error.silent
             not_run = isinstance(error, LaunchError) and error.code in {NOT_EXECUTABLE, NOT_FOUND}
             detail = with_place(str(error), self._spec, "command", "cwd") if not_run else str(error)
@@ -418,25 +393,19 @@ def _unused(folder: Path) -> Path:
     return candidate
 
 
-# Which engine starts the attempts of a run.
-
-
 def engine_of(
     spec: RunSpec,
     *,
     base_env: Mapping[str, str],
     save: AskToSave = (None, None),
-    shared: Path | None = None,
     gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
     kernel_tail: KernelTail = no_kernel_log,
     wsl: bool = False,
 ) -> Engine:
     """The engine that the run names. Parameters as of the two classes."""
     local = LocalEngine(spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
-    match spec.engine:
-        case "local":
-            return local
-        case "slurm":
-            from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
+    if spec.engine == "local":
+        return local
+    from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
 
-            return SlurmEngine(spec, local, save=save, shared=shared)
+    return SlurmEngine(spec, local, save=save)

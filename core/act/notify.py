@@ -6,7 +6,6 @@ Also the user's command at the end of a run (``[end]``), which gets the event in
 import contextlib
 import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
@@ -34,7 +33,8 @@ SEVERITY: tuple[NoticeEvent, ...] = (
 """Worst first: a message of several has the event of the worst."""
 KEPT_BYTES = 2000
 """How much of the command's output is kept in the journal."""
-POLL_S = 0.1
+LAST_WORDS_S = 0.5
+"""For the end of its output, which a child that goes on may keep open."""
 CHILD = Path(__file__).with_name("notify_child.py")
 KINDS: dict[NoticeEvent, str] = {
     "incident": "failure",
@@ -159,45 +159,62 @@ def send_notice(
             "incident": incident,
             "wall": time.time(),
         }
-        reports.append(notify(settings.command, content, timeout_s=settings.timeout_s, cwd=spec.cwd))
+        key, timeout_s = "notify.command", settings.timeout_s
+        reports.append(run_with_event(key, settings.command, content, timeout_s=timeout_s, cwd=spec.cwd))
     failed = [report.detail for report in reports if not report.ok]
     output = "\n".join(report.output for report in reports if report.output)
     return not failed, "; ".join(failed or [report.detail for report in reports]), output
 
 
-def notify(
-    command: Sequence[str],
-    event: Mapping[str, Any],
-    *,
-    timeout_s: float,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
+def run_with_event(
+    key: str, command: Sequence[str], event: Mapping[str, Any], *, timeout_s: float, cwd: str | None = None
 ) -> NotifyReport:
     """Run ``command`` (argv, no shell) with ``event`` as one JSON object on stdin; end its group after ``timeout_s``.
 
-    Raises nothing. Blocks for at most about ``timeout_s``.
+    ``key``: its setting, for people. Raises nothing. A child that the command leaves running is not waited for.
     """
-    if not command:
-        return NotifyReport(ok=False, detail="no notification command is set (notify.command)")
-    return run_with_event("notify.command", command, event, timeout_s=timeout_s, cwd=cwd, env=env)
+    kept = bytearray()
 
+    def listen(stream: IO[bytes]) -> None:
+        with stream, contextlib.suppress(OSError):
+            while data := os.read(stream.fileno(), 65536):
+                kept.extend(data[: max(0, KEPT_BYTES - len(kept))])
 
-def run_with_event(
-    key: str,
-    command: Sequence[str],
-    event: Mapping[str, Any],
-    *,
-    timeout_s: float,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-) -> NotifyReport:
-    """As ``notify``, for a command of any setting; ``key`` is its name for people."""
+    import tempfile  # 0.3 MB, with random
+
     try:
-        return _run(key, list(command), event, timeout_s, cwd, None if env is None else dict(env))
+        with tempfile.TemporaryFile() as stdin:  # a file, not a pipe: a command that does not read cannot block us
+            stdin.write(json.dumps(dict(event), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n")
+            stdin.seek(0)
+            process = subprocess.Popen(
+                bound(list(command), tree=True, cwd=cwd or ".", path=os.environ.get("PATH")),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                start_new_session=True,
+            )
     except FileNotFoundError as fault:
         return NotifyReport(ok=False, detail=f"{key}: not found: {fault.filename}; give the full path")
     except Exception as fault:  # a failing command of the user's must not affect the run
         return NotifyReport(ok=False, detail=f"{key}: {fault}")
+    listener = threading.Thread(target=listen, args=(process.stdout,), daemon=True)
+    listener.start()
+    code: int | None = None
+    try:
+        code = process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # not waited for yet, so the pid is not reused
+        process.wait()
+    listener.join(LAST_WORDS_S)
+    words = bytes(kept).decode("utf-8", "replace").strip()
+    last = words.splitlines()[-1] if words else "no output"
+    if code is None:
+        detail = f"{key} took more than {timeout_s:g} s and was ended: {command[0]}"
+    else:
+        detail = f"{key} returned {code}: {last}" if code else f"notified by {command[0]}"
+    return NotifyReport(ok=code == 0, detail=detail, code=code, output=words)
 
 
 def notify_urls(urls: Sequence[str], event: NoticeEvent, title: str, body: str, *, timeout_s: float) -> NotifyReport:
@@ -206,10 +223,7 @@ def notify_urls(urls: Sequence[str], event: NoticeEvent, title: str, body: str, 
     The report contains no part of a URL, because URLs contain tokens. Raises nothing.
     """
     order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS[event]}
-    try:
-        report = _run("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s, "/", None)
-    except Exception as fault:  # a failing notice must not affect the run
-        report = NotifyReport(ok=False, detail=f"notify.urls: {fault}")
+    report = run_with_event("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s=timeout_s, cwd="/")
     hide = Redaction(secrets=url_secrets(urls))
     if report.ok:
         count = f"{len(urls)} service{'' if len(urls) == 1 else 's'}"
@@ -239,83 +253,3 @@ def run_at_end(spec: RunSpec, order: RunAtEnd) -> NotifyReport:
         body = f"{report.detail}\nit is not run again; the run itself is over"
         send_notice(spec, "warning", f"{spec.name}: the command for its end failed", body)
     return report
-
-
-def _run(  # noqa: PLR0917
-    name: str,
-    command: list[str],
-    event: Mapping[str, Any],
-    timeout_s: float,
-    cwd: str | None,
-    env: dict[str, str] | None,
-) -> NotifyReport:
-    deadline = time.monotonic() + timeout_s
-    import tempfile  # 0.3 MB, with random
-
-    with tempfile.TemporaryFile() as stdin:  # a file, not a pipe: a command that does not read cannot block us
-        stdin.write(json.dumps(dict(event), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n")
-        stdin.seek(0)
-        process = subprocess.Popen(
-            bound(command, tree=True, cwd=cwd or ".", path=(env or os.environ).get("PATH")),
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=env,
-            start_new_session=True,
-        )
-    assert process.stdout is not None
-    with process.stdout as stream:
-        output, in_time = _listen(process, stream, deadline)
-    if not in_time:
-        _end_group(process)
-        words = _decode(output)
-        return NotifyReport(
-            ok=False, detail=f"{name} took more than {timeout_s:g} s and was ended: {command[0]}", output=words
-        )
-    code = process.wait()
-    words = _decode(output)
-    if code == 0:
-        return NotifyReport(ok=True, detail=f"notified by {command[0]}", code=0, output=words)
-    last = words.splitlines()[-1] if words else "no output"
-    return NotifyReport(ok=False, detail=f"{name} returned {code}: {last}", code=code, output=words)
-
-
-def _listen(process: "subprocess.Popen[bytes]", stream: IO[bytes], deadline: float) -> tuple[bytes, bool]:
-    """(its output, at most KEPT_BYTES; whether it ended in time). A child that it leaves running is not waited for."""
-    kept = b""
-    os.set_blocking(stream.fileno(), False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(stream, selectors.EVENT_READ)
-        open_ = True
-        while process.poll() is None:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                return kept, False
-            if not open_:
-                time.sleep(min(POLL_S, left_s))
-            elif selector.select(min(POLL_S, left_s)):
-                data = os.read(stream.fileno(), 65536)
-                kept = (kept + data)[:KEPT_BYTES]
-                if not data:
-                    selector.unregister(stream)
-                    open_ = False
-    while open_ and len(kept) < KEPT_BYTES:
-        try:
-            data = os.read(stream.fileno(), 65536)
-        except BlockingIOError:
-            break
-        if not data:
-            break
-        kept = (kept + data)[:KEPT_BYTES]
-    return kept, True
-
-
-def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # not waited for yet, so the pid is not reused
-    process.wait()
-
-
-def _decode(output: bytes) -> str:
-    return output.decode("utf-8", "replace").strip()

@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import urllib.error
@@ -24,66 +24,50 @@ AT_ONCE = 8
 """Services that are notified at the same time: one that hangs must not use the time of the others."""
 TIMEOUT_S = 15.0
 ANSWER_BYTES = 1 << 20
-LIMITS = {"telegram": 4096, "discord": 2000, "ntfy": 4096}
-"""Characters of one message; ntfy counts bytes, and makes longer ones an attachment."""
-_NTFY_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Service(NamedTuple):
-    """``base``: address without a slash at the end. ``token``: of the bot or the webhook. ``to``: chat, id or topic."""
+class Request(NamedTuple):
+    """What one service is asked: its name, the address and the message."""
 
-    kind: Literal["telegram", "discord", "ntfy"]
-    base: str
-    token: str
-    to: str
+    service: str
+    address: str
+    message: Mapping[str, Any]
 
 
 class NotSentError(Exception):
     """The service did not take the message; the sentence holds no part of the URL."""
 
 
-def service_of(url: str) -> Service | None:
-    """The service of a URL that can be sent to from here; None: apprise's."""
+def request_of(url: str, title: str, body: str, kind: str) -> Request | None:
+    """The request of a URL that can be sent to from here; None: apprise's."""
     from urllib.parse import parse_qsl, unquote, urlsplit
 
     try:
         parts = urlsplit(url)
     except ValueError:
         return None
-    query = dict(parse_qsl(parts.query))
+    host, query = parts.netloc, dict(parse_qsl(parts.query))
     api = query.pop("api", None)
     if query or parts.fragment or (api is not None and not re.match(r"https?://[^/]+", api)):
         return None
     path = [unquote(part) for part in parts.path.split("/") if part]
-    match parts.scheme:
-        case "tgram" if len(path) == 1 and re.fullmatch(r"[0-9]+:[\w-]+", parts.netloc):
-            return Service("telegram", (api or "https://api.telegram.org").rstrip("/"), parts.netloc, path[0])
-        case "discord" if len(path) == 1 and "@" not in parts.netloc:
-            return Service("discord", (api or "https://discord.com").rstrip("/"), path[0], parts.netloc)
-        case "ntfy" | "ntfys" if "@" not in parts.netloc and api is None:
-            secure = parts.scheme == "ntfys" or parts.hostname == "ntfy.sh" or not path
-            base = f"{'https' if secure else 'http'}://{parts.netloc}" if path else "https://ntfy.sh"
-            topic = path[0] if path else parts.netloc
-            return Service("ntfy", base, "", topic) if len(path) <= 1 and _NTFY_TOPIC.fullmatch(topic) else None
-        case _:
-            return None
-
-
-def send(service: Service, title: str, body: str, *, kind: str) -> None:
-    """Send one message. Raises NotSentError."""
-    limit = LIMITS[service.kind]
-    match service.kind:
-        case "telegram":
-            message: dict[str, Any] = {"chat_id": service.to, "text": f"{title}\n{body}".strip()[:limit]}
-            ask(f"{service.base}/bot{service.token}/sendMessage", message)
-        case "discord":
-            text = f"**{title}**\n{body}".strip()[:limit]
-            message = {"content": text, "allowed_mentions": {"parse": []}}
-            ask(f"{service.base}/api/webhooks/{service.to}/{service.token}", message)
-        case "ntfy":
-            text = (body or title).encode()[:limit].decode("utf-8", "ignore")
-            message = {"topic": service.to, "title": title, "message": text, "priority": 4 if kind == "failure" else 3}
-            ask(f"{service.base}/", message)
+    match parts.scheme, path:
+        case "tgram", [chat] if re.fullmatch(r"[0-9]+:[\w-]+", host):
+            address = f"{(api or 'https://api.telegram.org').rstrip('/')}/bot{host}/sendMessage"
+            return Request("Telegram", address, {"chat_id": chat, "text": f"{title}\n{body}".strip()[:4096]})
+        case "discord", [token] if "@" not in host:
+            address = f"{(api or 'https://discord.com').rstrip('/')}/api/webhooks/{host}/{token}"
+            content = f"**{title}**\n{body}".strip()[:2000]
+            return Request("Discord", address, {"content": content, "allowed_mentions": {"parse": []}})
+        case (("ntfy" | "ntfys"), ([] | [_])) if "@" not in host and api is None:
+            server, topic = (host, path[0]) if path else ("ntfy.sh", host)
+            secure = parts.scheme == "ntfys" or not path or parts.hostname == "ntfy.sh"
+            text = (body or title).encode()[:4096].decode("utf-8", "ignore")  # ntfy makes longer ones an attachment
+            message = {"topic": topic, "title": title, "message": text, "priority": 4 if kind == "failure" else 3}
+            address = f"{'https' if secure else 'http'}://{server}/"
+            return Request("Ntfy", address, message) if _TOPIC.fullmatch(topic) else None
+    return None
 
 
 def ask(url: str, message: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S) -> bytes:
@@ -92,7 +76,7 @@ def ask(url: str, message: Mapping[str, Any] | None = None, *, timeout_s: float 
     import urllib.error
     import urllib.request  # 2 MB, for runs that notify people through a service
 
-    request = urllib.request.Request(  # noqa: S310  http or https: service_of and bounds.py see to it
+    request = urllib.request.Request(  # noqa: S310  http or https: request_of and bounds.py see to it
         url, data=data, headers={"User-Agent": "trainwatch"}
     )
     if data is not None:
@@ -122,8 +106,9 @@ def _reason(error: "urllib.error.HTTPError") -> str:
 def main() -> int:
     """Read the request from standard input, send the notice, write the result."""
     order: dict[str, Any] = json.loads(sys.stdin.read())
+    words = (order["title"], order["body"], order["kind"])
     apprise: Any = None
-    if not all(map(service_of, order["urls"])):
+    if not all(request_of(url, *words) for url in order["urls"]):
         try:
             import apprise
         except ImportError:
@@ -133,16 +118,16 @@ def main() -> int:
 
     def deliver(numbered: tuple[int, str]) -> str | None:
         number, url = numbered
-        direct = service_of(url)
-        if direct is not None:
-            try:
-                send(direct, order["title"], order["body"], kind=order["kind"])
-            except NotSentError as error:
-                return f"url {number} ({direct.kind.capitalize()}): not delivered: {error}"
-            return None
-        if apprise is None:
+        request = request_of(url, *words)
+        if request is None and apprise is None:
             return "apprise is not installed; install it: pip install 'trainwatch-tui[notify]'"
-        return by_apprise(number, url)
+        if request is None:
+            return by_apprise(number, url)
+        try:
+            ask(request.address, request.message)
+        except NotSentError as error:
+            return f"url {number} ({request.service}): not delivered: {error}"
+        return None
 
     def by_apprise(number: int, url: str) -> str | None:
         service = apprise.Apprise()

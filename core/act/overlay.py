@@ -8,56 +8,15 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-# Which folders an overlay has to cover, so that nothing of the user's is written.
-
-NO_FILES = frozenset(
-    [
-        "autofs",
-        "binfmt_misc",
-        "bpf",
-        "cgroup",
-        "cgroup2",
-        "configfs",
-        "debugfs",
-        "devpts",
-        "devtmpfs",
-        "efivarfs",
-        "fusectl",
-        "hugetlbfs",
-        "mqueue",
-        "nsfs",
-        "proc",
-        "pstore",
-        "ramfs",
-        "rpc_pipefs",
-        "securityfs",
-        "sysfs",
-        "tracefs",
-    ]
-)
+NO_FILES = frozenset({
+    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs",
+    "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "ramfs", "rpc_pipefs", "securityfs", "sysfs", "tracefs",
+})  # fmt: skip
 """Types of mounts that hold no files of a user."""
-OF_THE_SYSTEM = frozenset(
-    f"/{name}"
-    for name in [
-        "bin",
-        "boot",
-        "dev",
-        "etc",
-        "lib",
-        "lib32",
-        "lib64",
-        "libx32",
-        "lost+found",
-        "proc",
-        "run",
-        "sbin",
-        "snap",
-        "swapfile",
-        "sys",
-        "usr",
-        "var",
-    ]
-)
+OF_THE_SYSTEM = frozenset({
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/lost+found", "/proc", "/run", "/sbin",
+    "/snap", "/swapfile", "/sys", "/usr", "/var",
+})  # fmt: skip
 """Folders that hold programs and devices. ``/run`` and ``/dev`` hold sockets and shared memory, which an overlay would
 hide; ``/var/tmp`` may hold the scratch folder."""
 

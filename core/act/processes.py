@@ -10,7 +10,7 @@ still runs.
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 ATTEMPT_VARIABLE = "TRAINWATCH_ATTEMPT"
@@ -113,32 +113,47 @@ def ancestors(pid: int, processes: Mapping[int, Process]) -> set[int]:
     return found
 
 
-def marked_with(directory: str, processes: Iterable[Process]) -> list[Process]:
-    """The processes that have ATTEMPT_VARIABLE set to ``directory``."""
-    wanted = os.fsencode(f"{ATTEMPT_VARIABLE}={directory}")
-    found = []
-    for process in processes:
-        try:
-            with open(f"/proc/{process.pid}/environ", "rb") as file:
-                entries = file.read().split(b"\0")
-        except OSError:
-            continue
-        if wanted in entries:
-            found.append(process)
-    return found
+def marked_with(directory: str, processes: Iterable[Process], variable: str = ATTEMPT_VARIABLE) -> list[Process]:
+    """The processes that have this variable set to ``directory``."""
+    wanted = os.fsencode(f"{variable}={directory}")
+    return [process for process in processes if wanted in (variables_of(process.pid) or ())]
 
 
-def is_alive(key: tuple[int, int]) -> bool:
-    """Whether exactly this process runs. A zombie does not."""
+def variables_of(pid: int) -> list[bytes] | None:
+    """The environment that a process was started with, ``NAME=value`` each; None if it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return None
+
+
+def is_for_writing(pid: int, descriptor: str) -> bool:
+    """Whether a process has this file descriptor open for writing. Raises OSError."""
+    with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii") as file:
+        flags = next((line.split()[1] for line in file if line.startswith("flags:")), "0")
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def living(key: Sequence[int]) -> Process | None:
+    """Exactly this process (pid, start ticks), if it runs. A zombie does not."""
     process = read_process(key[0])
-    return process is not None and process.start_ticks == key[1] and process.state not in DEAD_STATES
+    alive = process is not None and process.start_ticks == key[1] and process.state not in DEAD_STATES
+    return process if alive else None
 
 
-def attempt_processes(trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = ()) -> list[Process]:
+def is_alive(key: Sequence[int]) -> bool:
+    """Whether exactly this process runs."""
+    return living(key) is not None
+
+
+def attempt_processes(
+    trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = (), variable: str = ATTEMPT_VARIABLE
+) -> list[Process]:
     """The live processes of an attempt, found without its runner.
 
     These are the trainer and its descendants; members of the session and process group that the trainer leads (not of
-    a shell's session that it was started in); and processes whose environment names ``directory``, which finds those
+    a shell's session that it was started in); and processes whose ``variable`` is ``directory``, which finds those
     that were re-parented. This process, its ancestors and ``spare`` are left out. If the trainer is dead, its pid may
     still be the id of a session of survivors (the kernel does not reuse a pid while it is the id of a session or
     group).
@@ -160,7 +175,7 @@ def attempt_processes(trainer: tuple[int, int], *, directory: str | None, spare:
         for root in roots:
             found[root.pid] = root
     if directory is not None:
-        found.update((process.pid, process) for process in marked_with(directory, processes.values()))
+        found.update((process.pid, process) for process in marked_with(directory, processes.values(), variable))
     for root in list(found.values()):
         found.update((process.pid, process) for process in descendants(root.pid, processes))
     excluded = ancestors(os.getpid(), processes) | set(spare)
@@ -175,28 +190,21 @@ def send_signal(key: tuple[int, int], number: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:  # a kernel before 5.3: some microseconds pass between reading and killing
-        return _send_without_handle(pid, start_ticks, number)
+        handle = None
     try:
         process = read_process(pid)
         # Read after the handle was opened: if the ticks match, the handle is of this process and not of a later one.
         if process is None or process.start_ticks != start_ticks:
             return False
-        signal.pidfd_send_signal(handle, number)
+        if handle is None:
+            os.kill(pid, number)
+        else:
+            signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         return False
     finally:
-        os.close(handle)
-    return True
-
-
-def _send_without_handle(pid: int, start_ticks: int, number: int) -> bool:
-    process = read_process(pid)
-    if process is None or process.start_ticks != start_ticks:
-        return False
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return False
+        if handle is not None:
+            os.close(handle)
     return True
 
 

@@ -60,64 +60,74 @@ def _ssh() -> str:
 
 
 _CAUSES = (
-    (r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed", "changed"),
-    (r"Host key verification failed|No .* host key is known", "unknown key"),
-    (r"Permission denied|Too many authentication failures", "refused"),
-    (r"Could not resolve hostname", "name"),
-    (r"Connection refused", "closed"),
-    (r"Connection timed out|Operation timed out|No route to host|Network is unreachable|banner exchange", "down"),
-    (r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad", "configuration"),
-    (r"closed by remote host|Broken pipe|Connection reset|Timeout, server .* not responding", "cut"),
-    (r"^(?:Shared c|C)onnection to .* closed", "cut"),
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed",
+        True,
+        "its host key has changed; if that is right, `ssh-keygen -R` removes the old one ({line})",
+    ),
+    (
+        r"Host key verification failed|No .* host key is known",
+        True,
+        "its host key is not known here; `ssh {ssh}` shows it and asks",
+    ),
+    (
+        r"Permission denied|Too many authentication failures",
+        True,
+        (
+            "it refused the login, and nobody could be asked for a password; `ssh {ssh}` has to work, best by a key "
+            "(`ssh-copy-id {ssh}`)"
+        ),
+    ),
+    (
+        r"Could not resolve hostname",
+        True,
+        "no machine has the name in {ssh}: see [hosts.{name}] ssh, and ~/.ssh/config",
+    ),
+    (
+        r"Connection refused",
+        False,
+        "the machine answers, but no ssh server listens there (Connection refused)",
+    ),
+    (
+        r"Connection timed out|Operation timed out|No route to host|Network is unreachable|banner exchange",
+        False,
+        "no answer: it is down, or not reachable from here ({line})",
+    ),
+    (
+        r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad",
+        True,
+        "ssh does not accept its configuration ({line})",
+    ),
+    (
+        (
+            r"closed by remote host|Broken pipe|Connection reset|Timeout, server .* not responding"
+            r"|^(?:Shared c|C)onnection to .* closed"
+        ),
+        False,
+        "the connection was cut; what runs there goes on ({line})",
+    ),
 )
-"""Words of OpenSSH 9 (clientloop.c, sshconnect.c, sshconnect2.c, misc.c) → what they mean."""
+"""Words of OpenSSH 9 (clientloop.c, sshconnect.c, sshconnect2.c, misc.c), whether a person has to do something first,
+and what they mean."""
 
 
-NEEDS_A_PERSON = frozenset({"changed", "unknown key", "refused", "name", "configuration"})
+def _cause_of(said: str) -> tuple[str, bool, str] | None:
+    return next((cause for cause in _CAUSES if re.search(cause[0], said, re.MULTILINE)), None)
 
 
 def needs_a_person(said: str) -> bool:
     """Whether another attempt fails in the same way. Failed logins every few seconds get an address banned."""
-    return _kind_of(said) in NEEDS_A_PERSON
-
-
-def _kind_of(said: str) -> str:
-    return next((kind for pattern, kind in _CAUSES if re.search(pattern, said, re.MULTILINE)), "")
+    cause = _cause_of(said)
+    return cause is not None and cause[1]
 
 
 def why_failed(host: Host, said: str) -> str:
     """A sentence: why ssh could not do it, and what to do next. ``said``: its standard error."""
-    kind = _kind_of(said)
-    by_hand = f"ssh {host.ssh}"
-    line = _last_line(said)
-    match kind:
-        case "changed":
-            text = f"its host key has changed; if that is right, `ssh-keygen -R` removes the old one ({line})"
-        case "unknown key":
-            text = f"its host key is not known here; `{by_hand}` shows it and asks"
-        case "refused":
-            text = (
-                "it refused the login, and nobody could be asked for a password; "
-                f"`{by_hand}` has to work, best by a key (`ssh-copy-id {host.ssh}`)"
-            )
-        case "name":
-            text = f"no machine has the name in {host.ssh}: see [hosts.{host.name}] ssh, and ~/.ssh/config"
-        case "closed":
-            text = "the machine answers, but no ssh server listens there (Connection refused)"
-        case "down":
-            text = f"no answer: it is down, or not reachable from here ({line})"
-        case "configuration":
-            text = f"ssh does not accept its configuration ({line})"
-        case "cut":
-            text = f"the connection was cut; what runs there goes on ({line})"
-        case _:
-            text = line or f"ssh ended without a word; try `{by_hand} true`"
-    return f"{host.name}: {text}"
-
-
-def _last_line(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    line, cause = lines[-1] if lines else "", _cause_of(said)
+    if cause is None:
+        return f"{host.name}: {line or f'ssh ended without a word; try `ssh {host.ssh} true`'}"
+    return f"{host.name}: {cause[2].format(ssh=host.ssh, name=host.name, line=line)}"
 
 
 # The command that ssh runs on the other machine: finds trainwatch there and runs it with the words as they are.

@@ -115,8 +115,6 @@ def _signal_words(name: str, pids: Sequence[int], living: Sequence[Process]) -> 
     return f"SIG{name} was not sent: no process of the trainer catches it, and it would end one that does not"
 
 
-# Asks a trainer that uses ``trainwatch.heartbeat`` for a checkpoint, or for the stacks of its threads.
-
 DUMP_S = 1.5
 POLL_S = 0.05
 

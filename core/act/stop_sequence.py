@@ -13,10 +13,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..model.checkpoint_suffixes import DCP_SUFFIX, TENSOR_SUFFIXES
-from .processes import DEAD_STATES, Members, Process, read_process, send_signal
+from .processes import DEAD_STATES, Members, Process, is_for_writing, read_process, send_signal
 
 # No pathlib here: the runner imports this.
 # ruff: noqa: PTH115, PTH208
@@ -60,13 +60,40 @@ class SurvivorOf(NamedTuple):
 
 
 class StopResult(NamedTuple):
-    """Result of a stop sequence. ``signal``: name of the last signal sent, None if there was no process to signal."""
+    """Result of a stop sequence. ``signal``: name of the last signal sent, None if there was no process to signal.
+
+    ``spared``: helpers that live on. ``by``: "runner" or "supervisor".
+    """
 
     gone: bool
     signal: str | None
     processes: int
     seconds: float
-    survivors: tuple[SurvivorOf, ...]
+    survivors: tuple[SurvivorOf, ...] = ()
+    spared: tuple[str, ...] = ()
+    by: str = "supervisor"
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "survivors": [survivor._asdict() for survivor in self.survivors]}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "StopResult":
+        known = {name: content[name] for name in cls._fields if name in content}
+        return cls(**known)._replace(survivors=tuple(SurvivorOf(**each) for each in content["survivors"]))
+
+    @property
+    def sentence(self) -> str:
+        """The result for the journal and for people."""
+        if not self.gone:
+            listed = ", ".join(f"{s.name} ({s.pid}, state {s.state})" for s in self.survivors)
+            stuck = any(s.state == "D" for s in self.survivors)
+            why = "stuck in the kernel, only a reboot or a driver reset ends them" if stuck else "not ended by SIGKILL"
+            left = "1 process is" if len(self.survivors) == 1 else f"{len(self.survivors)} processes are"
+            return f"{left} left after {self.seconds:.1f} s: {listed}; {why}"
+        if self.signal is None:
+            return "no process was left to end"
+        count = "1 process" if self.processes == 1 else f"{self.processes} processes"
+        return f"{count} ended by {self.signal} after {self.seconds:.1f} s"
 
 
 def stop_steps(
@@ -204,7 +231,7 @@ def run_to_end(sequence: StopSequence) -> StopResult:
 # and is not waited for. Files that trainers keep open (logs, TensorBoard's events) do not count.
 
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH123, PTH208
+# ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH208
 
 
 STILL_S = 8.0
@@ -255,7 +282,7 @@ class SaveWatch:
             for number in numbers:
                 try:
                     path = os.readlink(f"{folder}/{number}")
-                    if not self._is_checkpoint(path) or not _is_writable(process.pid, number):
+                    if not self._is_checkpoint(path) or not is_for_writing(process.pid, number):
                         continue
                     state = os.stat(f"{folder}/{number}")
                 except OSError:
@@ -272,11 +299,3 @@ class SaveWatch:
             return suffix in WEIGHT_SUFFIXES
         inside = path.startswith(self._folder.rstrip("/") + "/")
         return inside and suffix not in LOG_SUFFIXES and not name.startswith(LOG_BEGINNINGS)
-
-
-def _is_writable(pid: int, number: str) -> bool:
-    with open(f"/proc/{pid}/fdinfo/{number}", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("flags:"):
-                return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
-    return False

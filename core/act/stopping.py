@@ -11,7 +11,6 @@ from ..model.attempt import StopOrder
 from ..model.run import ProcessIdentity
 from ..model.settings import Restart
 from ..model.supervision_ports import AttemptTarget
-from ..model.text import plural
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord
 from . import processes
 from .launch import spool
@@ -34,42 +33,6 @@ MARGIN_S = 3.0
 """A runner that has not reported this long after its graces counts as stuck."""
 
 
-class Survivor(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that SIGKILL did not end. ``state`` D = stuck in the kernel; a reboot ends it."""
-
-    pid: int
-    name: str
-    state: str
-
-
-class StopReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of ending a tree. ``signal``: name of the last signal that was needed; None: no process was left.
-
-    ``spared``: helpers that live on.
-    """
-
-    gone: bool
-    signal: str | None
-    processes: int
-    seconds: float
-    survivors: tuple[Survivor, ...] = ()
-    spared: tuple[str, ...] = ()
-    by: Literal["runner", "supervisor"] = "supervisor"
-
-    @property
-    def sentence(self) -> str:
-        """The result for the journal and for people."""
-        if not self.gone:
-            listed = ", ".join(f"{s.name} ({s.pid}, state {s.state})" for s in self.survivors)
-            stuck = any(s.state == "D" for s in self.survivors)
-            why = "stuck in the kernel, only a reboot or a driver reset ends them" if stuck else "not ended by SIGKILL"
-            left = plural(len(self.survivors), "process is", "processes are")
-            return f"{left} left after {self.seconds:.1f} s: {listed}; {why}"
-        if self.signal is None:
-            return "no process was left to end"
-        return f"{plural(self.processes, 'process', 'processes')} ended by {self.signal} after {self.seconds:.1f} s"
-
-
 def stop_attempt(
     target: AttemptTarget,
     mode: Literal["gentle", "kill"] = "gentle",
@@ -79,7 +42,7 @@ def stop_attempt(
     saves_to: str | None = None,
     wsl: bool = False,
     leftovers: bool = False,
-) -> StopReport:
+) -> StopResult:
     """End the trainer's whole process tree and wait until it has ended, or SIGKILL had no effect.
 
     Blocks for at most the two graces plus about 8 s, and longer while a checkpoint (in ``saves_to``, if that is known)
@@ -96,7 +59,7 @@ def stop_attempt(
         return [process for process in members(target) if process.key not in spared]
 
     if target.trainer.boot_id != processes.boot_id():
-        return StopReport(gone=True, signal=None, processes=0, seconds=0.0)
+        return StopResult(gone=True, signal=None, processes=0, seconds=0.0)
     if target.runner is not None and is_alive(target.runner):
         order = StopOrder(
             mode=mode,
@@ -112,8 +75,8 @@ def stop_attempt(
             return _with_spared(answer, target, spared)
         steps = steps[-1:] if answer is None and time.monotonic() - begun > MARGIN_S else steps
     sequence = StopSequence(steps, others, saving=saves.writing)
-    result = run_to_end(sequence)
-    return _with_spared(_report(result, time.monotonic() - begun), target, spared)
+    result = run_to_end(sequence)._replace(seconds=time.monotonic() - begun)
+    return _with_spared(result, target, spared)
 
 
 def members(target: AttemptTarget) -> list[processes.Process]:
@@ -163,10 +126,10 @@ def _is_probe(process: processes.Process) -> bool:
     return b"trainwatch.core.act.evidence.stack_probe" in words
 
 
-def _with_spared(report: StopReport, target: AttemptTarget, spared: frozenset[tuple[int, int]]) -> StopReport:
+def _with_spared(report: StopResult, target: AttemptTarget, spared: frozenset[tuple[int, int]]) -> StopResult:
     """The report with the spared helpers that live."""
     alive = tuple(f"{p.name} (pid {p.pid})" for p in members(target) if p.key in spared) if spared else ()
-    return msgspec.structs.replace(report, spared=alive)
+    return report._replace(spared=alive)
 
 
 def spared_helpers(target: AttemptTarget) -> frozenset[tuple[int, int]]:
@@ -181,7 +144,7 @@ def _key(identity: ProcessIdentity) -> tuple[int, int]:
 
 def _ask_runner(
     target: AttemptTarget, runner: ProcessIdentity, order: StopOrder, limit_s: float, saves: SaveWatch
-) -> StopReport | None:
+) -> StopResult | None:
     """Write the order into the spool, wake the runner, wait for its report. None: it died or is stuck.
 
     ``limit_s`` starts again whenever a checkpoint is being written, because the runner waits then.
@@ -200,7 +163,7 @@ def _ask_runner(
         alive = is_alive(runner)  # before the file is read: a runner reports, then ends
         content = spool.read(target.directory, spool.STOPPED)
         if content is not None:
-            return msgspec.convert(content | {"by": "runner"}, StopReport)
+            return StopResult.from_json(content)._replace(by="runner")
         if not alive:
             return None
         time.sleep(POLL_S)
@@ -210,16 +173,6 @@ def _ask_runner(
             if saves.writing(members(target)):
                 deadline = max(deadline, now + limit_s)
     return None
-
-
-def _report(result: StopResult, seconds: float) -> StopReport:
-    return StopReport(
-        gone=result.gone,
-        signal=result.signal,
-        processes=result.processes,
-        seconds=seconds,
-        survivors=tuple(Survivor(pid=s.pid, name=s.name, state=s.state) for s in result.survivors),
-    )
 
 
 # Pausing an attempt: SIGSTOP and SIGCONT to its whole tree. Its GPU memory stays held.

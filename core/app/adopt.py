@@ -21,7 +21,6 @@ from ..act.adopt import (
     is_trainwatch,
     log_of,
     look_at,
-    pane_log,
     pane_on,
     panes_of,
     panes_of_server,
@@ -38,13 +37,12 @@ from ..act.launch.launching import find_attempt
 from ..act.local_engine import BASELINE
 from ..act.processes import Process
 from ..config.project import FILE_NAME, find_project, load_project
-from ..config.spec import Overrides, settings_with, spec_for_command
+from ..config.spec import Overrides, settings_with
 from ..model.run import RunSpec
 from ..model.settings import Profiles, Settings, Tmux
 from ..model.suggestion import typed
 from ..sense.gpu.gpu_sensor import pids_are_comparable
 from ..sense.process.run_tree import tree_pids
-from ..source.trainer_source import source_facts
 from ..store.home import make_private
 from ..store.lock import holder_pid, is_held
 from ..store.run_directory import RunDirectory, new_run_id
@@ -53,7 +51,7 @@ from .errors import CliError, ExitCode, config_errors
 from .gpu_survey import GpuSeen, GpuSurvey, survey
 from .logs import progress_in_log
 from .plan.resume_plan import decided
-from .plan.specs import read_definitions
+from .plan.specs import bare_spec, read_definitions
 from .plan.trainer_folders import partly_used_when_adopted, with_output_folder
 from .runs.known_runs import all_runs, here, home
 from .runs.output_claim import require_own_output
@@ -108,7 +106,7 @@ def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
         try:
             log = place.log
             if log is None and pane is not None:
-                log = str(pane_log(pane, run.attempt(1)))
+                log = str(run.attempt(1) / "train.log")
                 make_private(run.attempt(1))
                 tap(settings.tmux, pane, trainer.identity, Path(log), os.environ)
             record_start(run.attempt(1), trainer, log or "")
@@ -212,26 +210,18 @@ def _spec(
     config = here() / request.options.config if request.options.config else config_of(command, trainer.cwd)
     output = request.options.output_dir
     definitions = read_definitions(cwd / FILE_NAME)
-    with config_errors():
-        spec = spec_for_command(
-            command,
-            identify=lambda name: new_run_id(home(), name, cwd),
-            # Checkpoints newer than this are this run's own, also after the first restart.
-            created_wall=trainer.started_wall,
-            cwd=cwd,
-            presets=definitions.presets,
-            look=source_facts,
-            profiles=definitions.profiles,
-            overrides=msgspec.structs.replace(
-                request.options,
-                name=request.options.name or _session_name(request, pane),
-                config=None if config is None else str(config),
-                output_dir=None if output is None else str(here() / output),
-            ),
-        )
+    given = msgspec.structs.replace(
+        request.options,
+        name=request.options.name or _session_name(request, pane),
+        config=None if config is None else str(config),
+        output_dir=None if output is None else str(here() / output),
+    )
+    spec = bare_spec(command, given, definitions, cwd)
     preset = definitions.preset_of(spec)
     known = msgspec.structs.replace(
         with_output_folder(spec, preset),
+        id=new_run_id(home(), spec.name, cwd),
+        created_wall=trainer.started_wall,  # checkpoints newer than this are this run's own, also after a restart
         env=trainer.env,
         logs=place.more,
         settings=settings_with(settings, request.options),
@@ -450,23 +440,14 @@ def _wanted(
 ) -> RunSpec:
     cwd = Path(known.cwd)
     definitions = read_definitions(cwd / FILE_NAME)
-    with config_errors():
-        spec = spec_for_command(
-            command or known.command,
-            identify=lambda _: known.id,
-            created_wall=known.created_wall,
-            cwd=cwd,
-            presets=definitions.presets,
-            look=source_facts,
-            profiles=definitions.profiles,
-            overrides=msgspec.structs.replace(
-                options,
-                name=known.name,
-                preset=options.preset or known.preset,
-                config=str(here() / options.config) if options.config else known.config,
-                output_dir=known.output_dir if options.output_dir is None else str(here() / options.output_dir),
-            ),
-        )
+    given = msgspec.structs.replace(
+        options,
+        name=known.name,
+        preset=options.preset or known.preset,
+        config=str(here() / options.config) if options.config else known.config,
+        output_dir=known.output_dir if options.output_dir is None else str(here() / options.output_dir),
+    )
+    spec = bare_spec(command or known.command, given, definitions, cwd)
     return msgspec.structs.replace(
         known,
         command=spec.command,

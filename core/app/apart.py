@@ -16,12 +16,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from ..act import processes
+from ..act.overlay import NoOverlayError, enter
 from ..model.run import RunSpec
 from ..store.home import make_private
 from ..store.learned import rehearsals_folder
+from .errors import CliError, ExitCode
 from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import home
 from .runs.output_folder import list_run_checkpoints
@@ -98,6 +102,107 @@ def caches(environ: Mapping[str, str]) -> list[Path]:
     user = environ.get("HOME")
     named = [Path(environ[name]) for name in CACHES if environ.get(name)]
     return [*([Path(user, ".cache")] if user else []), *named]
+
+
+ORDER, ANSWER = "order.json", "answer.json"
+_Kind = TypeVar("_Kind")
+
+
+class Overlays(msgspec.Struct, frozen=True, kw_only=True):
+    """Folders for the overlays (``act.overlay.enter``)."""
+
+    wanted: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What the process apart is told: an order of its own kind, whose child it is, and where it works."""
+
+    parent: int
+    cwd: str
+    order: msgspec.Raw
+    overlays: Overlays | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """``value``, or why there is none: ``problem`` with the exit ``code`` of the verb; no overlay can be made."""
+
+    value: msgspec.Raw = msgspec.Raw(b"null")
+    problem: str = ""
+    code: int = 1
+    no_overlay: str = ""
+    interrupted: bool = False
+
+
+def behind_overlays(
+    module: str, plan: LaunchPlan, order: Callable[[Path], msgspec.Struct], kind: type[_Kind], *,
+    scratch: Path | None, keep: bool, say: Callable[[str], None], take: Callable[[_Kind], _Kind] = lambda seen: seen,
+) -> _Kind:  # fmt: skip
+    """Have an order obeyed with every path as tonight, in the first place that can hold overlays.
+
+    ``order``: made for a scratch folder. ``take``: takes out of it what is to stay.
+    Raises NoOverlayError, CliError, KeyboardInterrupt.
+    """
+    wanted, why = written_folders(plan.spec), "no place for a scratch folder"
+    for parent in places(scratch, wanted):
+        with scratch_folder(parent, keep=keep) as folder:
+            kept, hidden = tuple(caches(os.environ)), tuple(hidden_folders(plan))
+            overlays = Overlays(wanted=tuple(wanted), kept=kept, hidden=hidden)
+            try:
+                return take(ordered(module, folder, plan.spec.cwd, order(folder), kind, say, overlays))
+            except NoOverlayError as error:
+                why = str(error)
+    raise NoOverlayError(why)
+
+
+def ordered(  # noqa: PLR0917
+    module: str, folder: Path, cwd: str, order: msgspec.Struct, kind: type[_Kind], say: Callable[[str], None],
+    overlays: Overlays | None = None,
+) -> _Kind:  # fmt: skip
+    """Have an order obeyed by ``python -m module``. Raises NoOverlayError, CliError, KeyboardInterrupt."""
+    told = msgspec.Raw(msgspec.json.encode(order))
+    task = Task(parent=os.getpid(), cwd=cwd, order=told, overlays=overlays)
+    (folder / ORDER).write_bytes(msgspec.json.encode(task, enc_hook=str))
+    end = run_apart(module, folder, say)
+    try:
+        answer = msgspec.json.decode((folder / ANSWER).read_bytes(), type=Answer)
+    except (OSError, msgspec.MsgspecError):
+        if end.interrupted:
+            raise KeyboardInterrupt from None
+        raise CliError(ExitCode.FAILED, f"the process of its own failed: {end.said}") from None
+    if end.interrupted or answer.interrupted:
+        raise KeyboardInterrupt
+    if answer.no_overlay:
+        raise NoOverlayError(answer.no_overlay)
+    if answer.problem:
+        raise CliError(ExitCode(answer.code), answer.problem)
+    return msgspec.json.decode(answer.value, type=kind)
+
+
+def obey(folder: Path, kind: type[_Kind], work: Callable[[_Kind, Path], msgspec.Struct]) -> int:
+    """In the process apart: do what is ordered in ``folder``, and write the answer there."""
+    task = msgspec.json.decode((folder / ORDER).read_bytes(), type=Task, dec_hook=lambda to, text: to(text))
+    if not ends_with(task.parent):  # it died before the kernel was asked
+        shutil.rmtree(folder, ignore_errors=True)
+        return ExitCode.INTERRUPTED
+    try:
+        if task.overlays is not None:
+            enter(folder, wanted=task.overlays.wanted, kept=task.overlays.kept, hidden=task.overlays.hidden)
+            os.chdir(task.cwd)
+        done = work(msgspec.json.decode(task.order, type=kind), folder)
+        answer = Answer(value=msgspec.Raw(msgspec.json.encode(done)))
+    except NoOverlayError as error:
+        answer = Answer(no_overlay=str(error))
+    except CliError as error:
+        answer = Answer(problem=str(error), code=error.code)
+    except KeyboardInterrupt:
+        answer = Answer(interrupted=True)
+    if os.getppid() != task.parent:
+        shutil.rmtree(folder, ignore_errors=True)  # nobody else is left to do it
+        return ExitCode.INTERRUPTED
+    (folder / ANSWER).write_bytes(msgspec.json.encode(answer))
+    return ExitCode.DONE
 
 
 class ChildEnd(NamedTuple):

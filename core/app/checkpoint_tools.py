@@ -3,9 +3,11 @@
 import getpass
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 from ..checkpoints import (
     Backup,
@@ -13,20 +15,22 @@ from ..checkpoints import (
     CheckpointOverview,
     Comparison,
     ComparisonRefusedError,
+    FolderState,
     PruneOutcome,
     PrunePlan,
     apply_prune,
     backup,
     compare,
+    folder_state,
     inspect,
     is_checkpoint_directory,
     list_checkpoints,
-    not_understood,
     plan_prune,
     show,
     verify,
 )
-from ..model.checkpoint import MOST_STARS, Checkpoint, Rating
+from ..model.checkpoint import MOST_STARS, Checkpoint, CheckpointListing, Rating, age_order
+from ..model.other_files import is_other_folder
 from ..model.suggestion import typed
 from ..model.text import printable
 from ..store.journal import JournalTooNew, load_story
@@ -52,25 +56,46 @@ __all__ = [
     "prune_plan",
     "quality_of",
     "rate",
-    "unknown_state_in",
     "verify_one",
 ]
 
 
-def checkpoints_in(directory: str) -> KnownListing:
-    """The checkpoints of a directory, newest first: a quick look at each, and what the journals of runs know of it."""
+LEVELS = 3
+"""``lightning_logs/version_0/checkpoints/last.ckpt`` lies two below the folder that a person names."""
+
+
+def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]]:
+    """The checkpoints of a directory, newest first, and what else may be the state of a training.
+
+    A quick look at each, and what the journals of runs know of it. If none of a known make lies directly in it, those
+    of the folders below it: a trainer that is given ``output`` may make ``output/v0-20261128/checkpoint-500``. Of
+    several such folders none is said to be the one to resume from.
+    """
+    path = _directory(directory)
     try:
-        return as_journals_know(home(), list_checkpoints(_directory(directory)))
+        found = folder_state(path)
+        known_make = any(not each.unknown_make for each in found.listing.checkpoints)
+        below = () if known_make else _below(path, LEVELS)
+        inner = tuple(c for folder in below for c in list_checkpoints(folder).checkpoints if not c.unknown_make)
+        if inner:
+            ordered = sorted(inner, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True)
+            found = FolderState(CheckpointListing(checkpoints=tuple(ordered), resume_point=None))
+        known = as_journals_know(home(), found.listing)
+        if len({Path(each.path).parent for each in inner}) > 1:  # of several trainings, perhaps
+            listing = CheckpointListing(checkpoints=known.listing.checkpoints, resume_point=None)
+            known = msgspec.structs.replace(known, listing=listing)
+        return known, found.others
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{directory}: {error.strerror or error}") from None
 
 
-def unknown_state_in(directory: str) -> tuple[Checkpoint, ...]:
-    """What in a directory may be the state of a training but is not understood, newest first."""
-    try:
-        return not_understood(_directory(directory))
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{directory}: {error.strerror or error}") from None
+def _below(folder: Path, levels: int) -> Iterator[Path]:
+    """Folders in which a trainer may have made its own for a run; no checkpoints themselves."""
+    for each in sorted(folder.iterdir()):
+        if each.is_dir() and not (each.is_symlink() or is_other_folder(each.name) or is_checkpoint_directory(each)):
+            yield each
+            if levels > 1:
+                yield from _below(each, levels - 1)
 
 
 def verify_one(name: str, *, deep: bool) -> Checkpoint:

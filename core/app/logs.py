@@ -36,7 +36,7 @@ def diagnose_log(
     from ..config.shipped import load_failures, load_log_shapes, with_learned
     from ..judge.failure.catalogue import CompiledCatalogue
     from ..judge.failure.circumstances import Circumstances
-    from ..judge.failure.diagnosis import diagnosis_of
+    from ..judge.recovery.ending import diagnosis_of
     from ..judge.text.shapes import ShapeTable
 
     project = project_settings(warn)

@@ -90,12 +90,12 @@ def _run_now(run: "RunDirectory") -> "RunNow | None":
     from ..views.chart_view import STEPS
     from ..views.run_metrics import RunNow
     from .runs.known_runs import example_verb
-    from .runs.run_status import read_status
+    from .runs.run_status import read_summary
 
     watched, wall = is_held(run.lock), time.time()
     if not watched and example_verb(run.load_spec()) is not None:
         return None
-    status = read_status(run)
+    status, said = read_summary(run)
     if not watched and status["state"] in TERMINAL_STATES and wall - run.journal.stat().st_mtime > ENDED_S:
         return None
     with HistoryReader(run.history) as history:
@@ -108,6 +108,7 @@ def _run_now(run: "RunDirectory") -> "RunNow | None":
 
     preset = status["preset"]
     return RunNow(
+        said=said,
         status=status,
         wall=wall,
         preset=preset["name"] if preset is not None else "",

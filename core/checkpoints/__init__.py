@@ -8,7 +8,7 @@ from ..model.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
 from .formats.byte_range import ProgressCallback
 from .inspection import inspect, inspect_any, verify
 from .layouts.directory import is_checkpoint_directory
-from .listing import list_checkpoints, not_understood, parts_in, show, state_in, state_of
+from .listing import FolderState, folder_state, list_checkpoints, parts_in, show, state_in, state_of
 from .manage.backup import Backup, BackupRefusedError, backup
 from .manage.comparison import ComparisonRefusedError, compare
 from .manage.copy_aside import copy_aside, folder_for_copies
@@ -21,6 +21,7 @@ __all__ = [
     "CheckpointOverview",
     "Comparison",
     "ComparisonRefusedError",
+    "FolderState",
     "ProgressCallback",
     "PruneOutcome",
     "PrunePlan",
@@ -30,12 +31,12 @@ __all__ = [
     "compare",
     "copy_aside",
     "folder_for_copies",
+    "folder_state",
     "has_state_files",
     "inspect",
     "inspect_any",
     "is_checkpoint_directory",
     "list_checkpoints",
-    "not_understood",
     "parts_in",
     "plan_prune",
     "show",

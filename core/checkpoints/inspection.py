@@ -16,9 +16,10 @@ from .formats.byte_range import Corrupt, Growing, NonFinite, Opaque, Pace, Progr
 from .formats.foreign_formats import foreign_damage
 from .formats.tensor_file import STATE_FILES
 from .layouts.directory import bytes_to_scan
-from .layouts.layout_reading import optimizer_in
+from .layouts.layout_reading import Finding, optimizer_in
 from .layouts.members import Members, find_members
-from .subject import Finding, Subject, directory_subject, file_subject, index_subject, orphan_subject
+from .layouts.sets import RANK_FOLDER, unfinished_beside
+from .subject import Subject, directory_subject, file_subject, index_subject, orphan_subject
 from .unknown_state import UNKNOWN, is_named_state, unknown_state
 
 if TYPE_CHECKING:
@@ -58,8 +59,14 @@ def inspect_any(
             return conclude(subject, finding)
         if finding is not None and finding.is_compiled:
             return None
-        part = SHARD.match(path.name) is not None and finding is None
-        return None if part else unknown_state(path, rewritten=rewritten, named=named)
+        part = (SHARD.match(path.name) or RANK_FOLDER.match(path.name)) is not None and finding is None
+        found = None if part else unknown_state(path, rewritten=rewritten, named=named)
+        torn = None if found is None else unfinished_beside(path, _is_damaged)
+        if found is None or torn is None:
+            return found
+        return msgspec.structs.replace(
+            found, verdict=torn.verdict, reason=torn.reason, understood=torn.understood, unfinished=True
+        )
     except FileNotFoundError:
         return None
 
@@ -127,6 +134,9 @@ def subject_of_any(path: Path) -> Subject | None:
 def conclude(subject: Subject, finding: Finding) -> Checkpoint:
     """The verdict from a finding."""
     damages = [*finding.damages]
+    if not any(damage.verdict == "torn" for damage in damages):
+        torn = unfinished_beside(subject.path, _is_damaged)
+        damages += [torn] if torn is not None else []
     if is_temporary(subject.path.name):
         damages.append(Growing(f"{subject.path.name}: has a name that is used while a file is written"))
     deciding = worst(damages)
@@ -150,6 +160,16 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
         understood=not damages or any(damage.understood for damage in damages),
         unfinished=any(damage.unfinished for damage in damages),
     )
+
+
+def _is_damaged(path: Path) -> bool:
+    """Whether a file is cut off or contradicts itself."""
+    try:
+        subject = subject_of(path)
+        deciding = None if subject is None else worst([*subject.examine(None).damages])
+    except OSError:
+        return True
+    return deciding is not None and deciding.verdict in {"torn", "corrupt"}
 
 
 def _stable(name: str, subject: Subject) -> str:

@@ -1,10 +1,10 @@
 """The checkpoints of one output directory, and what else in it may be the state of a training."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..model.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
 from ..model.checkpoint_files import is_checkpoint_directory_name, is_counted_directory_name, is_part, is_temporary
@@ -15,14 +15,40 @@ from ..model.patterns import matches
 from .formats.byte_range import Damage
 from .formats.pickle_values import Mapping, shown
 from .formats.tensor_file import STATE_FILES, read_state_file
-from .inspection import conclude, has_optimizer, inspect, inspect_any, subject_of_any
+from .inspection import conclude, has_optimizer, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
-from .layouts.layout_reading import weights_in
-from .subject import Finding, Subject
+from .layouts.layout_reading import Finding, weights_in
+from .subject import Subject
 from .unknown_state import RawFile, describe, is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64
 """Most entries of an unknown make that are examined of those whose names differ in their numbers only."""
+
+
+class Entry(NamedTuple):
+    """An entry of an output folder."""
+
+    path: Path
+    is_directory: bool
+    is_link: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its name is one of checkpoints. Nothing is opened: the folder may hold a hundred thousand images."""
+        if self.is_directory:
+            return is_checkpoint_directory(self.path)
+        return has_checkpoint_suffix(self.path.name) and not is_part(self.path.name)
+
+    @property
+    def may_be_unknown(self) -> bool:
+        return not (is_other_folder if self.is_directory else is_other_file)(self.path.name)
+
+
+class FolderState(NamedTuple):
+    """``others``: what may be the state of a training but is not understood, and is not in the listing."""
+
+    listing: CheckpointListing
+    others: tuple[Checkpoint, ...] = ()
 
 
 def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> CheckpointListing:
@@ -34,25 +60,20 @@ def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str 
     other checkpoints and everything that is not a checkpoint. Raises FileNotFoundError, NotADirectoryError,
     PermissionError for the directory itself.
     """
-    entries = _entries(directory, globs)
-    if globs:
-        every = [inspect_any(path, layout=layout, named=True) for path in entries]
-    else:
-        every = [inspect(path, layout=layout) for path in entries if _may_be_checkpoint(path)]
-        unknown = [path for path in entries if not _may_be_checkpoint(path) and _may_be_unknown(path)]
-        every += _told(_look_at(unknown, partial(_readable, layout=layout)), alone=not any(every))
-    found = sorted((checkpoint for checkpoint in every if checkpoint is not None), key=_age_order, reverse=True)
-    resume = newest_resumable(found)
-    return CheckpointListing(checkpoints=tuple(found), resume_point=None if resume is None else resume.path)
+    return folder_state(directory, globs, layout=layout).listing
 
 
-def not_understood(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> tuple[Checkpoint, ...]:
-    """What in an output directory may be the state of a training but is not understood, newest first.
-
-    Opaque checkpoints, folders that are torn by rules that their trainer may not follow, and files and folders of an
-    unknown make, whatever their names. Raises as ``state_in``.
-    """
-    return tuple(checkpoint for checkpoint in state_in(directory, globs, layout=layout) if not checkpoint.understood)
+def folder_state(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> FolderState:
+    """The listing, and all else in an output directory that may be state of a training. Raises as the listing."""
+    plain, unknown = _examined(directory, globs, layout, tolerant=True)
+    every = plain if globs else [one for one in plain if not one.unknown_make]
+    listed = sorted([*every, *_told(unknown, alone=not every)], key=_age_order, reverse=True)
+    resume, shown = newest_resumable(listed), {one.path for one in listed}
+    others = sorted((one for one in (*plain, *unknown) if one.path not in shown), key=_age_order, reverse=True)
+    return FolderState(
+        CheckpointListing(checkpoints=tuple(listed), resume_point=None if resume is None else resume.path),
+        tuple(one for one in others if not one.understood),
+    )
 
 
 def state_in(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> tuple[Checkpoint, ...]:
@@ -60,12 +81,34 @@ def state_in(directory: Path, globs: Sequence[str] = (), *, layout: str | None =
 
     Raises as ``list_checkpoints``, and OSError for an entry that cannot be read.
     """
-    entries = _entries(directory, globs)
-    look = partial(inspect_any, layout=layout, named=bool(globs))
-    plain = [path for path in entries if globs or _may_be_checkpoint(path)]
-    unknown = [] if globs else [path for path in entries if not _may_be_checkpoint(path) and _may_be_unknown(path)]
-    found = [checkpoint for path in plain if (checkpoint := look(path)) is not None]
-    return tuple(sorted([*found, *_look_at(unknown, look)], key=_age_order, reverse=True))
+    plain, unknown = _examined(directory, globs, layout, tolerant=False)
+    return tuple(sorted((*plain, *unknown), key=_age_order, reverse=True))
+
+
+def _examined(
+    directory: Path, globs: Sequence[str], layout: str | None, *, tolerant: bool
+) -> tuple[list[Checkpoint], list[Checkpoint]]:
+    """Those of known names, and those of others. ``tolerant``: one of another name that cannot be read is left out."""
+
+    def look(path: Path) -> Checkpoint | None:
+        return inspect_any(path, layout=layout, named=bool(globs))
+
+    def look_at_other(path: Path) -> Checkpoint | None:
+        try:
+            return look(path)
+        except OSError:
+            if tolerant:
+                return None
+            raise
+
+    plain: list[Path] = []
+    others: list[Path] = []
+    for entry in _entries(directory, globs):
+        if globs or entry.is_plain:
+            plain.append(entry.path)
+        elif entry.may_be_unknown:
+            others.append(entry.path)
+    return [one for path in plain if (one := look(path)) is not None], _look_at(others, look_at_other)
 
 
 def _look_at(paths: list[Path], look: Callable[[Path], Checkpoint | None]) -> list[Checkpoint]:
@@ -95,16 +138,21 @@ def _mtime(path: Path) -> float:
 
 def parts_in(directory: Path) -> tuple[Path, ...]:
     """Files that lie beside loose weights and belong to them: optimizer, scheduler, random states, state files."""
-    names = [path for path in _entries(directory, ()) if is_part(path.name) or path.name in STATE_FILES]
-    return tuple(path for path in names if path.is_file())
+    found = [each.path for each in _entries(directory, ()) if not each.is_directory]
+    return tuple(path for path in found if (is_part(path.name) or path.name in STATE_FILES) and path.is_file())
 
 
-def _entries(directory: Path, globs: Sequence[str]) -> list[Path]:
+def _entries(directory: Path, globs: Sequence[str]) -> list[Entry]:
+    """By name, without unfinished names and links that leave the directory."""
     real = directory.resolve(strict=True)
+    with os.scandir(directory) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
     return [
-        path
-        for path in sorted(directory.iterdir())
-        if not is_temporary(path.name) and matches(path.name, globs) and _is_inside(path, real)
+        Entry(directory / entry.name, entry.is_dir(), entry.is_symlink())
+        for entry in found
+        if not is_temporary(entry.name)
+        and matches(entry.name, globs)
+        and not (entry.is_symlink() and _leaves(directory / entry.name, real))
     ]
 
 
@@ -118,17 +166,11 @@ def _told(found: list[Checkpoint], *, alone: bool) -> list[Checkpoint]:
     repeated = [one for one in found if kinds[kind_of_name(one.name)] > 1]
     named = [one for one in found if not Path(one.path).is_dir() and says_state(one.name)]
     saves = [one for one in found if one in repeated or one in named if not is_companion(one.name)]
-    told = [one for one in found if not one.unknown_make or is_named_state(one)]
+    unknown = [one for one in found if one.unknown_make or (one.kind == "unknown" and one.unfinished)]
+    told = [one for one in found if one not in unknown or is_named_state(one)]
     if told or not alone:
         return told
     return [one for one in saves if not is_text(one.name)] or [one for one in repeated if is_text(one.name)]
-
-
-def _readable(path: Path, layout: str | None) -> Checkpoint | None:
-    try:
-        return inspect_any(path, layout=layout)
-    except OSError:
-        return None
 
 
 def _age_order(checkpoint: Checkpoint) -> tuple[object, ...]:
@@ -137,26 +179,12 @@ def _age_order(checkpoint: Checkpoint) -> tuple[object, ...]:
     return (*order, not Path(checkpoint.path).is_symlink(), checkpoint.name)
 
 
-def _is_inside(path: Path, real: Path) -> bool:
-    if not path.is_symlink():
-        return True
+def _leaves(link: Path, real: Path) -> bool:
     try:
-        target = path.resolve(strict=True)
+        target = link.resolve(strict=True)
     except (OSError, RuntimeError):
-        return False
-    return target != real and target.is_relative_to(real)
-
-
-def _may_be_checkpoint(path: Path) -> bool:
-    """Cheap test by names, before anything is opened: an output directory may hold a hundred thousand images."""
-    name = path.name
-    if path.is_dir():
-        return is_checkpoint_directory(path)
-    return has_checkpoint_suffix(name) and not is_part(name)
-
-
-def _may_be_unknown(path: Path) -> bool:
-    return not (is_other_folder(path.name) if path.is_dir() else is_other_file(path.name))
+        return True
+    return target == real or not target.is_relative_to(real)
 
 
 # What a checkpoint holds, in numbers and names, found without torch and without running code.

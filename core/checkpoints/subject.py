@@ -8,61 +8,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..model.checkpoint import KIND_OF, Kind, kind_of
-from ..model.checkpoint_files import NameCounts, read_name, tensor_format
+from ..model.checkpoint import KIND_OF, kind_of
+from ..model.checkpoint_files import read_name, tensor_format
 from ..model.checkpoint_suffixes import INDEX_SUFFIX
-from .formats.byte_range import Corrupt, Damage, Opaque, Torn
-from .formats.file_contents import TORCHSCRIPT
-from .formats.tensor_file import FileFinding, counts_of, examine_file
-from .layouts.directory import examine_directory, format_of, is_checkpoint_directory
+from .formats.byte_range import Corrupt, Damage, Opaque
+from .formats.tensor_file import counts_of, examine_file
+from .layouts.directory import examine_directory, examine_members, format_of, is_checkpoint_directory
 from .layouts.frameworks import check_shards, shards_of
-from .layouts.layout_reading import Findings
+from .layouts.layout_reading import Finding
 from .layouts.members import Member, Members, find_members
 
 if TYPE_CHECKING:
     from .formats.value_scan import Scanner
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of one checkpoint. ``damages`` empty: complete. ``files`` by member name."""
-
-    kind: Kind
-    layout: str
-    counts: NameCounts
-    damages: tuple[Damage, ...] = ()
-    notes: tuple[str, ...] = ()
-    opaque: tuple[str, ...] = ()
-    files: Findings = {}
-
-    @property
-    def is_bare(self) -> bool:
-        """A single undamaged file from which nothing can be resumed.
-
-        Plain values (a vocabulary, a list of names), or a model compiled for inference.
-        """
-        held = [found.contents for found in self.files.values()]
-        return (
-            self.layout == "file"
-            and not self.damages
-            and all(
-                c is not None and (TORCHSCRIPT in c.opaque or not (c.tensors or c.opaque or c.metadata)) for c in held
-            )
-        )
-
-    @property
-    def is_compiled(self) -> bool:
-        """A model compiled for inference."""
-        return any(f.contents is not None and TORCHSCRIPT in f.contents.opaque for f in self.files.values())
-
-    @property
-    def objects(self) -> tuple[str, ...]:
-        """What ``torch.load`` refuses with ``weights_only``, if each of its files of torch holds something of it."""
-        held = [c for f in self.files.values() if (c := f.contents) is not None and c.format.startswith("torch_")]
-        return tuple(dict.fromkeys(name for c in held for name in c.objects)) if all(c.objects for c in held) else ()
-
-    def with_damage(self, damage: Damage) -> "Finding":
-        """A copy with one more damage."""
-        return msgspec.structs.replace(self, damages=(*self.damages, damage))
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +57,6 @@ def file_subject(path: Path, *, force: bool = False) -> Subject | None:
             counts=read_name(path.name) if contents is None else counts_of(contents, path.name),
             damages=damages,
             notes=(*(() if contents is None else contents.notes), *(() if found.note is None else (found.note,))),
-            opaque=() if contents is None else contents.opaque,
             files={path.name: found},
         )
 
@@ -124,15 +80,7 @@ def directory_subject(path: Path, *, force: bool = False, layout: str | None = N
     def examine(scanner: "Scanner | None") -> Finding:
         found = quick if scanner is None else examine_directory(members, scanner=scanner)
         assert found is not None  # the same members were recognised before
-        return Finding(
-            kind=found.kind,
-            layout=found.layout,
-            counts=found.counts,
-            damages=found.damages,
-            notes=found.notes,
-            opaque=found.opaque,
-            files=found.files,
-        )
+        return found
 
     return Subject(path=path, members=members, mtime=_directory_mtime(path, members), examine=examine)
 
@@ -190,15 +138,7 @@ def _shards_subject(path: Path, members: Members) -> Subject:
     kind = kind_of(name)
 
     def examine(scanner: "Scanner | None") -> Finding:
-        findings: Findings = {}
-        for shard, member in members.files.items():
-            chosen = format_of(member)
-            if chosen is None:
-                continue
-            try:
-                findings[shard] = examine_file(member.path, chosen, scanner=scanner)
-            except FileNotFoundError:
-                findings[shard] = FileFinding(contents=None, damage=Torn("was removed just now"))
+        findings = examine_members(members, scanner)
         damages = [found.damage.within(shard) for shard, found in findings.items() if found.damage is not None]
         damages.extend(check_shards(members, findings))
         first = next((found.contents for found in findings.values() if found.contents is not None), None)
@@ -208,9 +148,6 @@ def _shards_subject(path: Path, members: Members) -> Subject:
             counts=read_name(name) if first is None else counts_of(first, name),
             damages=tuple(damages) if findings else (*damages, Corrupt(f"{path.name}: names no files")),
             notes=tuple(f"{shard}: {found.note}" for shard, found in findings.items() if found.note is not None),
-            opaque=tuple(
-                shard for shard, found in findings.items() if found.contents is not None and found.contents.opaque
-            ),
             files=findings,
         )
 

@@ -13,17 +13,14 @@ from .document import Document, Rule, did_you_mean, endless
 
 
 def above(limit: float) -> Rule:
-    """Values above the limit."""
     return lambda value: None if value is None or value > limit else f"must be more than {limit:g}"
 
 
 def at_least(limit: float) -> Rule:
-    """Values from the limit on."""
     return lambda value: None if value is None or value >= limit else f"must be at least {limit:g}"
 
 
 def between(low: float, high: float) -> Rule:
-    """Values between the two, both included."""
     return lambda value: None if low <= value <= high else f"must be between {low:g} and {high:g}"
 
 
@@ -33,7 +30,6 @@ def percent(value: float) -> str | None:
 
 
 def waits(value: tuple[float, ...]) -> str | None:
-    """At least one wait, none negative."""
     if not value:
         return "needs at least one number of seconds"
     return None if all(v >= 0 for v in value) else "must not hold negative seconds"
@@ -47,7 +43,6 @@ def names(value: tuple[str, ...]) -> str | None:
 
 
 def goals(value: tuple[str, ...]) -> str | None:
-    """Each is a goal of the ramp."""
     for text in value:
         try:
             ramp_goal(text)
@@ -57,7 +52,6 @@ def goals(value: tuple[str, ...]) -> str | None:
 
 
 def endpoint(value: str) -> str | None:
-    """Empty, or an address and a port."""
     try:
         if value:
             listen_address(value)
@@ -79,7 +73,6 @@ def backup_command(value: tuple[str, ...]) -> str | None:
 
 
 def time_of_end(value: str) -> str | None:
-    """Empty, or a local time."""
     try:
         end_time(value)
     except ValueError as error:
@@ -88,20 +81,17 @@ def time_of_end(value: str) -> str | None:
 
 
 def time_limit(value: str) -> str | None:
-    """Empty, or a time limit as sbatch takes it."""
     if not value or re.fullmatch(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}", value):
         return None
     return 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'
 
 
 def long_options(value: tuple[str, ...]) -> str | None:
-    """Each is a long option with its value."""
     bad = [word for word in value if not re.fullmatch(r"--[a-z][\w-]*(=[^\n]*)?", word)]
     return f'must be long options, each with its value ("--mem=64G"), got "{bad[0]}"' if bad else None
 
 
 def program(value: tuple[str, ...]) -> str | None:
-    """Empty, or words that begin with a program."""
     return None if not value or value[0].strip() else "must begin with a program"
 
 
@@ -114,7 +104,6 @@ def evaluation(value: tuple[str, ...] | str) -> str | None:
 
 
 def one_number(value: str) -> str | None:
-    """Empty, or a regular expression."""
     try:
         re.compile(value)
     except re.error as error:
@@ -135,7 +124,6 @@ def http_address(value: str | None) -> str | None:
 
 
 def line_shapes(value: tuple[str, ...]) -> str | None:
-    """Regular expressions whose groups are named like fields of the progress."""
     for pattern in value:
         try:
             groups = re.compile(_expanded(pattern)).groupindex
@@ -158,7 +146,6 @@ def _expanded(pattern: str) -> str:
 
 
 def failure_patterns(value: dict[str, tuple[str, ...]]) -> str | None:
-    """Failure classes, and regular expressions for each."""
     if not value:
         return None
     from .shipped import load_failures  # 30 ms, for a project that has patterns
@@ -178,7 +165,6 @@ def failure_patterns(value: dict[str, tuple[str, ...]]) -> str | None:
 
 
 def services(value: tuple[str, ...]) -> str | None:
-    """URLs with a scheme and a rest."""
     for number, url in enumerate(value, 1):
         scheme, found, rest = url.partition("://")
         if not (found and scheme.strip() and rest.strip()) or any(c.isspace() for c in scheme):
@@ -208,9 +194,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "startup_s": above(0),
         "warmup_steps": at_least(0),
         "checkpoint_age_s": above(0),
-        "idle_util_pct": percent,
         "idle_cpu_cores": at_least(0),
-        "idle_io_bytes_per_s": at_least(0),
         "quiet_s": at_least(0),
     },
     "restart": {
@@ -222,24 +206,12 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "interrupt_grace_s": at_least(0),
         "terminate_grace_s": at_least(0),
         "gpu_clear_timeout_s": at_least(0),
-        "gpu_clear_tolerance_bytes": at_least(0),
     },
     "nan": {"steps": at_least(1)},
     "checkpoints": {"keep_last": at_least(0)},
     "health": {
-        "ram_warning_pct": percent,
-        "ram_danger_pct": percent,
-        "vram_underused_pct": percent,
-        "util_underused_pct": percent,
-        "vram_warning_pct": percent,
-        "ram_available_warning_bytes": at_least(0),
-        "ram_available_danger_bytes": at_least(0),
-        "swap_warning_bytes": at_least(0),
-        "swap_danger_bytes": at_least(0),
         "temp_warning_c": above(0),
         "temp_danger_c": above(0),
-        "disk_warning_bytes": at_least(0),
-        "disk_danger_bytes": at_least(0),
     },
     "notify": {
         "command": program,
@@ -284,11 +256,13 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "evaluate": {
         "command": evaluation,
         "score": one_number,
-        "gpu_memory_bytes": at_least(0),
         "memory_bytes": above(0),
         "timeout_s": above(0),
     },
 }
+
+USUAL: dict[str, Rule] = {"_pct": percent, "_bytes": at_least(0), "_bytes_per_s": at_least(0)}
+"""Rules of all settings whose names end so, and that have none of their own."""
 
 ORDERED: tuple[tuple[str, str, str], ...] = (
     ("hang", "min_s", "max_s"),
@@ -303,7 +277,15 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
 
 def complaint(section: str, key: str, value: Any) -> str | None:
     """The problem of one value beyond its type: "must be more than 0"; None = valid."""
-    return endless(value) or BOUNDS.get(section, {}).get(key, lambda _: None)(value)
+    return endless(value) or rules_of(section).get(key, lambda _: None)(value)
+
+
+def rules_of(section: str) -> dict[str, Rule]:
+    """The rules of a section, by key."""
+    struct = type(getattr(Settings(), section, None))
+    names = getattr(struct, "__struct_fields__", ())
+    usual = {name: rule for name in names for unit, rule in USUAL.items() if name.endswith(unit)}
+    return usual | BOUNDS.get(section, {})
 
 
 def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
@@ -316,7 +298,6 @@ def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
 
 
 def check_order(document: Document, settings: Settings) -> None:
-    """Report bounds in the wrong order, at the one that is written."""
     for section, low, high, sentence in out_of_order(settings):
         document.add((section, low if document.has(section, low) else high), sentence)
 

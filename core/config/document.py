@@ -6,154 +6,71 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-# The line of each key of a TOML document. Neither ``tomllib`` nor tomlkit gives positions.
-#
-# The text must already have been accepted by ``tomllib``: this scanner finds keys and skips values.
-
 KeyPath = tuple[str | int, ...]
 """Keys from the root; an int is the index in an array."""
 
-_SPACE = re.compile(r"[ \t]*")
-_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_SCALAR = re.compile(r"[^,\]}#\r\n]*")
-_STRINGS = (
-    re.compile(r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})', re.DOTALL),
-    re.compile(r"'''.*?'''(?:'{0,2})", re.DOTALL),
-    re.compile(r'"(?:[^"\\\n]|\\.)*"'),
-    re.compile(r"'[^'\n]*'"),
-)
-
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """Return the line (from 1) where each table, key and array element first appears."""
-    return _Scanner(text).document()
+    """The line (from 1) where each table, key and array element first appears, of a text that ``tomllib`` accepts.
+
+    Neither ``tomllib`` nor tomlkit gives positions. So each statement is parsed by itself, and again with each of its
+    lines: what is new then stands in that line.
+    """
+    lines: dict[KeyPath, int] = {}
+    arrays: dict[KeyPath, int] = {}
+    prefix: KeyPath = ()
+    statement, began, partly = "", 0, False
+    for number, row in enumerate(text.split("\n"), 1):
+        if not statement:
+            if not row.strip() or row.lstrip().startswith("#"):
+                continue
+            began, partly = number, False
+        statement += f"{row}\n"
+        whole = _parsed(statement)
+        found = _parsed(f"{statement}]") if whole is None else whole
+        if found is None:
+            continue
+        if statement.lstrip().startswith("["):
+            prefix = _header(found, arrays, lines, began)
+        for path in () if statement.lstrip().startswith("[") else _paths(found, prefix):
+            lines.setdefault(path, number if partly else began)
+        statement, partly = "" if whole is not None else statement, True
+    return lines
 
 
-class _Scanner:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.lines: dict[KeyPath, int] = {}
-        self.arrays: dict[KeyPath, int] = {}
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except ValueError:
+        return None
 
-    def document(self) -> dict[KeyPath, int]:
-        prefix: KeyPath = ()
-        self._skip(_BLANK)
-        while self.at < len(self.text):
-            if self.text[self.at] == "[":
-                prefix = self._header()
-            else:
-                self._pair(prefix)
-            self._skip(_BLANK)
-        return self.lines
 
-    def _header(self) -> KeyPath:
-        double = self.text.startswith("[[", self.at)
-        start = self.at
-        self.at += 2 if double else 1
-        path = self._inside_arrays(self._keys(()), whole=not double)
-        self.at += 2 if double else 1
-        if double:
-            index = self.arrays.get(path, -1) + 1
-            self.arrays[path] = index
-            self._note(path, start)
-            path = (*path, index)
-        self._note(path, start)
-        return path
+def _paths(data: Any, path: KeyPath) -> Iterator[KeyPath]:
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        yield (*path, key)
+        yield from _paths(value, (*path, key))
 
-    def _inside_arrays(self, path: KeyPath, *, whole: bool) -> KeyPath:
-        """A header below an array of tables belongs to its newest element."""
-        inside: KeyPath = ()
-        for number, key in enumerate(path, 1):
-            inside = (*inside, key)
-            if inside in self.arrays and (whole or number < len(path)):
-                inside = (*inside, self.arrays[inside])
-        return inside
 
-    def _pair(self, prefix: KeyPath) -> None:
-        start = self.at
-        path = self._keys(prefix)
-        self._note(path, start)
-        self.at += 1  # the "="
-        self._value(path)
-
-    def _keys(self, prefix: KeyPath) -> KeyPath:
-        path = prefix
-        while True:
-            self._skip(_SPACE)
-            path = (*path, self._key())
-            self._skip(_SPACE)
-            if self.text[self.at : self.at + 1] != ".":
-                return path
-            self.at += 1
-
-    def _key(self) -> str:
-        quote = self.text[self.at]
-        if quote in "\"'":
-            start = self.at
-            self._string()
-            return next(iter(tomllib.loads(f"{self.text[start : self.at]} = 0")))
-        start = self.at
-        self._skip(_BARE_KEY)
-        if self.at == start:
-            raise ValueError(f"no key at offset {start}")
-        return self.text[start : self.at]
-
-    def _value(self, path: KeyPath) -> None:
-        self._skip(_BLANK)
-        match self.text[self.at : self.at + 1]:
-            case '"' | "'":
-                self._string()
-            case "[":
-                self._sequence(path, "]")
-            case "{":
-                self._sequence(path, "}")
-            case _:
-                self._skip(_SCALAR)
-
-    def _sequence(self, path: KeyPath, end: str) -> None:
-        self.at += 1
-        index = 0
-        while True:
-            self._skip(_BLANK)
-            if self.text[self.at] == end:
-                self.at += 1
-                return
-            if end == "]":
-                self._note((*path, index), self.at)
-                self._value((*path, index))
-                index += 1
-            else:
-                self._pair(path)
-            self._skip(_BLANK)
-            if self.text[self.at] == ",":
-                self.at += 1
-
-    def _string(self) -> None:
-        for pattern in _STRINGS:
-            found = pattern.match(self.text, self.at)
-            if found:
-                self.at = found.end()
-                return
-        raise ValueError(f"no string at offset {self.at}")
-
-    def _skip(self, pattern: re.Pattern[str]) -> None:
-        found = pattern.match(self.text, self.at)
-        assert found is not None or pattern is _BARE_KEY
-        if found:
-            self.at = found.end()
-
-    def _note(self, path: KeyPath, offset: int) -> None:
-        line = self.text.count("\n", 0, offset) + 1
-        for length in range(1, len(path) + 1):
-            self.lines.setdefault(path[:length], line)
+def _header(found: Any, arrays: dict[KeyPath, int], lines: dict[KeyPath, int], line: int) -> KeyPath:
+    """The path of a table's header. ``arrays``: arrays of tables, each with its newest index, which is inside."""
+    path: KeyPath = ()
+    while isinstance(found, dict) and found:
+        key, found = next(iter(found.items()))
+        path = (*path, key)
+        lines.setdefault(path, line)
+        if isinstance(found, list):
+            arrays[path] = arrays.get(path, -1) + 1
+        if path in arrays:
+            path = (*path, arrays[path])
+            lines.setdefault(path, line)
+    return path
 
 
 # Problems of a configuration.
@@ -184,7 +101,6 @@ class UnknownRun(ConfigError):  # noqa: N818  named after the condition
 
 
 def display_path(path: Path) -> str:
-    """Return the path relative to the working folder if it is below it, else absolute."""
     relative = os.path.relpath(path)
     return str(path.absolute()) if relative.startswith("..") else relative
 
@@ -214,11 +130,16 @@ Rule = Callable[[Any], str | None]
 class Document:
     """One parsed file. Collects problems while it is being checked; ``finish`` raises them all."""
 
-    def __init__(self, path: Path, data: dict[str, Any], lines: dict[KeyPath, int]) -> None:
+    def __init__(self, path: Path, data: dict[str, Any], text: str) -> None:
         self.path = path
         self.data = data
         self.problems: list[Problem] = []
-        self._lines = lines
+        self._text = text
+
+    @cached_property
+    def _lines(self) -> dict[KeyPath, int]:
+        """Found only if a message has to name one."""
+        return key_lines(self._text.replace("\r\n", "\n"))
 
     @classmethod
     def read(cls, path: Path) -> "Document":
@@ -238,7 +159,7 @@ class Document:
     def parse(cls, text: str, path: Path) -> "Document":
         """Parse a text; ``path`` names it in problems. Raises ConfigError."""
         try:
-            return cls(path, tomllib.loads(text), key_lines(text.replace("\r\n", "\n")))
+            return cls(path, tomllib.loads(text), text)
         except tomllib.TOMLDecodeError as error:
             raise ConfigError([_syntax_problem(path, text, error)]) from error
         except RecursionError as error:
@@ -254,11 +175,9 @@ class Document:
         return None
 
     def has(self, *path: str | int) -> bool:
-        """Whether the key is written."""
         return path in self._lines
 
     def add(self, path: KeyPath, text: str) -> None:
-        """Report a problem at a key."""
         self.problems.append(Problem(display_path(self.path), self.line(*path), text))
 
     def finish(self) -> None:
@@ -306,7 +225,6 @@ class Document:
         return good
 
     def unknown_key(self, path: KeyPath, known: Mapping[str, Any], elsewhere: Mapping[str, str]) -> None:
-        """Report an unknown key, with the one that was probably meant."""
         key = str(path[-1])
         misplaced = None if nearest(key, known) else nearest(key, elsewhere)
         if misplaced is not None:
@@ -341,7 +259,6 @@ def describe_type(kind: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """Return a value as TOML would write it, shortened."""
     text = str(value) if isinstance(value, float) else msgspec.json.encode(value, enc_hook=str).decode()
     return text if len(text) <= 60 else text[:57] + "..."
 

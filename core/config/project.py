@@ -12,7 +12,7 @@ import msgspec
 from ..model.job import EngineName
 from ..model.preset import SaveSignal
 from ..model.settings import End, Profiles, Settings
-from .bounds import BOUNDS, check_order, complaint, out_of_order
+from .bounds import check_order, complaint, out_of_order, rules_of
 from .document import (
     SECRET_KEYS,
     ConfigError,
@@ -83,32 +83,8 @@ def _value(text: str) -> Any:
 AUTO = "auto"
 
 
-class RunSection(msgspec.Struct, frozen=True, kw_only=True):
-    """One ``[run]`` or ``[runs.NAME]``. Paths absolute; ``preset`` None = detect; ``gpus`` None = all.
-
-    ``key``: its table in the file (``run`` or ``runs.NAME``), the first part of its keys in the provenance.
-    """
-
-    key: str
-    name: str
-    command: tuple[str, ...]
-    cwd: str
-    env: dict[str, str] = {}
-    preset: str | None = None
-    config: str | None = None
-    output_dir: str | None = None
-    logs: tuple[str, ...] = ()
-    gpus: tuple[int, ...] | None = None
-    terminal: Literal["file", "pty"] = "file"
-    save_signal: SaveSignal | None = None
-    save_file: str | None = None
-    engine: EngineName = "local"
-    end: dict[str, Any] = {}
-    """Keys of ``[end]`` that are written here: they hold for this run alone."""
-
-
-class RunTable(msgspec.Struct):
-    """The keys of ``[run]`` as they are written."""
+class RunTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of ``[run]``. As they are written, or for a run: paths absolute; ``preset``, ``gpus`` None = auto."""
 
     name: str | None = None
     command: tuple[str, ...] = ()
@@ -118,11 +94,22 @@ class RunTable(msgspec.Struct):
     config: str | None = None
     output_dir: str | None = None
     logs: tuple[str, ...] = ()
-    gpus: Literal["auto"] | tuple[int, ...] = "auto"
+    gpus: Literal["auto"] | tuple[int, ...] | None = None
     terminal: Literal["file", "pty"] = "file"
     save_signal: SaveSignal | None = None
     save_file: str | None = None
     engine: EngineName = "local"
+
+
+class RunSection(RunTable, frozen=True, kw_only=True):
+    """One ``[run]`` or ``[runs.NAME]``. ``key``: its table in the file, the first part of its keys in the provenance.
+
+    ``end``: keys of ``[end]`` that are written here: they hold for this run alone.
+    """
+
+    name: str
+    key: str = "run"
+    end: dict[str, Any] = {}
 
 
 def read_run(
@@ -147,30 +134,23 @@ def read_run(
         words = ", ".join(show(word) for word in _split(table.pop("command")))
         document.add((*at, "command"), f'"command" must be a list of words: command = [{words}]')
     of_end = {key: table.pop(key) for key in list(table) if key in End.__struct_fields__}
-    end = document.struct_values(at, of_end, End, rules=BOUNDS["end"])
+    end = document.struct_values(at, of_end, End, rules=rules_of("end"))
     good = RunTable(**document.struct_values(at, table, RunTable, rules=_RULES, elsewhere=elsewhere))
     if good.preset not in {None, AUTO} and presets is not None and good.preset not in presets:
         document.add((*at, "preset"), f'unknown preset "{good.preset}"{did_you_mean(str(good.preset), presets)}')
     if len(document.problems) > count:
         return None
     folder = document.path.parent
-    return RunSection(
-        key=".".join(map(str, at)),
-        name=good.name or name or "run",
-        command=good.command,
-        cwd=absolute(folder, good.cwd),
-        env=good.env,
-        preset=None if good.preset == AUTO else good.preset,
-        config=absolute(folder, good.config) if good.config else None,
-        output_dir=absolute(folder, good.output_dir) if good.output_dir else None,
-        logs=tuple(absolute(folder, log) for log in good.logs),
-        gpus=good.gpus if isinstance(good.gpus, tuple) else None,
-        terminal=good.terminal,
-        save_signal=good.save_signal,
-        save_file=good.save_file,
-        engine=good.engine,
-        end=end,
-    )
+    values = msgspec.structs.asdict(good) | {
+        "name": good.name or name or "run",
+        "cwd": absolute(folder, good.cwd),
+        "preset": None if good.preset == AUTO else good.preset,
+        "config": absolute(folder, good.config) if good.config else None,
+        "output_dir": absolute(folder, good.output_dir) if good.output_dir else None,
+        "logs": tuple(absolute(folder, log) for log in good.logs),
+        "gpus": None if good.gpus == AUTO else good.gpus,
+    }
+    return RunSection(key=".".join(map(str, at)), end=end, **values)
 
 
 def absolute(folder: Path, path: str) -> str:
@@ -179,7 +159,6 @@ def absolute(folder: Path, path: str) -> str:
 
 
 def _check_env(document: Document, at: KeyPath, table: dict[str, Any]) -> None:
-    """Report each variable that is not a text, and return the others."""
     if not isinstance(table.get("env"), dict):
         return
     good = {}
@@ -211,7 +190,7 @@ def _words(value: tuple[str, ...]) -> str | None:
 
 
 def _indices(value: Any) -> str | None:
-    if value == AUTO:
+    if value in {None, AUTO}:
         return None
     if not value:
         return 'must name at least one GPU, or be "auto"'
@@ -248,12 +227,15 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole trainwatch.toml. ``provenance``: dotted key (``watch.interval_s``, ``run.command``) → origin."""
-
     path: Path
     runs: dict[str, RunSection]
     settings: Settings
-    provenance: dict[str, Origin]
+    document: Document
+
+    @property
+    def provenance(self) -> dict[str, Origin]:
+        """Dotted key (``watch.interval_s``, ``run.command``) → origin."""
+        return _provenance(self.document, list(self.runs.values()))
 
     def run(self, name: str | None = None) -> RunSection:
         """Return the run of that name, or the only one. Raises ConfigError (UnknownRun) that names those that exist."""
@@ -284,7 +266,7 @@ def load_project(
         if key in sections:
             table = document.table((key,), value)
             elsewhere = _elsewhere(key)
-            good = document.struct_values((key,), table, sections[key], rules=BOUNDS.get(key), elsewhere=elsewhere)
+            good = document.struct_values((key,), table, sections[key], rules=rules_of(key), elsewhere=elsewhere)
             values[key] = sections[key](**good)
         elif key == "run":
             name = path.parent.name
@@ -310,7 +292,7 @@ def load_project(
             document.add((*run.key.split(".", 1), "name"), f'a second run named "{run.name}"; names must differ')
         by_name[run.name] = run
     document.finish()
-    return Project(path=path, runs=by_name, settings=settings, provenance=_provenance(document, runs))
+    return Project(path=path, runs=by_name, settings=settings, document=document)
 
 
 def _check_profiles(document: Document, chosen: Profiles, known: Collection[str] | None) -> None:
@@ -323,7 +305,6 @@ def _check_profiles(document: Document, chosen: Profiles, known: Collection[str]
 
 
 def _check_ramp(document: Document, chosen: Profiles) -> None:
-    """A ramp needs a ladder and a first rung."""
     if chosen.ramp and len(chosen.ladder) < 2:
         document.add(("profiles", "ramp"), '"ramp" needs a "ladder" of two profiles or more, safest first')
     elif chosen.ramp and chosen.use not in chosen.ladder:

@@ -57,7 +57,6 @@ _OWN = frozenset({"name", "title", "description", "based_on", "never_run", "over
 
 
 def _inherited(preset: Preset, base: Preset) -> Preset:
-    """The preset with the values of the other one for all that it leaves out."""
     left_out = {
         field.name: getattr(base, field.name)
         for field in msgspec.structs.fields(preset)
@@ -263,13 +262,11 @@ def read_patterns(path: Path) -> Patterns:
 
 
 def with_learned(own: Patterns, folder: Path) -> Patterns:
-    """A project's own patterns and the learned ones."""
     learned = learned_patterns(folder)
     return {name: (*own.get(name, ()), *learned.get(name, ())) for name in {**own, **learned}}
 
 
 def text_with(known: Patterns, failure: str, pattern: str) -> str:
-    """The text of the file with one more pattern."""
     rows = {**known, failure: tuple(dict.fromkeys((*known.get(failure, ()), pattern)))}
     lines = [
         f"{name} = [{', '.join(json.dumps(row, ensure_ascii=False) for row in each)}]" for name, each in rows.items()

@@ -1,26 +1,17 @@
-"""Builds the RunSpec of a run from a config or a bare command, with the options of the command line."""
+"""The options of the command line over a run's section, and what makes every launch of it fail."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..model.command_words import lone_config
-from ..model.preset import Preset
-from ..model.resume_way import Recognition, SourceFacts
-from ..model.run import PLACEHOLDERS, RunSpec
-from ..model.settings import Act, Settings
+from ..model.run import PLACEHOLDERS
+from ..model.settings import Settings
 from .bounds import complaint
-from .detection import NOTHING, recognise
-from .document import ConfigError, Problem, did_you_mean, show
-from .project import AUTO, Origin, Project, RunSection, absolute
-
-Look = Callable[[Sequence[str], str], SourceFacts]
-"""Command, working folder → what the trainer's script shows."""
-Identify = Callable[[str], str]
-"""Returns the id of a run for its name (``new_run_id`` of the store)."""
+from .document import Problem, did_you_mean, show
+from .project import AUTO, RunSection, absolute
 
 _LAUNCHERS = frozenset(
     {"accelerate", "torchrun", "deepspeed", "uv", "poetry", "pipenv", "conda", "env", "nohup", "nice"}
@@ -69,74 +60,6 @@ OPTIONS: dict[str, tuple[str, str]] = {
 """Field → (option, its key in the file)."""
 
 
-def spec_for_run(
-    project: Project,
-    run: RunSection,
-    *,
-    identify: Identify,
-    created_wall: float,
-    cwd: Path,
-    presets: Mapping[str, Preset],
-    profiles: Collection[str] | None = None,
-    overrides: Overrides = Overrides(),  # noqa: B008  frozen
-    look: Look = lambda _command, _cwd: NOTHING,
-) -> RunSpec:
-    """Return the spec of a project's run. ``cwd``: the working folder of the command line, for paths given there.
-
-    Raises ConfigError with all problems: bad options, a missing config or working folder, a placeholder without
-    a value.
-    """
-    section = _with_overrides(run, overrides, cwd)
-    problems = _option_problems(overrides, presets, profiles)
-    problems += _launch_problems(section, lambda key: str(origins(project, run, overrides)[f"{run.key}.{key}"]))
-    if problems:
-        raise ConfigError(problems)
-    end = msgspec.structs.replace(project.settings.end, **section.end)
-    settings = settings_with(msgspec.structs.replace(project.settings, end=end), overrides)
-    spec = _spec(section, settings, presets, (identify, look), created_wall, project=str(project.path))
-    given = [key for name, (_, key) in OPTIONS.items() if getattr(overrides, name) is not None]
-    typed = tuple(key.removeprefix("run.") for key in given if key.startswith("run."))
-    return msgspec.structs.replace(spec, section=run.key, typed=typed)
-
-
-def spec_for_command(
-    argv: Sequence[str],
-    *,
-    identify: Identify,
-    created_wall: float,
-    cwd: Path,
-    presets: Mapping[str, Preset],
-    profiles: Collection[str] | None = None,
-    overrides: Overrides = Overrides(),  # noqa: B008  frozen
-    look: Look = lambda _command, _cwd: NOTHING,
-) -> RunSpec:
-    """Return the spec of a bare command (``trainwatch run -- COMMAND``), with default settings. Raises ConfigError."""
-    problems = _option_problems(overrides, presets, profiles)
-    if not argv or not argv[0].strip():
-        problems.append(
-            Problem("run", None, "no command; write it after --, as in `trainwatch run -- python train.py`")
-        )
-        raise ConfigError(problems)
-    base = RunSection(key="run", name=name_of_command(argv), command=tuple(argv), cwd=str(cwd.absolute()))
-    section = _with_overrides(base, overrides, cwd)
-    options = {key.removeprefix("run."): option for option, key in OPTIONS.values()}
-    problems += _launch_problems(section, lambda key: options.get(key, "run"))
-    if problems:
-        raise ConfigError(problems)
-    return _spec(section, settings_with(Settings(), overrides), presets, (identify, look), created_wall, project=None)
-
-
-def origins(project: Project, run: RunSection, overrides: Overrides) -> dict[str, Origin]:
-    """Return the project's provenance with the options of the command line."""
-    found = dict(project.provenance)
-    for field, (option, key) in OPTIONS.items():
-        if getattr(overrides, field) is not None:
-            found[key.replace("run.", f"{run.key}.", 1) if key.startswith("run.") else key] = Origin(
-                "command line", option
-            )
-    return found
-
-
 def name_of_command(argv: Sequence[str]) -> str:
     """Return a name for a bare command: its script, its module, else its program."""
     words = list(argv)
@@ -151,7 +74,8 @@ def name_of_command(argv: Sequence[str]) -> str:
     return Path((programs or words)[0]).name or "run"
 
 
-def _with_overrides(run: RunSection, overrides: Overrides, cwd: Path) -> RunSection:
+def with_options(run: RunSection, overrides: Overrides, cwd: Path) -> RunSection:
+    """The run with the options of the command line. ``cwd``: the working folder, for paths given there."""
     changes: dict[str, Any] = {}
     for field in ("config", "output_dir"):
         if getattr(overrides, field) is not None:
@@ -166,24 +90,21 @@ def _with_overrides(run: RunSection, overrides: Overrides, cwd: Path) -> RunSect
 
 def settings_with(settings: Settings, overrides: Overrides) -> Settings:
     """The settings with the options of the command line; checked before (``setting_problems``)."""
-    replace = msgspec.structs.replace
-    if overrides.profile is not None:
-        settings = replace(settings, profiles=replace(settings.profiles, use=overrides.profile))
-    if overrides.interval_s is not None:
-        settings = replace(settings, watch=replace(settings.watch, summary_s=float(overrides.interval_s)))
-    if overrides.max_restarts is not None:
-        settings = replace(settings, restart=replace(settings.restart, max_restarts=overrides.max_restarts))
-    for key in ("end_by", "at_finish", "at_give_up"):
-        if getattr(overrides, key) is not None:
-            settings = replace(settings, end=replace(settings.end, **{key: getattr(overrides, key)}))
-    if overrides.shapes is not None:
-        settings = replace(settings, progress=replace(settings.progress, shapes=overrides.shapes))
-    if overrides.act is not None:
-        settings = replace(settings, restart=replace(settings.restart, act=msgspec.convert(overrides.act, Act)))
+    for section, name, value in _set(overrides):
+        changed = msgspec.structs.replace(getattr(settings, section), **{name: value})
+        settings = msgspec.structs.replace(settings, **{section: changed})
     return settings
 
 
-def _option_problems(overrides: Overrides, presets: Collection[str], profiles: Collection[str] | None) -> list[Problem]:
+def _set(overrides: Overrides) -> Iterator[tuple[str, str, Any]]:
+    """(section, key, value) of each setting that is given."""
+    for field, (_, key) in OPTIONS.items():
+        section, _, name = key.partition(".")
+        if section != "run" and (value := getattr(overrides, field)) is not None:
+            yield section, name, value
+
+
+def option_problems(overrides: Overrides, presets: Collection[str], profiles: Collection[str] | None) -> list[Problem]:
     problems: list[Problem] = []
     if overrides.name is not None and not overrides.name.strip():
         problems.append(Problem("--name", None, "must not be empty"))
@@ -197,18 +118,15 @@ def _option_problems(overrides: Overrides, presets: Collection[str], profiles: C
 
 
 def setting_problems(overrides: Overrides) -> list[Problem]:
-    """Problems of options whose setting does not accept the value."""
-    problems = []
-    for field, (option, key) in OPTIONS.items():
-        section, _, name = key.partition(".")
-        value = getattr(overrides, field)
-        wrong = complaint(section, name, value) if value is not None and section != "run" else None
-        if wrong is not None:
-            problems.append(Problem(option, None, f"{wrong}, got {show(value)}"))
-    return problems
+    options = {key: option for option, key in OPTIONS.values()}
+    return [
+        Problem(options[f"{section}.{name}"], None, f"{wrong}, got {show(value)}")
+        for section, name, value in _set(overrides)
+        if (wrong := complaint(section, name, value)) is not None
+    ]
 
 
-def _launch_problems(run: RunSection, place: Callable[[str], str]) -> list[Problem]:
+def launch_problems(run: RunSection, place: Callable[[str], str]) -> list[Problem]:
     """Problems that make every launch fail. ``place``: where a key was written."""
     problems: list[Problem] = []
     if not Path(run.cwd).is_dir():
@@ -226,52 +144,6 @@ def _launch_problems(run: RunSection, place: Callable[[str], str]) -> list[Probl
             )
             problems.append(Problem(place("command"), None, text))
     return problems
-
-
-def _spec(
-    run: RunSection,
-    settings: Settings,
-    presets: Mapping[str, Preset],
-    by: tuple[Identify, Look],
-    created_wall: float,
-    *,
-    project: str | None,
-) -> RunSpec:
-    identify, look = by
-    config = Path(run.config) if run.config else None
-    found = (
-        Recognition(preset=run.preset, why="told by [run] preset or --preset")
-        if run.preset is not None
-        else recognise(run.command, config or _lone_config(run), presets, look(run.command, run.cwd))
-    )
-    return RunSpec(
-        id=identify(run.name),
-        name=run.name,
-        command=run.command,
-        cwd=run.cwd,
-        created_wall=created_wall,
-        env=run.env,
-        preset=found.preset,
-        preset_why=found.why,
-        preset_resumes=found.resumes,
-        config=run.config,
-        output_dir=run.output_dir,
-        logs=run.logs,
-        gpus=run.gpus,
-        terminal=run.terminal,
-        save_signal=run.save_signal,
-        save_file=run.save_file,
-        engine=run.engine,
-        project=project,
-        settings=settings,
-    )
-
-
-def _lone_config(run: RunSection) -> Path | None:
-    """The trainer's config that is the only argument of its command."""
-    named = lone_config(run.command)
-    path = None if named is None else Path(run.cwd, named)
-    return path if path is not None and path.is_file() else None
 
 
 # ``{word}`` in a command: a placeholder, a misspelt one, or braces of the trainer.

@@ -506,7 +506,11 @@ def in_words(history: Iterable[Cause]) -> str:
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A failure whose answer was withheld: the arguments of ``answer_failure`` beside the plan."""
+    """A failure that is to be answered. ``retryable``: a restart alone may help. ``advice``: what to look at.
+
+    ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how certain the class is, 0
+    to 1. ``job``: why the job ended that the attempt ran as.
+    """
 
     cause: Cause
     incident: int

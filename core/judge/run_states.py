@@ -145,14 +145,10 @@ class Listing(Variant, frozen=True, tag="listing"):
 
 
 class Copying(Variant, frozen=True, tag="copying"):
-    """State that is not understood, or damaged, is being copied aside, before the run begins anew.
-
-    ``damaged``: what nobody could resume from, which holds no run.
-    """
+    """What the next start may write over is being copied aside."""
 
     order: int
     plan: RestartPlan
-    damaged: bool = False
 
 
 class Verifying(Variant, frozen=True, tag="verifying"):
@@ -380,7 +376,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "no_gpu": "held_gpu", "hold": "stopped"},
     "listing": {**_ENDED, "copy_aside": "copying", "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
-    "copying": {**_ENDED, "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
+    "copying": {**_ENDED, "copy_aside": "copying", "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
     "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
     "backing_off": {**_ENDED, "hold": "stopped"},
     "held": {**_ENDED, "hold": "stopped"},

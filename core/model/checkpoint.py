@@ -110,9 +110,9 @@ def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> A
     return mtime, final and step is None, -1 if step is None else step, final, -1 if epoch is None else epoch
 
 
-def newest_complete(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
-    """The checkpoint to resume from: the newest complete one whose path is not in ``skipped``, or None."""
-    return next((c for c in newest_first if c.verdict == "complete" and c.path not in skipped), None)
+def newest_complete(newest_first: Iterable[Checkpoint]) -> Checkpoint | None:
+    """The newest complete one, or None."""
+    return next((c for c in newest_first if c.verdict == "complete"), None)
 
 
 def newest_resumable(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
@@ -298,47 +298,13 @@ def origin_of(
 Better = Literal["lower", "higher"]
 
 LOWER = frozenset(
-    [
-        "fid",
-        "kid",
-        "loss",
-        "nll",
-        "mse",
-        "mae",
-        "rmse",
-        "lpips",
-        "ppl",
-        "perplexity",
-        "wer",
-        "cer",
-        "error",
-        "err",
-        "bpc",
-        "bpb",
-    ]
-)
+    {"fid", "kid", "loss", "nll", "mse", "mae", "rmse", "lpips", "ppl", "perplexity", "wer", "cer", "error", "err",
+     "bpc", "bpb"}
+)  # fmt: skip
 HIGHER = frozenset(
-    [
-        "acc",
-        "accuracy",
-        "clip",
-        "psnr",
-        "ssim",
-        "map",
-        "f1",
-        "auc",
-        "auroc",
-        "bleu",
-        "rouge",
-        "iou",
-        "miou",
-        "dice",
-        "recall",
-        "precision",
-        "reward",
-        "r2",
-    ]
-)
+    {"acc", "accuracy", "clip", "psnr", "ssim", "map", "f1", "auc", "auroc", "bleu", "rouge", "iou", "miou", "dice",
+     "recall", "precision", "reward", "r2"}
+)  # fmt: skip
 """Words in names of metrics that tell which values are better, by the usual definition of each."""
 
 SERIES = "evaluate/"

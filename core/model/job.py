@@ -123,19 +123,3 @@ CAPABILITIES: dict[EngineName, Capabilities] = {
         commands=("sbatch", "squeue", "scontrol", "scancel", "srun"),
     ),
 }
-
-
-class AttemptSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt as its engine knows it. ``unknown`` is a phase of its own: nothing follows from it.
-
-    ``code``: exit status of the training, None = not known. ``state``, ``reason``, ``nodes``: the engine's own words.
-    ``left_s``: seconds until its time limit, None = none or not known.
-    """
-
-    phase: JobPhase
-    cause: JobCause | None = None
-    code: int | None = None
-    state: str = ""
-    reason: str = ""
-    nodes: str = ""
-    left_s: float | None = None

@@ -135,16 +135,11 @@ def _named(number: float, word: str) -> str:
 
 
 def _with_pace(steps: int, by: str, pace: Pace | None) -> ExpectedLength:
+    expected = ExpectedLength(steps=steps, by=by)
     if pace is None:
-        return ExpectedLength(steps=steps, by=by)
-    return ExpectedLength(
-        steps=steps,
-        by=by,
-        seconds=steps * pace.s,
-        pace_s=pace.s,
-        most_seconds=None if pace.most_s is None else steps * pace.most_s,
-        guess=pace.guess,
-    )
+        return expected
+    most = None if pace.most_s is None else steps * pace.most_s
+    return msgspec.structs.replace(expected, seconds=steps * pace.s, pace_s=pace.s, most_seconds=most, guess=pace.guess)
 
 
 def _number(settings: Mapping[str, Any], key: str) -> float | None:

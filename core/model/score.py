@@ -50,28 +50,15 @@ def _by_pattern(output: str, metric: str, pattern: str) -> Score:
 
 
 def _last_object(output: str) -> dict[str, object] | None:
-    """The last JSON object that begins a line."""
-    decoder = json.JSONDecoder()
-    for start in reversed([m.start(1) for m in re.finditer(r"^[ \t]*(\{)", output, re.MULTILINE)]):
-        try:
-            value, end = decoder.raw_decode(output, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and not _lies_in_another(output, start, end, decoder):
-            return value
-    return None
-
-
-def _lies_in_another(output: str, start: int, end: int, decoder: json.JSONDecoder) -> bool:
-    """Whether an object that began on an earlier line contains it."""
-    for match in re.finditer(r"^[ \t]*(\{)", output[:start], re.MULTILINE):
-        try:
-            _, outer_end = decoder.raw_decode(output, match.start(1))
-        except (ValueError, RecursionError):
-            continue
-        if outer_end >= end:
-            return True
-    return False
+    """The last JSON object that begins a line and lies in no other."""
+    decoder, found, end = json.JSONDecoder(), None, 0
+    for match in re.finditer(r"^[ \t]*(\{)", output, re.MULTILINE):
+        if match.start(1) >= end:
+            try:
+                found, end = decoder.raw_decode(output, match.start(1))
+            except (ValueError, RecursionError):
+                continue
+    return found
 
 
 def _of_object(found: dict[str, object], metric: str) -> Score:

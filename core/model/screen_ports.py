@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .nodes import RankTable
     from .observation import Command
     from .preset import Profile
-    from .situation import RunCard, RunPlan, RunSettings, Situation
+    from .situation import RunCard, RunPlan, Situation
     from .story import Look, Summary
     from .trial import TrialResult
 
@@ -356,10 +356,6 @@ class RunPicker(Protocol):
 
     def open(self, run_id: str) -> OpenRun:
         """Open one. Raises RuntimeError with a sentence when it cannot be read."""
-        ...
-
-    def settings(self, run_id: str) -> RunSettings:
-        """What it was started with. May block. Raises RuntimeError with a sentence."""
         ...
 
     def hide(self, run_id: str, hidden: bool) -> None:

@@ -357,8 +357,7 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     setup: tuple[str, ...] = ()
     """Lines of the script before the command: ``["module load cuda", "source venv/bin/activate"]``."""
     poll_s: float = 10.0
-    """How often Slurm is asked for its jobs: one question for all runs of a user on this machine. More often than every
-    ten seconds loads the controller."""
+    """How often Slurm is asked for the job of a run. More often than every ten seconds loads the controller."""
     sample_s: float = 10.0
     """How often the agent on each node of a job reads its processes and GPUs."""
 

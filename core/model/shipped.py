@@ -219,7 +219,6 @@ class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One form of line. ``gates``: fixed texts of which each matching line has at least one."""
 
     name: str
-    framework: str
     pattern: str
     gates: tuple[str, ...]
     source: str

@@ -1,6 +1,5 @@
 """The input of every view: the story of a run, its newest readings and the time."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -136,18 +135,6 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True):
     """Why that machine does not answer now: the card is as it was when it last did. Else empty."""
     queued: int | None = None
     """It is no run yet: its place among those that wait in the queue, from 1; its id is ``queue:NUMBER``."""
-
-
-class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run was started with: the options of its newest launch, its config, its environment. Values as text.
-
-    ``config_paths``: names of options whose value is the path of the config; its settings are among the values.
-    """
-
-    run_id: str
-    name: str
-    values: Mapping[str, str]
-    config_paths: frozenset[str] = frozenset()
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):

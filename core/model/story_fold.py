@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -233,16 +233,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
         case AttemptEnded():
             return replace(story, attempts=_ended(story.attempts, record, fact))
         case ProgressMade():
-            return replace(
-                story,
-                progress=fact.progress,
-                overall_step=fact.overall_step,
-                progress_attempt=fact.attempt,
-                step_offset=fact.step_offset,
-                stride=fact.stride,
-                loss_state=fact.loss_state,
-                loss_floor=fact.loss_floor,
-            )
+            return replace(story, progress_attempt=fact.attempt, **_shared(fact))
         case PhaseChanged():
             span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)
             return replace(story, phases=(*story.phases, span)[-PHASES:])
@@ -374,7 +365,8 @@ def _started(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptSt
     """Add an attempt; a known one that was adopted again changes only its process."""
     at = _place_of(fact.attempt, attempts)
     if at is None:
-        return (*attempts, _attempt(record, fact))
+        started = AttemptStory(number=fact.attempt, t=record.t, wall=record.wall, **_shared(fact))
+        return (*attempts, started)
     again = msgspec.structs.replace(attempts[at], adopted=fact.adopted, pid=fact.pid)
     return (*attempts[:at], again, *attempts[at + 1 :])
 
@@ -387,36 +379,14 @@ def _place_of(number: int, attempts: tuple[AttemptStory, ...]) -> int | None:
     return None
 
 
-def _attempt(record: Record, fact: AttemptStarted) -> AttemptStory:
-    return AttemptStory(
-        number=fact.attempt,
-        t=record.t,
-        wall=record.wall,
-        pid=fact.pid,
-        runner_pid=fact.runner_pid,
-        log=fact.log,
-        directory=fact.directory,
-        resume_from=fact.resume_from,
-        resume_step=fact.resume_step,
-        profile=fact.profile,
-        changes=fact.changes,
-        script=fact.script,
-        adopted=fact.adopted,
-    )
+def _shared(fact: AttemptStarted | AttemptEnded | ProgressMade) -> dict[str, Any]:
+    """The fields of a fact that a story has under the same names."""
+    return {name: getattr(fact, name) for name in fact.__struct_fields__ if name != "attempt"}
 
 
 def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnded) -> tuple[AttemptStory, ...]:
     at = _place_of(fact.attempt, attempts)
     if at is None:
         return attempts
-    ended = msgspec.structs.replace(
-        attempts[at],
-        ended_t=record.t,
-        code=fact.code,
-        signal=fact.signal,
-        how=fact.how,
-        last_step=fact.last_step,
-        productive_s=fact.productive_s,
-        facts=fact.facts,
-    )
+    ended = msgspec.structs.replace(attempts[at], ended_t=record.t, **_shared(fact))
     return (*attempts[:at], ended, *attempts[at + 1 :])

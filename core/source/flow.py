@@ -246,7 +246,6 @@ class ValueFlow:
     # --- expressions ---
 
     def _value(self, node: ast.expr | None, here: Here) -> Labels:
-        """The labels of an expression."""
         scope = here.scope
         match node:
             case ast.Constant(value=str() as words_) if _NAME_OF_A_FILE.fullmatch(words_):
@@ -358,7 +357,6 @@ class ValueFlow:
         return inside | result
 
     def _targets(self, node: ast.Call, name: str, scope: Scope) -> list[Scope]:
-        """The functions of the project that a call may mean."""
         if name in self._all.classes and not isinstance(node.func, ast.Attribute | ast.Call):
             return self._all.classes[name]
         found = self._all.functions.get(name, [])
@@ -487,7 +485,6 @@ class ValueFlow:
             self._changed = True
 
     def _note_known(self, node: ast.expr, name: str, given: Mapping[str, ast.expr], here: Here) -> None:
-        """A way to go on by itself that is known of a library, if it is on."""
         for way in self._known_ways:
             value = given.get(way.keyword)
             if way.call not in {"", name} or (way.keyword and value is None):
@@ -510,7 +507,6 @@ class ValueFlow:
     # --- tests: which values they let through ---
 
     def _tests(self, test: ast.expr, scope: Scope) -> tuple[Guards, Guards]:
-        """The guards of the two branches of a test."""
         match test:
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 yes, no = self._tests(inner, scope)
@@ -596,7 +592,6 @@ def _guards(of: Iterable[int], *, on: bool = True, value: str = "") -> Guards:
 
 
 def says_resume(option: Option) -> bool:
-    """Whether name or help of an option speak of a resume, or its name of a checkpoint."""
     return bool(words.RESUME.search(f"{option.name} {option.help}") or words.CHECKPOINT.search(option.name))
 
 

@@ -61,7 +61,6 @@ FREE: Guards = frozenset()
 
 
 def of_kinds(labels: Labels, *hows: str) -> Labels:
-    """Those labels that are one of these kinds."""
     return frozenset(each for each in labels if each.how in hows)
 
 

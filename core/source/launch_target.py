@@ -173,7 +173,6 @@ def _of_program(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth
 
 
 def _module(name: str, cwd: Path, env: Mapping[str, str], python: str) -> Target | None:
-    """The file of a module of the project, else of the interpreter's installed packages."""
     relative, top = Path(*name.split(".")), name.partition(".")[0]
     main, file, package = relative / "__main__.py", relative.with_suffix(".py"), relative / "__init__.py"
     for root in _roots(cwd, cwd, env):
@@ -189,7 +188,6 @@ def _module(name: str, cwd: Path, env: Mapping[str, str], python: str) -> Target
 
 
 def _first_of(root: Path, *names: Path) -> Path | None:
-    """The first of these files that is in a folder."""
     return next((root / name for name in names if (root / name).is_file()), None)
 
 

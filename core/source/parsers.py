@@ -43,7 +43,6 @@ class Subcommands(NamedTuple):
 
 
 def subcommands_of(project: Project) -> Subcommands:
-    """Those of argparse, click and typer."""
     return _Subparsers(project).subcommands()
 
 
@@ -107,7 +106,6 @@ class _Subparsers:
                         self.parsers[id(function), name] |= known
 
     def _made(self, call: ast.Call, scope: ast.AST) -> set[str]:
-        """The subcommands whose parser, or group of one, a call makes."""
         name = called(call)
         if name == "add_parser":
             return {text for arg in call.args[:1] if (text := text_of(arg)) is not None}
@@ -116,7 +114,6 @@ class _Subparsers:
         return {""} if name.endswith("ArgumentParser") else set()
 
     def _note(self, module: Module, call: ast.Call, method: ast.Attribute, scope: ast.AST) -> None:
-        """Note what a method of a parser adds to it."""
         on = method.value
         owners = self._made(on, scope) if isinstance(on, ast.Call) else self.parsers.get((id(scope), dotted(on)), set())
         if method.attr == "add_argument" and owners:

@@ -80,7 +80,6 @@ def read_project(target: Target, cwd: Path, known: Mapping[Path, Module]) -> Pro
 
 
 def stamp_of(path: Path) -> Stamp:
-    """The stamp of a file as it is now."""
     try:
         status = path.stat()
     except OSError:

@@ -171,7 +171,6 @@ def _given(options: Sequence[Option], args: Sequence[str]) -> dict[int, str]:
 
 
 def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]:
-    """Why a way may be there that was not seen."""
     for option in flow.options:
         if option.says_resume and option.kind in {"option", "positional"}:
             yield f"{option.name} ({option.place}) is there, but what it does cannot be told"
@@ -298,12 +297,10 @@ def _partner(number: int, flow: ValueFlow, guarded: Sequence[Event]) -> int | No
 
 
 def _saved(flow: ValueFlow) -> set[int]:
-    """What the paths are made of that are saved to."""
     return {of for e in flow.events.values() if e.kind == "save" for of in e.of("path", "inside")}
 
 
 def _on(event: Event, number: int) -> bool:
-    """Whether the call happens if the option is on."""
     return any(g.of == number and g.on for g in event.guards) or any(
         each.of == number and each.how == "when" and each.value != "-" for each in event.labels
     )
@@ -327,13 +324,11 @@ def _restores(events: Sequence[Event], of: set[int]) -> int:
 
 
 def _is_used(option: Option, flow: ValueFlow, events: Sequence[Event], number: int) -> bool:
-    """Whether anything reads the option."""
     known = option.dest.startswith("$") or option.dest in flow.read or bool(option.parameter)
     return known or any(number in e.of() or any(g.of == number for g in e.guards) for e in events)
 
 
 def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> Finding:
-    """Where the trainer goes on by itself, and why it looks so."""
     events = list(flow.events.values())
     written = {t for e in events if e.kind == "save" for t in e.text if len(t) > 2}
     saved = _saved(flow)

@@ -88,7 +88,6 @@ def without_options(training: Training, names: Collection[str]) -> Training:
 
 
 def options_that_name(placeholder: str, words: Sequence[str]) -> set[str]:
-    """The options of a command whose value has the placeholder."""
     found: set[str] = set()
     for before, word in zip(("", *words), words, strict=False):
         name, equals, value = word.partition("=")
@@ -104,7 +103,6 @@ def _name(option: str) -> str:
 
 
 def is_same(known: RunSpec, spec: RunSpec) -> bool:
-    """Whether two runs of one working folder have the same command, in whatever spelling."""
     if known.command == spec.command:
         return True
     if len(known.command) != len(spec.command) and not _may_be_same(known.command, spec.command):

@@ -130,7 +130,6 @@ def start_deletes(
 def _without(
     name: str, declared: Sequence[Option], args: Sequence[str], value: Any, config: Mapping[str, Any]
 ) -> Iterator[tuple[Setting, Any]]:
-    """Ways not to give an option, with its value then."""
     options = [each for each in declared if each.dest == name]
     if name in config:
         key = next((each.name for each in options if each.library == "config"), name)
@@ -164,7 +163,6 @@ class _Reader:
         self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
 
     def _called_in_loops(self) -> set[str]:
-        """Functions that are called in a loop, and those that they call."""
         known = self.values
         sites = {name: [*known.calls.get(name, ()), *known.handed.get(name, ())] for name in known.scopes.functions}
         found = {name for name, of in sites.items() if any(site.loops for site in of)}
@@ -177,7 +175,6 @@ class _Reader:
     # --- what is removed ---
 
     def _is_output(self, folder: str) -> bool:
-        """Whether the trainer's saves lie in a folder."""
         if not folder.strip("./" + UNKNOWN):
             return False
         if self._output is not None and UNKNOWN not in folder:
@@ -187,14 +184,12 @@ class _Reader:
         return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
 
     def _removals(self) -> Iterator[tuple[Site, str]]:
-        """The calls that remove a folder with saves in it, and that folder."""
         for name in sorted(_FOLDERS | _FILES | _RUNS):
             for site in self.values.calls.get(name, ()):
                 if site.scope.name not in self._looped:
                     yield from ((site, each) for each in self._removed(site, name) if self._is_output(each))
 
     def _removed(self, site: Site, name: str) -> Iterator[str]:
-        """The folders that a call removes or empties."""
         call = site.node
         assert isinstance(call, ast.Call)
         if name in _RUNS:
@@ -238,7 +233,6 @@ class _Reader:
     # --- whether it happens ---
 
     def deletions(self) -> tuple[Deletion, ...]:
-        """What happens, or may happen, with the present values of the options."""
         found: list[Deletion] = []
         for site, folder in self._removals():
             self.values.there, self.values.asked = folder, set()
@@ -299,12 +293,10 @@ def _filled(word: str, known: Mapping[str, str]) -> str:
 
 
 def known_option(command: Sequence[str], word: str) -> KnownOption | None:
-    """What is known of an option of a framework."""
     line, name = " ".join(command), word.partition("=")[0]
     return next((each for each in KNOWN if name in each.names and re.search(each.program, line)), None)
 
 
 def _shown(folder: str) -> str:
-    """A path for people, with its unknown parts as they are written in the source."""
     parts = folder.split(UNKNOWN)
     return "".join(f"{{{part}}}" if number % 2 else part for number, part in enumerate(parts))

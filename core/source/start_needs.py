@@ -67,16 +67,17 @@ def finds_modules_itself(project: Project) -> bool:
 
 
 def goes_on_without(project: Project, name: str) -> str | None:
-    """The place (``train.py:41``) of a test whether the value ``name`` exists, none of whose branches ends the script.
+    """The place (``train.py:41``) of a test whether the value ``name`` exists; None if none asks, or if one ends it.
 
-    ``name``: the variable or attribute that holds the path (``args.resume`` is ``resume``). None: it does not ask, or
-    it ends.
+    ``name``: the variable or attribute that holds the path (``args.resume`` is ``resume``).
     """
-    for module in project.modules:
-        for node in module.nodes:
-            if isinstance(node, ast.If | ast.IfExp) and _asks(node.test, name) and not _ends(node):
-                return f"{module.shown}:{node.lineno}"
-    return None
+    asked = [
+        (f"{module.shown}:{node.lineno}", node)
+        for module in project.modules
+        for node in module.nodes
+        if isinstance(node, ast.If | ast.IfExp) and _asks(node.test, name)
+    ]
+    return asked[0][0] if asked and not any(_ends(node) for _, node in asked) else None
 
 
 def _asks(test: ast.expr, name: str) -> bool:

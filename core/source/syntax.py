@@ -28,7 +28,6 @@ def last(name: str) -> str:
 
 
 def called(call: ast.Call) -> str:
-    """The last name of what is called."""
     return last(dotted(call.func))
 
 
@@ -53,7 +52,6 @@ def text_of(node: ast.AST | None) -> str | None:
 
 
 def texts_in(node: ast.expr | None) -> str:
-    """The constant parts of a text."""
     if node is None:
         return ""
     parts = [text for each in ast.walk(node) if (text := text_of(each)) is not None]
@@ -76,7 +74,6 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
-    """All named parameters in their order."""
     given = function.args
     return [*given.posonlyargs, *given.args, *given.kwonlyargs]
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..model.resume_way import Imported, OwnEnd, SourceFacts
+from ..model.run import RunSpec
 from .launch_target import Target, find_target
 from .options import Option, file_options, options_of, override_options
 from .parsers import BEFORE, Subcommands, declares_all, subcommands_of
@@ -56,10 +57,13 @@ _Said = TypeVar("_Said")
 
 
 class TrainerSource:
-    """The source behind one command. ``target``: the file that it runs."""
+    """The source behind one command. ``target``: the file that it runs.
 
-    def __init__(self, target: Target, cwd: Path) -> None:
-        self.target = target
+    ``unread``: why there is none, "" = it is read; then every question has the answer of who knows nothing.
+    """
+
+    def __init__(self, target: Target, cwd: Path, unread: str = "") -> None:
+        self.target, self.unread = target, unread
         self._cwd = cwd
         self._stamps: dict[Path, Stamp] = {}
         self._findings: dict[tuple[tuple[tuple[str, Any], ...], str], Finding] = {}
@@ -67,8 +71,11 @@ class TrainerSource:
         self._kept: _Reading | None = None
 
     @property
+    def is_own(self) -> bool:
+        return not self.unread and not self.target.package
+
+    @property
     def is_current(self) -> bool:
-        """Whether every file that was read is as it was then."""
         return all(stamp_of(path) == before for path, before in self._stamps.items())
 
     def forget_trees(self) -> None:
@@ -79,12 +86,11 @@ class TrainerSource:
     @cached_property
     def imported(self) -> tuple[Imported, ...]:
         """What the script itself uses. Nothing of an installed program: its imports are those of its framework."""
-        script = None if self.target.package else self._module(self.target.file, self.target.roots)
+        script = self._module(self.target.file, self.target.roots) if self.is_own else None
         return () if script is None else tuple(_imported_by(script))
 
     @cached_property
     def defaults(self) -> tuple[Default, ...]:
-        """Texts that the script has for its settings, then those of its project's options."""
         own = (default for script in self._own_scripts() for default in _defaults_in(script))
         return (*own, *self._of_options(lambda value: isinstance(value, str)))
 
@@ -94,7 +100,7 @@ class TrainerSource:
         return (*self._of_options(_is_count), *(number for each in self._own_scripts() for number in _numbers_in(each)))
 
     def _of_options(self, fits: Callable[[Any], bool]) -> Iterator[Default]:
-        for option in () if self.target.package else self.options:
+        for option in self.options if self.is_own else ():
             if fits(option.default):
                 yield Default(option.name.lstrip("-"), option.default, f"{option.file}:{option.line}")
 
@@ -105,7 +111,7 @@ class TrainerSource:
         """
         words_ = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
         files = (*(self._cwd / word for word in reversed(words_)), self.target.file)
-        for file in () if self.target.package else files:
+        for file in files if self.is_own else ():
             if (script := self._module(file, (file.parent,))) is not None:
                 yield script
 
@@ -138,8 +144,9 @@ class TrainerSource:
         """How it resumes. ``settings``: those of the file ``config`` that its command names, by dotted key."""
         key = (tuple(settings.items()), config)
         if key not in self._findings:
-            too_deep = Finding(unsure=("its source is nested too deeply to be followed",), target=self.target)
-            self._findings[key] = self._asked(lambda read: self._found(read, settings, config), too_deep)
+            why = self.unread or "its source is nested too deeply to be followed"
+            nothing = Finding(unsure=(why,), cut=bool(self.unread), target=self.target)
+            self._findings[key] = self._asked(lambda read: self._found(read, settings, config), nothing)
         return self._findings[key]
 
     def deletes(
@@ -173,19 +180,16 @@ class TrainerSource:
     @cached_property
     def needs(self) -> tuple[NeededImport, ...]:
         """The packages without which it cannot start; none of an installed program."""
-        if self.target.package:
-            return ()
-        return self._asked(lambda read: needed_imports(read.project, self.target), ())
+        return self._asked(lambda read: needed_imports(read.project, self.target), ()) if self.is_own else ()
 
     @cached_property
     def finds_modules_itself(self) -> bool:
-        """Whether it changes where Python looks for modules, or installs packages."""
         return self._asked(lambda read: finds_modules_itself(read.project), True)
 
     @cached_property
     def own_ends(self) -> tuple[OwnEnd, ...]:
         """The texts with which it ends itself; none of an installed program."""
-        return () if self.target.package else self._asked(lambda read: own_ends(read.project), ())
+        return self._asked(lambda read: own_ends(read.project), ()) if self.is_own else ()
 
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""
@@ -205,7 +209,7 @@ class TrainerSource:
 
     def _asked(self, ask: Callable[["_Reading"], _Said], otherwise: _Said) -> _Said:
         try:
-            return ask(self._read())
+            return otherwise if self.unread else ask(self._read())
         except RecursionError:
             return otherwise
 
@@ -230,8 +234,6 @@ class TrainerSource:
 
 
 class _Reading:
-    """A project as it is read, and what all questions about it share, each made once."""
-
     def __init__(self, project: Project, args: tuple[str, ...]) -> None:
         self.project = project
         self.modules = project.modules
@@ -247,7 +249,6 @@ class _Reading:
 
     @cached_property
     def declared(self) -> tuple[tuple[Option, ...], bool]:
-        """The options for the subcommand that is run, and whether they are all that it takes."""
         of_all = options_of(self.project, self.subcommands)
         found = [option for option in of_all if option.after in {"", BEFORE, *self._args}]
         known = not self.subcommands.names or bool(self.subcommands.run_by(self._args))
@@ -274,7 +275,6 @@ def _imported_by(module: Module) -> Iterator[Imported]:
 
 
 def _set_by(node: ast.AST) -> list[str]:
-    """The names that a statement sets."""
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
@@ -340,12 +340,16 @@ def _written_out(node: ast.AST | None) -> str | None:
 _sources: OrderedDict[tuple[Target, Path], TrainerSource] = OrderedDict()
 
 
-def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None = None) -> TrainerSource | str:
-    """The source behind a command; a sentence if it cannot be told. ``env``: what the run adds to the environment."""
+def source_of(spec: RunSpec) -> TrainerSource:
+    return read_source(spec.command, spec.cwd, spec.env)
+
+
+def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None = None) -> TrainerSource:
+    """The source behind a command. ``env``: what the run adds to the environment."""
     folder = Path(cwd)
     target = find_target(command, folder, {**os.environ, **(env or {})})
     if isinstance(target, str):
-        return target
+        return TrainerSource(Target(file=Path(), roots=(), args=tuple(command), place="nowhere"), folder, target)
     key = (target, folder)
     source = _sources.pop(key, None)
     if source is None or not source.is_current:
@@ -361,7 +365,7 @@ def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None 
 def source_facts(command: Sequence[str], cwd: str) -> SourceFacts:
     """The imports of the script that the command runs, and where it lies. Empty if it cannot be read."""
     source = read_source(command, cwd)
-    if isinstance(source, str) or source.target.package:
+    if not source.is_own:
         return SourceFacts(folders=(cwd,))
     folders = tuple(dict.fromkeys((str(source.target.file.parent), cwd)))
     return SourceFacts(imported=source.imported, folders=folders)

@@ -85,7 +85,6 @@ class KnownValues:
             self._walk(scope.node.body, Site(scope.node, scope))
 
     def given(self, declared: Iterable[Option], options: Mapping[str, Any]) -> "KnownValues":
-        """The same project with options that are set so."""
         found = copy.copy(self)
         found.options, found.asked, found.there = options, set(), ""
         found.of_parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
@@ -143,7 +142,6 @@ class KnownValues:
                             self.handed.setdefault(given.id, []).append(site)
 
     def _bind(self, node: ast.AST, scope: Scope) -> None:
-        """Note what a node sets."""
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
@@ -203,7 +201,6 @@ class KnownValues:
         return reached if reached is not True else None if any(truth is None for truth, _ in truths) else True
 
     def _is_reached(self, scope: Scope, seen: tuple[str, ...]) -> bool | None:
-        """Whether a function is called."""
         if not isinstance(scope.node, FUNCTIONS):
             return True
         if scope.name in seen:
@@ -328,7 +325,6 @@ class KnownValues:
         return where.module.shown, getattr(value, "lineno", 0)
 
     def _parameter(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
-        """What all calls of a function give it."""
         assert isinstance(scope.node, FUNCTIONS)
         if (scope.name, name) in self.of_parameters:
             return self._option(name, unknown)
@@ -412,7 +408,6 @@ def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment
 
 
 def all_names(option: Option) -> set[str]:
-    """How an option may be written, switched on or off."""
     return {option.name, option.name.lstrip("+~"), option.negated or option.name, *option.aliases}
 
 
@@ -438,6 +433,5 @@ def _given(option: Option, args: Sequence[str], environment: Mapping[str, str]) 
 
 
 def _plain(text: str, option: Option) -> Any:
-    """A word as the value that the trainer makes of it."""
     truth = option.takes in {"truth", "flag"} or isinstance(option.default, bool) or text in {"True", "False"}
     return text.lower() not in _NO if truth or text.lower() in {"true", "false"} else text

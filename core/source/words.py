@@ -167,5 +167,4 @@ _CONFIG = (
 
 
 def is_config(called: str) -> bool:
-    """Whether a call of this dotted name reads or writes settings."""
     return called.startswith(_CONFIG)

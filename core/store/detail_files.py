@@ -8,18 +8,17 @@ import os
 import time
 from pathlib import Path
 from typing import TypeVar
-from zlib import crc32
 
 import msgspec
 
 from ..model.json_line import encode_line
 from ..model.machine_details import Detail, GpuDetails, HostDetails, MachineDetails, TreeDetails
+from .newest_samples import framed, read_framed
 
 KINDS: dict[type[Detail], str] = {GpuDetails: "gpus", HostDetails: "host", TreeDetails: "tree"}
 Kind = TypeVar("Kind", GpuDetails, HostDetails, TreeDetails)
 LOOKED_S = 5.0
 """A mark that is older counts no more."""
-TORN_READS = 3
 
 
 def _mark(folder: Path) -> Path:
@@ -46,14 +45,12 @@ class DetailFiles:
 
     def put(self, detail: Detail) -> None:
         """Rewrite the file of its kind."""
-        payload = encode_line(detail)
-        data = crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big") + payload
         with contextlib.suppress(OSError):
             descriptor = os.open(
                 _file(self._folder, KINDS[type(detail)]), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600
             )
             try:
-                os.pwrite(descriptor, data, 0)
+                os.pwrite(descriptor, framed(encode_line(detail)), 0)
             finally:
                 os.close(descriptor)
 
@@ -75,13 +72,6 @@ class DetailReader:
         )
 
     def _newest(self, kind: str, type_: type[Kind]) -> Kind | None:
-        for _ in range(TORN_READS):
-            try:
-                data = _file(self._folder, kind).read_bytes()
-            except OSError:
-                return None
-            payload = data[8 : 8 + int.from_bytes(data[4:8], "big")]
-            if crc32(payload) == int.from_bytes(data[:4], "big"):
-                with contextlib.suppress(msgspec.MsgspecError):
-                    return msgspec.json.decode(payload, type=type_)
+        with contextlib.suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(read_framed(_file(self._folder, kind)), type=type_)
         return None

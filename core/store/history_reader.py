@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from .history_schema import COLUMNS, TIERS, Tier, table
+from .history_schema import COLUMNS, RECENT, TIERS, Tier, recent_path, table
 from .latest import Latest, latest_from
 from .newest_samples import MARK_S, leave_mark, newest_samples
 
@@ -101,7 +101,7 @@ class HistoryReader:
         self.path = path
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
+        self._identity: tuple[int, ...] | None = None
         self._marked_s = -MARK_S
 
     def __enter__(self) -> Self:
@@ -125,25 +125,12 @@ class HistoryReader:
         history_schema.py), or ``metric.NAME`` for a name of ``metrics()``. Times without readings have no point.
         Raises ValueError for an unknown metric.
         """
-        source, gpu, column = self._column_of(metric)
-        if gpu is None or until_t <= since_t or points < 1:
-            return []
-        self._leave_mark()
-        width = (until_t - since_t) / points
-        parts = self._tier_rows(source, since_t, until_t, width)
-        if not parts:
-            return []
-        bins: dict[int, list[float]] = {}
-        parameters: dict[str, float] = {"since": since_t, "width": width, "gpu": gpu, **_bounds(parts)}
-        statement = _series_statement(source, column, tuple(part.tier for part in parts))
-        for number, weight, t, low, mean, high in self._query(statement, parameters):
-            _merge(bins, min(int(number), points - 1), weight, (t, low, mean, high))
-        return [(t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items())]
+        return list(self.charts((metric,), since_t, until_t, points)[metric])
 
     def charts(
         self, metrics: Sequence[str], since_t: float, until_t: float, points: int
     ) -> dict[str, tuple[Point, ...]]:
-        """Return at most ``points`` of each metric, as ``series`` does: each table is read once for all of them.
+        """As ``series``: each table is read once for all metrics.
 
         Metrics without values in that time have no points. Raises ValueError for an unknown metric.
         """
@@ -267,10 +254,10 @@ class HistoryReader:
     def _rows(self, statement: str, parameters: Mapping[str, float | str] | tuple[()]) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
-                status = self.path.stat()
-                if self._identity != (status.st_dev, status.st_ino):
-                    self._drop()  # the writer replaced a damaged file
-                    self._identity = (status.st_dev, status.st_ino)
+                identity = _identity(self.path)
+                if self._identity != identity:
+                    self._drop()  # the writer replaced a damaged file, or what was in memory is on the disk now
+                    self._identity = identity
                 if self._connection is None:
                     self._connection = self._connect("mode=ro")
                 return self._connection.execute(statement, parameters).fetchall()
@@ -320,7 +307,40 @@ class HistoryReader:
             check_same_thread=False,
         )
         connection.text_factory = _text
+        try:
+            self._attach(connection, options)
+        except (sqlite3.Error, UnicodeDecodeError):
+            connection.close()
+            raise
         return connection
+
+    def _attach(self, connection: sqlite3.Connection, options: str) -> None:
+        """Add the finest tier; without its file it is empty, or that of an older version in the history itself."""
+        recent = recent_path(self.path)
+        places = ["main"]
+        connection.execute("PRAGMA temp_store = MEMORY")
+        if recent.exists():
+            connection.execute(f"ATTACH ? AS {RECENT}", (f"file:{_escaped(str(recent.absolute()))}?{options}",))
+            places.append(RECENT)
+            connection.execute(
+                f"CREATE TEMP VIEW latest AS SELECT * FROM main.latest UNION ALL SELECT * FROM {RECENT}.latest"  # noqa: S608
+            )
+        names = " UNION ALL ".join(f"SELECT name FROM {place}.sqlite_master" for place in places)  # noqa: S608
+        known = {str(name) for (name,) in connection.execute(names)}
+        for source in COLUMNS:
+            if table(source, TIERS[0]) not in known and table(source, TIERS[1]) in known:
+                connection.execute(
+                    f"CREATE TEMP TABLE {table(source, TIERS[0])} AS SELECT * FROM {table(source, TIERS[1])} WHERE 0"  # noqa: S608
+                )
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Device and inode of the history and of its finest tier. Raises OSError."""
+    status, recent = path.stat(), (0, 0)
+    with contextlib.suppress(OSError):
+        found = recent_path(path).stat()
+        recent = (found.st_dev, found.st_ino)
+    return status.st_dev, status.st_ino, *recent
 
 
 class _Question(msgspec.Struct, frozen=True):
@@ -353,29 +373,6 @@ def _metric(name: str) -> tuple[str, int, str]:
     if source in COLUMNS and (source != "gpu" or gpu) and column in {c for c, _ in COLUMNS[source]}:
         return source, int(gpu[1]) if gpu else 0, column
     raise ValueError(f"no metric {name!r}: there are gpuN.util, host.ram_used, process.cpu, progress.loss and the like")
-
-
-def _bounds(parts: Sequence[TierRows]) -> dict[str, float]:
-    """Parameters of a query over parts of several tiers."""
-    found: dict[str, float] = {}
-    for number, part in enumerate(parts):
-        found |= {f"first_{number}": part.first, f"end_{number}": part.end}
-    return found
-
-
-@functools.cache
-def _series_statement(source: str, column: str, tiers: tuple[Tier, ...]) -> str:
-    """Bin, weight, t, min, mean and max of a column from some tiers in one query.
-
-    Parameters: since (run seconds), width of a bin (seconds), gpu, and first_N and end_N of each tier.
-    """
-    return " UNION ALL ".join(
-        f"SELECT * FROM (SELECT CAST(MAX(t + {tier.span_s / 2} - :since, 0) / :width AS INTEGER) AS bin, "  # noqa: S608
-        f"COUNT({column}) * {tier.span_s}, AVG(t + {tier.span_s / 2}), MIN(COALESCE({column}_min, {column})), "
-        f"AVG({column}), MAX(COALESCE({column}_max, {column})) FROM {table(source, tier)} "
-        f"WHERE gpu = :gpu AND t >= :first_{n} AND t < :end_{n} AND {column} IS NOT NULL GROUP BY bin)"
-        for n, tier in enumerate(tiers)
-    )
 
 
 def _by_table(metrics: Sequence[str]) -> dict[str, list[tuple[int, str]]]:

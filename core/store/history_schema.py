@@ -3,14 +3,13 @@
 One table per source and tier (``gpu_1``, ``gpu_10`` …). A row is a bucket that begins at second ``t``; a reading ``x``
 has the columns ``x`` (mean), ``x_min`` and ``x_max``, the latter two NULL if they equal the mean.
 
-A bucket is written into every tier as soon as it is complete, so each tier has all of the time that it keeps, and a
-chart of a week reads the buckets of ten minutes. The finest tier begins when somebody looked last: what nobody watches
-is written as buckets of ten seconds.
+The finest tier is in a file of its own, ``RECENT``, which is in memory: it changes each second. The others are merged
+from it, each with all of the time that it keeps, so a chart of a week reads the buckets of ten minutes.
 """
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -19,8 +18,10 @@ from ..model.progress import Progress
 
 OLDEST_VERSION = 4
 """Of 0.1.0, the first release. A file of an older one is of no release and is not read."""
-SCHEMA_VERSION = 4
-"""Raise it with every change of COLUMNS or TIERS. A history of the fixture is read and continued ever after."""
+SCHEMA_VERSION = 5
+"""5: the finest tier is in a file of its own.
+
+Raise it with every change of COLUMNS or TIERS. A history of the fixture is read and continued ever after."""
 
 
 class Tier(msgspec.Struct, frozen=True):
@@ -109,6 +110,14 @@ def table(source: str, tier: Tier) -> str:
     return f"{source}_{tier.span_s}"
 
 
+RECENT = "recent"
+"""Name of the attached file with the finest tier, and with the newest samples since the last commit."""
+
+
+def recent_path(history: Path) -> Path:
+    return history.with_name(f"{history.name}.{RECENT}")
+
+
 def is_foreign(connection: sqlite3.Connection) -> bool:
     """Return whether the file is of a format that this version neither reads nor continues."""
     return _version(connection) not in {0, *range(OLDEST_VERSION, SCHEMA_VERSION + 1)}
@@ -117,31 +126,41 @@ def is_foreign(connection: sqlite3.Connection) -> bool:
 def migrate(connection: sqlite3.Connection) -> None:
     """Make the tables of an empty file, or add what a file of an older version lacks. Call it in a transaction.
 
-    Tables and columns that are no longer used stay in the file.
+    ``RECENT`` is attached. Tables and columns that are no longer used stay in the file.
     """
-    if _version(connection) == SCHEMA_VERSION:
-        return
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS latest (kind TEXT PRIMARY KEY, t REAL NOT NULL, json BLOB NOT NULL) WITHOUT ROWID"
-    )
+    for place in ("main", RECENT):
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {place}.latest (kind TEXT PRIMARY KEY, t REAL NOT NULL, json BLOB NOT NULL) "
+            "WITHOUT ROWID"
+        )
     connection.execute(
         "CREATE TABLE IF NOT EXISTS metric_names (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL)"
     )
     for source, metrics in COLUMNS.items():
-        wanted = [f"{metric}{suffix}" for metric, _ in metrics for suffix in ("", "_min", "_max")]
+        wanted = ["t", "gpu", *(f"{metric}{suffix}" for metric, _ in metrics for suffix in ("", "_min", "_max"))]
         for tier in TIERS:
-            name = table(source, tier)
-            known = {str(column[1]) for column in connection.execute(f"PRAGMA table_info({name})")}
+            place, name = RECENT if tier == TIERS[0] else "main", table(source, tier)
+            known = _columns(connection, place, name)
             if not known:
-                columns = ", ".join(f"{column} REAL" for column in wanted)
+                columns = ", ".join(f"{column} REAL" for column in wanted[2:])
                 connection.execute(
-                    f"CREATE TABLE {name} (t INTEGER, gpu INTEGER, {columns}, PRIMARY KEY (t, gpu)) WITHOUT ROWID"
+                    f"CREATE TABLE {place}.{name} (t INTEGER, gpu INTEGER, {columns}, PRIMARY KEY (t, gpu)) "
+                    "WITHOUT ROWID"
                 )
                 continue
             for column in wanted:
                 if column not in known:
-                    connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} REAL")
+                    connection.execute(f"ALTER TABLE {place}.{name} ADD COLUMN {column} REAL")
+        name = table(source, TIERS[0])
+        kept = ", ".join(column for column in wanted if column in _columns(connection, "main", name))
+        if kept:  # of version 4
+            connection.execute(f"INSERT OR IGNORE INTO {RECENT}.{name} ({kept}) SELECT {kept} FROM main.{name}")  # noqa: S608
+            connection.execute(f"DROP TABLE main.{name}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _columns(connection: sqlite3.Connection, place: str, name: str) -> set[str]:
+    return {str(column[1]) for column in connection.execute(f"PRAGMA {place}.table_info({name})")}
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -164,44 +183,6 @@ def insert_statement(source: str) -> str:
         f"INSERT INTO {table(source, TIERS[0])} (t, gpu, {', '.join(names)}) "  # noqa: S608  names from COLUMNS
         f"VALUES ({', '.join('?' * (len(names) + 2))}) ON CONFLICT (t, gpu) DO UPDATE SET {meet}"
     )
-
-
-COARSE = TIERS[1]
-"""The tier into which readings that nobody watches are written at once."""
-
-Row = tuple[float | None, ...]
-"""Second, gpu, then one reading per column."""
-
-
-def coarse_insert(source: str) -> str:
-    """Return the statement that writes a row of ``coarse_rows``."""
-    names = [f"{c}{suffix}" for c, _ in COLUMNS[source] for suffix in ("", "_min", "_max")]
-    return (
-        f"INSERT OR REPLACE INTO {table(source, COARSE)} (t, gpu, {', '.join(names)}) "  # noqa: S608  names from COLUMNS
-        f"VALUES ({', '.join('?' * (len(names) + 2))})"
-    )
-
-
-def bucket_of(second: float) -> int:
-    """Return the second in which the bucket of ``COARSE`` begins."""
-    return int(second) // COARSE.span_s * COARSE.span_s
-
-
-def coarse_rows(source: str, rows: Iterable[Row]) -> Iterator[Row]:
-    """Merge whole buckets: mean, smallest and largest of each reading, the latter two None if they equal the mean."""
-    whole = [column in WHOLE.get(source, ()) for column, _ in COLUMNS[source]]
-    buckets: dict[tuple[int, float | None], list[Row]] = {}
-    for row in rows:
-        buckets.setdefault((bucket_of(row[0] or 0.0), row[1]), []).append(row[2:])
-    for (begin, gpu), found in buckets.items():
-        merged: list[float | None] = []
-        for values, rounded in zip(zip(*found, strict=True), whole, strict=True):
-            known = [value for value in values if value is not None]
-            mean = sum(known) / len(known) if known else None
-            mean = round(mean) if rounded and mean is not None else mean
-            extremes = (min(known), max(known)) if known else (None, None)
-            merged += (mean, *(None if each == mean else each for each in extremes))
-        yield (begin, gpu, *merged)
 
 
 def filled_statement(source: str, tier: Tier, finer: Tier) -> str:

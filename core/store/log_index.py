@@ -10,6 +10,8 @@ import contextlib
 import os
 import struct
 import threading
+from bisect import bisect_left
+from collections.abc import Callable
 from pathlib import Path
 
 from .newest_samples import MARK_S, is_looked_at, leave_mark
@@ -17,6 +19,8 @@ from .newest_samples import MARK_S, is_looked_at, leave_mark
 FILE_NAME = "log.index"
 POINT = struct.Struct("<dQ")
 BEGIN = 1 << 63
+Point = tuple[float, int]
+"""Run seconds, and the size of the log."""
 EVERY_S = 1.0
 """Least time between two points: 1.4 MB for a day in which the log grows in every second."""
 BATCH_S = 600.0
@@ -102,41 +106,28 @@ class LogIndex:
 
     def time_of(self, offset: int) -> float | None:
         """Run seconds at which the line at ``offset`` was there, to about a second; None = no supervisor ran."""
-        self._leave_mark()
-        with contextlib.suppress(OSError), self._path.open("rb") as file:
-            count = os.fstat(file.fileno()).st_size // POINT.size
-            low, high = 0, count
-            while low < high:
-                middle = (low + high) // 2
-                if _point(file.fileno(), middle)[1] & ~BEGIN > offset:
-                    high = middle
-                else:
-                    low = middle + 1
-            if low < count:
-                t, size = _point(file.fileno(), low)
-                return None if size & BEGIN else t
-        return None
+        _, found = self._around(lambda _t, size: size & ~BEGIN > offset)
+        return None if found is None or found[1] & BEGIN else found[0]
 
     def offset_at(self, t: float) -> int | None:
         """The last known size of the log at ``t`` (run seconds); None before the first reading."""
+        found, _ = self._around(lambda at, _size: at > t)
+        return None if found is None else found[1] & ~BEGIN
+
+    def _around(self, beyond: Callable[[float, int], bool]) -> tuple[Point | None, Point | None]:
+        """The last point that is not ``beyond``, and the first one that is."""
         self._leave_mark()
         with contextlib.suppress(OSError), self._path.open("rb") as file:
-            low, high = 0, os.fstat(file.fileno()).st_size // POINT.size
-            while low < high:
-                middle = (low + high) // 2
-                if _point(file.fileno(), middle)[0] > t:
-                    high = middle
-                else:
-                    low = middle + 1
-            if low:
-                return _point(file.fileno(), low - 1)[1] & ~BEGIN
-        return None
+            fd, count = file.fileno(), os.fstat(file.fileno()).st_size // POINT.size
+            first = bisect_left(range(count), True, key=lambda number: beyond(*_point(fd, number)))
+            return _point(fd, first - 1) if first else None, _point(fd, first) if first < count else None
+        return None, None
 
     def _leave_mark(self) -> None:
         if self._path.exists() and not is_looked_at(self._path, MARK_S):
             leave_mark(self._path)
 
 
-def _point(fd: int, number: int) -> tuple[float, int]:
+def _point(fd: int, number: int) -> Point:
     t, size = POINT.unpack(os.pread(fd, POINT.size, number * POINT.size))
     return t, size

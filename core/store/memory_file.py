@@ -6,6 +6,7 @@ machine. Where there is no memory for it, or no links, it is an ordinary file.
 
 import contextlib
 import os
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -55,37 +56,69 @@ class MemoryFile:
         return self._place is None or _target(self.path) == str(self._place)
 
     def _open(self, data: bytes) -> int:
-        folder = runtime_folder(os.environ) if self._in_memory else None
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                return self._open_in_memory(folder, data)
-        if self.path.is_symlink():
-            self.path.unlink()
-        return _opened(self.path)
+        place = memory_place(self.path, data, in_memory=self._in_memory)
+        self._place = None if place == self.path else place
+        return os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
-    def _open_in_memory(self, folder: Path, data: bytes) -> int:
-        name = sha256(os.fsencode(os.path.abspath(self.path))).hexdigest()[:16]  # noqa: PTH100  no file is touched
-        place = make_private(folder / "live") / f"{name}-{self.path.name}"
-        descriptor = _opened(place)
+
+def memory_place(path: Path, data: bytes | None = None, *, in_memory: bool = True) -> Path:
+    """Where the content of ``path`` is: a file in memory that it is made a link to, or else itself. Raises OSError.
+
+    ``data``: what readers find first; None = what is there.
+    """
+    folder = runtime_folder(os.environ) if in_memory else None
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            return _linked(path, folder, data)
+    if path.is_symlink():
+        path.unlink()
+    return path
+
+
+def _linked(path: Path, folder: Path, data: bytes | None) -> Path:
+    name = sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:16]  # noqa: PTH100  no file is touched
+    place = make_private(folder / "live") / f"{name}-{path.name}"
+    leads_there = _target(path) == str(place)
+    if data is None and not leads_there and path.is_file():
+        write_atomically(place, path.read_bytes(), durable=False)
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.pwrite(descriptor, data or b"", 0)  # before readers find it
+    finally:
+        os.close(descriptor)
+    if not leads_there:
+        link = temporary_beside(path)
+        link.symlink_to(place)
         try:
-            os.pwrite(descriptor, data, 0)  # before readers find it
-            if _target(self.path) != str(place):
-                link = temporary_beside(self.path)
-                link.symlink_to(place)
-                try:
-                    link.replace(self.path)
-                except OSError:
-                    link.unlink()
-                    raise
+            link.replace(path)
         except OSError:
-            os.close(descriptor)
+            link.unlink()
             raise
-        self._place = place
-        return descriptor
+    return place
 
 
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def settle(path: Path, place: Path, copy: Callable[[tuple[str]], object]) -> None:
+    """Put a file that was in memory on the disk. ``copy`` writes it to a new path. Raises what that raises."""
+    if place != path and _target(path) == str(place):
+        new = temporary_beside(path)
+        try:
+            copy((str(new),))
+            new.chmod(0o600)
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
+        _remove(str(place))
+
+
+def remove_from_memory(path: Path) -> None:
+    """Remove what a killed writer left in memory. Raises OSError."""
+    if target := _target(path):
+        _remove(target)
+
+
+def _remove(place: str) -> None:
+    for suffix in ("", "-wal", "-shm"):  # SQLite's, beside it
+        Path(f"{place}{suffix}").unlink(missing_ok=True)
 
 
 def _target(path: Path) -> str:

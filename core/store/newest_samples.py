@@ -48,9 +48,8 @@ class NewestSamplesWriter:
         if not self._samples:
             return
         payload = msgspec.json.encode(self._samples)
-        data = crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big") + payload
         with contextlib.suppress(OSError):
-            self._file.write(data)
+            self._file.write(framed(payload))
 
     def is_looked_at(self) -> bool:
         """Whether somebody reads charts now."""
@@ -60,20 +59,31 @@ class NewestSamplesWriter:
         self._file.close()
 
 
-def newest_samples(history: Path) -> dict[str, bytes]:
-    """The newest sample of each kind as JSON; none if the file is missing or damaged."""
+def framed(payload: bytes) -> bytes:
+    """With checksum and length, for a file that is rewritten in place: what is behind it is of an earlier write."""
+    return crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big") + payload
+
+
+def read_framed(path: Path) -> bytes:
+    """What was ``framed``; empty if there is none, or it is damaged."""
     for _ in range(TORN_READS):
         try:
-            data = newest_path(history).read_bytes()
+            data = path.read_bytes()
         except OSError:
-            return {}
+            return b""
         payload = data[8 : 8 + int.from_bytes(data[4:8], "big")]
         if crc32(payload) == int.from_bytes(data[:4], "big"):
-            with contextlib.suppress(msgspec.MsgspecError):
-                return {
-                    kind: bytes(raw) for kind, raw in msgspec.json.decode(payload, type=dict[str, msgspec.Raw]).items()
-                }
-    return {}
+            return payload
+    return b""
+
+
+def newest_samples(history: Path) -> dict[str, bytes]:
+    """The newest sample of each kind as JSON; none if the file is missing or damaged."""
+    try:
+        found = msgspec.json.decode(read_framed(newest_path(history)), type=dict[str, msgspec.Raw])
+    except msgspec.MsgspecError:
+        return {}
+    return {kind: bytes(raw) for kind, raw in found.items()}
 
 
 def is_looked_at(file: Path, within_s: float = LOOKED_S) -> bool:

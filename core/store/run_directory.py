@@ -25,6 +25,16 @@ class RunUnreadable(Exception):  # noqa: N818  named after the condition
     """``run.json`` is missing, damaged or of a newer trainwatch. The message is a sentence for the user."""
 
 
+class _Below:
+    """A path in a run's folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: "RunDirectory", _type: type | None = None) -> Path:
+        return run.path / self._name
+
+
 class RunDirectory(msgspec.Struct, frozen=True):
     """Paths of the files of one run. Only ``load_spec`` opens a file."""
 
@@ -34,90 +44,40 @@ class RunDirectory(msgspec.Struct, frozen=True):
     def id(self) -> str:
         return self.path.name
 
-    @property
-    def spec(self) -> Path:
-        """``run.json``: the RunSpec."""
-        return self.path / "run.json"
-
-    @property
-    def spec_copy(self) -> Path:
-        """``run-copy.json``: the same again, read if ``run.json`` is missing or damaged."""
-        return self.path / "run-copy.json"
-
-    @property
-    def outputs(self) -> Path:
-        """``outputs.json``: folders that the trainer was seen to save to; the journal has them, too."""
-        return self.path / "outputs.json"
-
-    @property
-    def folders(self) -> Path:
-        """``folders.json``: what stood in the output folders before the run wrote there."""
-        return self.path / "folders.json"
-
-    @property
-    def journal(self) -> Path:
-        """``journal.jsonl``: facts, decisions and outcomes."""
-        return self.path / "journal.jsonl"
-
-    @property
-    def history(self) -> Path:
-        """``history.sqlite``: metrics over time; the newest samples are in a file beside it."""
-        return self.path / "history.sqlite"
-
-    @property
-    def trace(self) -> Path:
-        """``trace.jsonl.gz``: observations, bounded."""
-        return self.path / "trace.jsonl.gz"
-
-    @property
-    def trace_wanted(self) -> Path:
-        """``trace.wanted``: asks the supervisor to write all observations that it has, and to remove this file."""
-        return self.path / "trace.wanted"
-
-    @property
-    def lock(self) -> Path:
-        """``supervisor.lock``: held by the living supervisor."""
-        return self.path / "supervisor.lock"
-
-    @property
-    def life_sign(self) -> Path:
-        """``supervisor.alive``: rewritten by the supervisor's loop about once a second."""
-        return self.path / "supervisor.alive"
-
-    @property
-    def control(self) -> Path:
-        """``control.json``: where the supervisor listens."""
-        return self.path / "control.json"
-
-    @property
-    def last_look(self) -> Path:
-        """``last_look.json``: when a person last looked at it on a screen, or with ``status``."""
-        return self.path / "last_look.json"
-
-    @property
-    def hidden(self) -> Path:
-        """``hidden``: an empty file; the list of runs on the screen leaves the run out."""
-        return self.path / "hidden"
-
-    @property
-    def supervisor_log(self) -> Path:
-        """``supervisor.log``: output of a detached supervisor."""
-        return self.path / "supervisor.log"
-
-    @property
-    def attempts(self) -> Path:
-        """Folder with one folder per attempt."""
-        return self.path / "attempts"
-
-    @property
-    def incidents(self) -> Path:
-        """Folder with one folder per incident."""
-        return self.path / "incidents"
-
-    @property
-    def evaluations(self) -> Path:
-        """``evaluations/``: the output and the result of each evaluation of a checkpoint."""
-        return self.path / "evaluations"
+    spec = _Below("run.json")
+    """The RunSpec."""
+    spec_copy = _Below("run-copy.json")
+    """The same again, read if ``run.json`` is missing or damaged."""
+    outputs = _Below("outputs.json")
+    """Folders that the trainer was seen to save to; the journal has them, too."""
+    folders = _Below("folders.json")
+    """What stood in the output folders before the run wrote there."""
+    journal = _Below("journal.jsonl")
+    """Facts, decisions and outcomes."""
+    history = _Below("history.sqlite")
+    """Metrics over time; the newest samples are in a file beside it."""
+    trace = _Below("trace.jsonl.gz")
+    """Observations, bounded."""
+    trace_wanted = _Below("trace.wanted")
+    """Asks the supervisor to write all observations that it has, and to remove this file."""
+    lock = _Below("supervisor.lock")
+    """Held by the living supervisor."""
+    life_sign = _Below("supervisor.alive")
+    """Rewritten by the supervisor's loop about once a second."""
+    control = _Below("control.json")
+    """Where the supervisor listens."""
+    last_look = _Below("last_look.json")
+    """When a person last looked at it on a screen, or with ``status``."""
+    hidden = _Below("hidden")
+    """An empty file; the list of runs on the screen leaves the run out."""
+    supervisor_log = _Below("supervisor.log")
+    """Output of a detached supervisor."""
+    attempts = _Below("attempts")
+    """Folder with one folder per attempt."""
+    incidents = _Below("incidents")
+    """Folder with one folder per incident."""
+    evaluations = _Below("evaluations")
+    """The output and the result of each evaluation of a checkpoint."""
 
     def attempt_folders(self) -> list[Path]:
         """The folders of all attempts, newest first."""

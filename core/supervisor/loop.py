@@ -84,8 +84,9 @@ class Supervisor:
     """The owner of one run, built by wiring. Other threads may call ``ask``, ``note``, ``end`` and ``give_way``.
 
     ``live``: an attempt to adopt; ``live_order``: its launch decision, if the last supervisor died before it wrote
-    that the attempt began. ``learned``: habits of earlier runs of the command. ``on_records``: called with the records
-    that were written. ``answer``: the reply to an operator command in a state of the judge.
+    that the attempt began. ``learned``: habits of earlier runs of the command. ``notes``: where others leave sentences
+    for the journal. ``on_records``: called with the records that were written. ``answer``: the reply to an operator
+    command in a state of the judge.
     ``turning``: called at each turn, to show that the loop goes on. ``resting``: called when the run is over while the
     supervisor stays: its locks may go to another run. ``starts_again``: what starts it then, for a person.
     ``gives_way``: whether another version is to go on, because the files of this one were replaced.
@@ -107,6 +108,7 @@ class Supervisor:
         live: AttemptTarget | None = None,
         live_order: StartAttempt | None = None,
         learned: Learned | None = None,
+        notes: deque[str] | None = None,
         on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
         turning: Callable[[], None] = lambda: None,
         starts_again: str = "`trainwatch resume` starts it again",
@@ -128,7 +130,7 @@ class Supervisor:
         self._actions = ActionThreads(actor, inbox, clock, self.give_way)
         self._journal = WriteAhead(journal, clock, self._perform, on_records)
         self._sensors: Sequence[Sensor] = ()
-        self._notes: deque[str] = deque()
+        self._notes = deque[str]() if notes is None else notes
         self._pid = pid
         self._live = live
         self._live_order = live_order
@@ -299,11 +301,6 @@ class Supervisor:
         self._write((CommandReceived(verb=held.verb, by=held.by), Note(text=said)))
         _, reply = self._commands.pop(id(held))
         reply.set_result(Reply(ok=True, message=said))
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the log of this attempt has shown a step."""
-        return self._state.attempt.beat_t is not None
 
     @property
     def at_rest(self) -> bool:

@@ -234,13 +234,6 @@ def series_rows(run: RunRows, metric: str, points: Sequence[Point]) -> Iterator[
         yield ExportRow(run.name, metric, round(t, 1), when, attempt, whole, mean, low, high, unit)
 
 
-def csv_text(run: RunRows) -> Iterator[str]:
-    """A row a point. Times in seconds of the run and UTC."""
-    yield csv_lines((ExportRow._fields,))
-    for metric, points in run.points.items():
-        yield csv_lines(series_rows(run, metric, points))
-
-
 def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> str:
     """Rows as text; None is an empty field."""
     text = io.StringIO()

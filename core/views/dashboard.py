@@ -11,9 +11,9 @@ from ..model.text import GIB
 from . import quantity
 from .checkpoint_list import CheckpointView, checkpoint_views
 from .incident_list import IncidentView, folded, incident_views
-from .state.position_words import unwatched
-from .state.run_progress import ALL_SAFE, Bounds, bounds_now, fraction, level_of, run_progress
-from .state.verdict import Verdict, verdict
+from .run_summary import RunSummary, summarise
+from .state.run_progress import ALL_SAFE, Bounds, bounds_now, level_of
+from .state.verdict import Verdict
 from .timeline import TimelineView, timeline_view
 from .words import restarts_left
 
@@ -35,15 +35,8 @@ class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
 
 def header_view(now: Situation, name: str = "") -> HeaderView:
     """Project the head. ``name``: used until the journal has one."""
-    story = now.story
-    done = 1.0 if story.state == "finished" else fraction(run_progress(now))
-    name = story.run.name if story.run else name
-    return HeaderView(
-        name=name,
-        verdict=verdict(now),
-        done=done,
-        facts=_facts(now),
-    )
+    said = summarise(now, name)
+    return HeaderView(name=said.name, verdict=said.sentence, done=said.position.done, facts=_facts(now, said))
 
 
 def job_fact(job: JobRecord, wall: float) -> str:
@@ -54,7 +47,7 @@ def job_fact(job: JobRecord, wall: float) -> str:
     return f"job {job.handle.id}{state}{why}" + ("" if left is None else f", {quantity.duration(left)} left")
 
 
-def _facts(now: Situation) -> tuple[str, ...]:
+def _facts(now: Situation, said: RunSummary) -> tuple[str, ...]:
     story = now.story
     attempt = story.attempt
     facts: list[str] = []
@@ -68,7 +61,7 @@ def _facts(now: Situation) -> tuple[str, ...]:
         facts.append("asks first" if story.act == "ask" else "only notifies")
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
-    if attempt is not None and live and not unwatched(now):
+    if attempt is not None and live and said.seen != "unwatched":
         facts.append(f"up {quantity.duration((now.now_t - attempt.t) // UP_GRAIN_S * UP_GRAIN_S)}")
     if story.run is not None and story.run.resume is not None:
         facts.append(RESUME[story.run.resume.will])

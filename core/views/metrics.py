@@ -3,9 +3,9 @@
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -242,12 +242,17 @@ def tick_text(value: float, step: float) -> str:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
+Values = Callable[[Any], Iterable[tuple[float | None, Mapping[str, str]]]]
+"""Of a run (``RunNow``) → its values, None = unknown, each with its labels."""
+
+
 class Metric(NamedTuple):
     """A metric with its text for people, named for Prometheus. A counter's name ends with ``_total``."""
 
     name: str
     kind: Literal["gauge", "counter"]
     help: str
+    values: Values = lambda _: ()
 
 
 class Sample(NamedTuple):

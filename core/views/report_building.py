@@ -13,19 +13,19 @@ from ..model.checkpoint import Checkpoint
 from ..model.fact import CommandReceived
 from ..model.particulars import Particulars
 from ..model.redact import Redaction, url_secrets
-from ..model.run import LIVE_STATES, RunSpec
+from ..model.run import RunSpec
 from ..model.situation import Situation
 from ..model.story import RunStory
 from . import quantity
-from .away import needs
 from .checkpoint_list import score_of, scores_of, step_words
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, Starts, targets
+from .run_summary import summarise
 from .short_report import SummaryNumbers, summary_sentence
 from .state.by_itself import next_by_itself, reason_of
 from .state.cadence import cadence, lost_time
-from .state.concerns import SILENT, diverged_since, nan_since, reason_now
-from .state.position_words import last_seen, nobody_sees, standstill
-from .state.run_progress import last_step, live_progress, overall_step, run_progress
+from .state.concerns import reason_now
+from .state.position_words import nobody_sees
+from .state.run_progress import last_step, live_progress, overall_step
 from .withheld_words import would_have
 from .words import title_of
 
@@ -34,7 +34,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     """Build the report; every part of it may be unknown. ``since_wall``: when a person last looked, epoch seconds."""
     story = now.story
     hide = _redaction(sources.spec)
-    progress = run_progress(now)
+    said = summarise(now, sources.spec.name)
     first = story.attempts[0] if story.attempts else None
     ended_t = _ended_t(now)
     began = None if first is None else story.wall0 + first.t
@@ -43,15 +43,14 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     starts = Starts(story.attempts)
     incidents = tuple(_incident(i, now, starts, done, hide) for i in sorted(story.incidents, key=lambda i: i.t))
     step = _step(now, sources)
-    total = progress.total_steps
+    total = said.position.total_steps
     if step is not None and total is not None and step > total:
         total = None  # of another counter
-    needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
+    needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in said.needs)
     waiting = tuple(need.text for need in needed)
     unproven = story.state_why.kind == "unproven"
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
     lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now), unseen_from_t=_unseen_from_t(now))
-    seen = last_seen(now) if nobody_sees(now) else ""
     numbers = SummaryNumbers(
         wall_s=wall_s,
         step=step,
@@ -62,10 +61,10 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         lost_steps=redone or (None if any(i.lost_steps is None for i in _followed(now)) else 0),
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=sum(need.is_due for need in needed),
-        nan=nan_since(story) is not None,
-        diverged=diverged_since(story) is not None,
+        nan=said.nan,
+        diverged=said.diverged,
         unproven=unproven,
-        last_seen=seen,
+        last_seen=said.last_seen,
     )
     changes = tuple(_changes(now, sources.particulars))
     return Report(
@@ -83,13 +82,13 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         of_perfect=None if lost is None else lost.of_perfect,
         lost=lost,
         cadence=cadence(story, now.now_t),
-        last_seen=seen,
+        last_seen=said.last_seen,
         step=step,
         total_steps=total,
-        total_by=live_progress(now).total_by,
-        eta_s=live_progress(now).eta_s if _advances(now) else None,
+        total_by=said.position.eta_by,
+        eta_s=said.position.eta_s,
         loss=sources.loss,
-        loss_is_nan=nan_since(story) is not None,
+        loss_is_nan=said.nan,
         metrics=tuple(msgspec.structs.replace(m, name=hide.text(m.name)) for m in sources.metrics),
         targets=targets(sources.usage),
         restarts=max(0, len(story.attempts) - 1),
@@ -110,12 +109,6 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
 def _newest_followed(now: Situation) -> Incident | None:
     """The newest incident that is handled without a person: what follows is said once, also if it ends several."""
     return next((i for i in reversed(now.story.incidents) if next_by_itself(i, now)), None)
-
-
-def _advances(now: Situation) -> bool:
-    """Whether its end can be told: it lives, is watched, and its steps come."""
-    silent = any(i.kind in SILENT for i in now.story.open_incidents) or bool(standstill(now))
-    return now.story.state in LIVE_STATES and not nobody_sees(now) and not silent
 
 
 def _silent_from_t(now: Situation) -> float | None:

@@ -15,11 +15,12 @@ from tests.tiers import SECOND_TIER
 from trainwatch import heartbeat
 from trainwatch.core.act import processes
 from trainwatch.core.act.engine import Engine
+from trainwatch.core.act.launch.attempt_records import read_exit
+from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.local_engine import engine_of
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import EndLeftovers, StartAttempt, StopAttempt
-from trainwatch.core.model.job import AttemptSeen
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Restart, Settings, Slurm
 from trainwatch.core.model.supervision_ports import AttemptTarget
@@ -59,22 +60,22 @@ class Place:
         self.targets.append(target)
         return target
 
-    def seen(self, target: AttemptTarget) -> AttemptSeen:
-        return self.engine.observe([target])[target.directory]
+    def runs(self, target: AttemptTarget) -> None:
+        """Wait until the training runs, wherever that is."""
+        job = Path(target.directory, "job.json")
+        is_job = self.spec.engine == "slurm"
+        wait_for(
+            lambda: job.exists() and '"running"' in job.read_text() if is_job else is_alive(target.trainer), "it runs"
+        )
 
-    def until(self, target: AttemptTarget, phase: str) -> AttemptSeen:
-        def reached() -> AttemptSeen | None:
-            seen = self.seen(target)
-            return seen if seen.phase == phase else None
-
-        return wait_for(reached, phase)
+    def ends(self, target: AttemptTarget) -> int | None:
+        """Wait for the end; the exit status of the training."""
+        ended = wait_for(lambda: read_exit(Path(target.directory)), "its end")
+        return ended.code
 
     def printed(self, target: AttemptTarget, text: str) -> None:
-        def found() -> bool:
-            logs = self.engine.logs(target)
-            return any(text in path.read_text(errors="replace") for path in logs if path.exists())
-
-        wait_for(found, text)
+        log = Path(target.log or "")
+        wait_for(lambda: log.exists() and text in log.read_text(errors="replace"), text)
 
     def clear(self) -> None:
         for number, target in enumerate(self.targets):
@@ -113,23 +114,21 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_an_attempt_runs_and_its_exit_status_is_known(place: Place) -> None:
     target = place.starts("import sys; print('it ran', flush=True); sys.exit(7)")
-    seen = place.until(target, "ended")
-    assert (seen.cause, seen.code) == ("error", 7)
+    assert place.ends(target) == 7
     place.printed(target, "it ran")
 
 
 def test_success_is_told_from_failure(place: Place) -> None:
-    seen = place.until(place.starts("print('fine')"), "ended")
-    assert (seen.cause, seen.code) == ("ok", 0)
+    assert place.ends(place.starts("print('fine')")) == 0
 
 
 def test_a_stop_ends_it_for_good_and_may_be_repeated(place: Place) -> None:
     target = place.starts(WAITS)
     place.printed(target, "it begins")
-    place.until(target, "running")
+    place.runs(target)
     gone, sentence, _ = place.engine.stop(target, StopAttempt(id=9, reason="", attempt=1))
     assert gone, sentence
-    assert place.until(target, "ended").cause != "ok"
+    assert place.ends(target) != 0
     assert place.engine.stop(target, EndLeftovers(id=10, reason="", attempt=1))[0]
 
 
@@ -140,18 +139,8 @@ def test_after_a_stop_the_next_attempt_runs_in_a_folder_of_its_own(place: Place)
     assert place.engine.stop(first, StopAttempt(id=9, reason="", attempt=1))[0]
     second = place.starts("print('it goes on', flush=True)")
     assert second.directory != first.directory
-    assert place.until(second, "ended").code == 0
+    assert place.ends(second) == 0
     place.printed(second, "it goes on")
-
-
-@SECOND_TIER
-def test_several_are_observed_at_once(place: Place) -> None:
-    ended = place.starts("print('over')")
-    place.until(ended, "ended")
-    running = place.starts(WAITS)
-    place.until(running, "running")
-    both = place.engine.observe([ended, running])
-    assert [both[each.directory].phase for each in (ended, running)] == ["ended", "running"]
 
 
 def test_a_supervisor_that_begins_anew_finds_the_attempt(place: Place) -> None:
@@ -161,7 +150,7 @@ def test_a_supervisor_that_begins_anew_finds_the_attempt(place: Place) -> None:
     found = later.adopt(Path(target.directory))
     assert found is not None
     assert found.trainer == target.trainer
-    place.until(found, "running")
+    place.runs(found)
     assert later.adopt(place.root / "attempts" / "none") is None
 
 
@@ -173,7 +162,7 @@ def test_what_it_can_is_what_it_does(place: Place) -> None:
     assert place.engine.unpause(target)[0] == place.engine.capabilities.pauses
     shown = place.engine.shown(("true",), place.root, 1)
     assert (shown is not None) == place.engine.capabilities.queues
-    place.until(target, "running")
+    place.runs(target)
 
 
 HEARTBEAT = f"""
@@ -202,20 +191,20 @@ while True:
 def test_a_training_that_tells_its_steps_is_asked_for_a_checkpoint_and_to_end(place: Place) -> None:
     target = place.starts(HEARTBEAT)
     place.printed(target, "it makes steps")
-    place.until(target, "running")
+    place.runs(target)
     report = place.engine.ask_to_save(target, stop=False)
     assert report.asked, report.sentence
     place.printed(target, "it saves\n")
     report = place.engine.ask_to_save(target, stop=True)
     assert "to end then" in report.sentence
     place.printed(target, "it saves and ends")
-    assert place.until(target, "ended").code == 0
+    assert place.ends(target) == 0
 
 
 def test_a_training_that_catches_the_signal_gets_it_and_the_file_is_touched(place: Place) -> None:
     target = place.starts(CATCHES)
     place.printed(target, "it makes steps")
-    place.until(target, "running")
+    place.runs(target)
     report = place.engine.ask_to_save(target, stop=False)
     assert "SIGUSR1 was sent to" in report.sentence
     place.printed(target, "it saves")
@@ -225,14 +214,13 @@ def test_a_training_that_catches_the_signal_gets_it_and_the_file_is_touched(plac
 
 def test_one_that_has_ended_is_asked_for_nothing(place: Place) -> None:
     target = place.starts("print('over')")
-    place.until(target, "ended")
+    place.ends(target)
     assert not place.another().ask_to_save(target, stop=True).pids
 
 
 def test_evidence_of_one_that_has_ended_is_its_log(place: Place, tmp_path: Path) -> None:
     target = place.starts("print('the last words', flush=True)")
-    place.until(target, "ended")
-    wait_for(lambda: place.engine.observe([target])[target.directory].phase == "ended", "its end")
+    place.ends(target)
     assert target.log is not None
     wait_for(lambda: "the last words" in Path(str(target.log)).read_text(), "the log")
     report = place.engine.probe(target, tmp_path / "evidence")

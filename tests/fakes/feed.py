@@ -31,7 +31,7 @@ from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.screen_ports import LogAccess, OpenRun, Point
-from trainwatch.core.model.situation import RunCard, RunPlan, RunSettings, Situation
+from trainwatch.core.model.situation import RunCard, RunPlan, Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 
@@ -543,10 +543,6 @@ class FakePicker:
             for card in known
             if card.id not in self.forgotten
         )
-
-    def settings(self, run_id: str) -> RunSettings:
-        values = {"lr": "1e-4" if run_id == "luca-1" else "5e-5", "epochs": "12"}
-        return RunSettings(run_id=run_id, name=run_id.partition("-")[0], values=values)
 
     def hide(self, run_id: str, hidden: bool) -> None:
         (self.hidden.add if hidden else self.hidden.discard)(run_id)

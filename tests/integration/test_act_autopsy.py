@@ -14,10 +14,11 @@ import pytest
 
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
+from trainwatch.core.act import gpu_clearing
 from trainwatch.core.act.evidence.capture import examine, gpu_text
 from trainwatch.core.act.evidence.py_spy import find_py_spy
 from trainwatch.core.act.evidence.stack_capture import StackReport
-from trainwatch.core.act.gpu_clearing import Holder, gpu_holders
+from trainwatch.core.act.gpu_clearing import gpu_holders
 from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.judge.hang.evidence import Sign, signs_of
@@ -143,15 +144,6 @@ def test_launch_record_of_an_incident_holds_no_secrets(run: World) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_incident_holds_the_derived_config_if_there_is_one(run: World) -> None:
-    target = run.launch("sh", "-c", "echo up; sleep 600")
-    run.log_has(target, "up")
-    (run.root / "user.toml").write_text("lr = 1\n")
-    (Path(target.directory) / "user.toml").write_text("lr = 0.5\n")
-    examined(run, target, config="user.toml")
-    assert (run.root / "incident" / "config-user.toml").read_text() == "lr = 0.5\n"
-
-
 def test_a_crash_leaves_a_launch_record_in_the_incident_folder(run: World) -> None:
     target = run.launch("sh", "-c", "echo last words; exit 3")
     run.exit(target)
@@ -181,7 +173,7 @@ def test_without_ptrace_permission_other_evidence_is_kept_and_the_reason_reporte
     request = {
         "request": "1", "folder": str(run.root / "incident"), "keys": [[pid, target.trainer.start_ticks]],
         "log": target.log, "log_lines": 200, "rounds": 2, "pause_s": 0.1, "timeout_s": 5.0, "budget_s": 20.0,
-        "native": True, "py_spy": find_py_spy(),
+        "py_spy": find_py_spy(),
     }  # fmt: skip
     spool.write(str(desk_folder), spool.STACKS, request)
     program = [sys.executable, "-P", "-m", "trainwatch.core.act.evidence.stack_probe", str(desk_folder / spool.STACKS)]
@@ -196,23 +188,15 @@ def test_without_ptrace_permission_other_evidence_is_kept_and_the_reason_reporte
     assert "== threads" in kept
 
 
-def test_gpu_holders_are_found_by_their_open_device_files(run: World) -> None:
+def test_gpu_holders_are_found_by_their_open_device_files(run: World, monkeypatch: pytest.MonkeyPatch) -> None:
     device = run.root / "dev" / "nvidia-uvm"
     device.parent.mkdir()
     device.touch()
+    monkeypatch.setattr(gpu_clearing, "DEVICES", (str(device.parent / "nvidia"),))
+    monkeypatch.setattr(gpu_clearing, "COMPUTE", (str(device),))
     target = run.launch(*python(f"file = open({str(device)!r}); print('up', flush=True)\nimport time\ntime.sleep(600)"))
     run.log_has(target, "up")
-    (holder,) = gpu_holders(devices=(str(device.parent / "nvidia"),))
-    assert (holder.pid, holder.compute, holder.devices) == (target.trainer.pid, True, (str(device),))
-    assert gpu_holders(spare={holder.pid}, devices=(str(device.parent / "nvidia"),)) == ()
-
-
-def test_a_gpu_holder_stuck_in_the_kernel_is_named_as_such(tmp_path: Path) -> None:
-    process = tmp_path / "77"
-    (process / "fd").mkdir(parents=True)
-    (process / "stat").write_text("77 (python (x)) D 1 77 77 0")
-    (process / "fd" / "4").symlink_to("/dev/nvidia0")
-    (tmp_path / "78").mkdir()  # gone, or hidden from us
-    (holder,) = gpu_holders(tmp_path)
-    assert holder == Holder(77, "python (x)", "D", ("/dev/nvidia0",), compute=False)
-    assert "python (x) (pid 77, state D, stuck in the kernel: only a reboot" in gpu_text(None, (holder,))
+    (holder,) = gpu_holders()
+    assert (holder.process.pid, holder.compute, holder.devices) == (target.trainer.pid, True, frozenset({str(device)}))
+    stuck = holder._replace(process=holder.process._replace(state="D"))
+    assert f"(pid {target.trainer.pid}, state D, stuck in the kernel: only a reboot" in gpu_text(None, (stuck,))

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tests.integration.act_world import growing, lives, python, wait_for
-from trainwatch.core.act.evaluator import Evaluator
+from trainwatch.core.act.evaluator import CheckpointCommands
 from trainwatch.core.checkpoints import verify
 from trainwatch.core.model.decision import EndEvaluation, EvaluateCheckpoint
 from trainwatch.core.model.run import RunSpec
@@ -38,12 +38,13 @@ class Place:
             {"id": "r", "name": "r", "command": ["x"], "cwd": str(folder), "created_wall": 0}, RunSpec
         )
         spec = msgspec.structs.replace(spec, settings=Settings(evaluate=Evaluate(command=told, **settings)))
-        self.evaluator = Evaluator(
+        self.evaluator = CheckpointCommands(
             spec=spec,
             folders=folder / "evaluations",
             verify=lambda path, deep: verify(path, deep=deep),
             base_env=os.environ,
             write=write_atomically,
+            copy=lambda _source, _target: 0,
         )
 
     def order(self, number: int = 7, **fields: Any) -> EvaluateCheckpoint:

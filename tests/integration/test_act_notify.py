@@ -4,16 +4,18 @@ import json
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from tests.integration.act_world import growing, lives, python, wait_for
-from trainwatch.core.act.notify import KEPT_BYTES, notify, run_at_end
+from trainwatch.core.act.notify import KEPT_BYTES, run_at_end, run_with_event
 from trainwatch.core.model.decision import RunAtEnd
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import End, Notify, Settings
 
+notify = partial(run_with_event, "notify.command")
 EVENT = {"event": "incident", "title": "crash ✓", "incident": 3}
 
 
@@ -62,7 +64,6 @@ def test_a_notify_child_that_keeps_the_output_open_does_not_block() -> None:
 
 
 def test_a_notify_command_that_cannot_run_is_reported_in_one_sentence() -> None:
-    assert notify([], EVENT, timeout_s=1).detail == "no notification command is set (notify.command)"
     missing = notify(["no-such-notifier"], EVENT, timeout_s=1)
     assert missing.detail == "notify.command: not found: no-such-notifier; give the full path"
     assert not notify([sys.executable, "a\0b"], EVENT, timeout_s=1).ok

@@ -82,30 +82,3 @@ def test_a_systemd_scope_is_used_if_it_works_and_its_failure_does_not_stop_a_lau
         scope.why_not.cache_clear()
     assert run.exit(target).code == 0
     assert (tools / "scoped").exists() == scoped
-
-
-@pytest.mark.parametrize(
-    ("environ", "lingers", "sentence"),
-    [
-        ({}, True, "no systemd user session"),
-        ({"XDG_RUNTIME_DIR": "/run/user/1"}, False, "loginctl enable-linger"),
-        ({"XDG_RUNTIME_DIR": "/run/user/1", "PATH": "/nowhere"}, True, "systemd-run is not installed"),
-        ({"XDG_RUNTIME_DIR": "/nowhere", "PATH": os.environ["PATH"]}, True, "systemd-run "),
-    ],
-)
-def test_the_reason_for_no_systemd_scope_is_reported(
-    tmp_path: Path, environ: dict[str, str], lingers: bool, sentence: str
-) -> None:
-    if lingers:
-        (tmp_path / getpass.getuser()).touch()
-    why = scope.probe(environ, tmp_path)
-    assert why is not None
-    assert sentence in why
-
-
-def test_scope_name_is_valid_for_systemd() -> None:
-    words = scope.command("mein Lauf/ü;" + "x" * 200)
-    unit = next(word for word in words if word.startswith("--unit=")).removeprefix("--unit=")
-    assert unit.startswith("trainwatch-mein-Lauf---x")
-    assert len(unit) < 120
-    assert words[-1] == "--"

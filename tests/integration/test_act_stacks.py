@@ -13,11 +13,11 @@ import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import processes
+from trainwatch.core.act.evidence import py_spy, stack_capture
 from trainwatch.core.act.evidence.capture import log_tail
 from trainwatch.core.act.evidence.loop_looks import look
 from trainwatch.core.act.evidence.stack_capture import capture_stacks, look_for_loops, main_frames, telling_frame
 from trainwatch.core.act.launch.launching import is_alive
-from trainwatch.core.act.stopping import pause_attempt
 from trainwatch.core.sense.process.run_tree import tree_pids
 
 STUCK = """if True:
@@ -31,8 +31,22 @@ STUCK = """if True:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as made:
+    with world(tmp_path) as made, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stack_capture, "DUMP_S", 60.0)
+        patch.setattr(stack_capture, "BUDGET_S", 90.0)
+        patch.setattr(stack_capture, "LOOK_S", 30.0)
+        patch.setattr(stack_capture, "LOOKS_S", 60.0)
+        patch.setattr(stack_capture, "NATIVE_S", 60.0)
         yield made
+
+
+def use(run: World, monkeypatch: pytest.MonkeyPatch, name: str, lines: str = "") -> None:
+    """Let a program of these lines of shell be py-spy."""
+    spy = run.root / name
+    if lines:
+        spy.write_text(f"#!/bin/sh\n{lines}\n")
+        spy.chmod(0o755)
+    monkeypatch.setattr(py_spy, "find_py_spy", lambda: str(spy))
 
 
 def state(pid: int) -> str:
@@ -50,7 +64,7 @@ def test_the_frame_of_a_hung_process_is_found(run: World, by: str) -> None:
         os.kill(target.runner.pid, signal.SIGKILL)
         wait_for(lambda: not is_alive(target.runner), "the runner is dead")
     folder = run.root / "incident"
-    report = capture_stacks(target, folder, pause_s=0.1, timeout_s=60.0, budget_s=90.0)
+    report = capture_stacks(target, folder, pause_s=0.1)
     pid = target.trainer.pid
     assert report.by == by
     assert report.frames[pid][0].startswith("waits_for_data (")
@@ -65,51 +79,36 @@ def test_the_frame_of_a_hung_process_is_found(run: World, by: str) -> None:
     wait_for(lambda: state(pid) == "S", "it goes on")
 
 
-def test_without_py_spy_other_evidence_is_still_captured(run: World) -> None:
+STOPS = 'kill -STOP "$4"\nuntil grep -q "^State:.T" "/proc/$4/status"; do :; done\necho "Thread 1: \\"MainThread\\""'
+
+
+@pytest.mark.parametrize(
+    ("lines", "note"),
+    [
+        ("", "py-spy could not be started"),
+        ("exec sleep 600", "py-spy took more than 0.3 s on process {pid} ("),
+        (STOPS, "it was continued"),
+    ],
+)
+def test_whatever_py_spy_does_other_evidence_is_captured_and_the_trainer_goes_on(
+    run: World, monkeypatch: pytest.MonkeyPatch, lines: str, note: str
+) -> None:
+    use(run, monkeypatch, "spy", lines)
+    monkeypatch.setattr(stack_capture, "DUMP_S", 0.3 if "600" in lines else 60.0)
     target = run.launch(*python(STUCK))
     run.log_has(target, "up")
-    report = capture_stacks(target, run.root / "incident", py_spy="/no/such/py-spy")
-    assert report.frames == {}
-    assert any("py-spy could not be started" in note for note in report.notes)
-    assert any(path.endswith(f"proc-{target.trainer.pid}.txt") for path in report.files)
-
-
-def test_a_slow_py_spy_is_ended_at_its_time_limit(run: World) -> None:
-    slow = run.root / "slow"
-    slow.write_text("#!/bin/sh\nexec sleep 600\n")
-    slow.chmod(0o755)
-    target = run.launch(*python("print('up', flush=True)\nimport time\ntime.sleep(600)"))
-    run.log_has(target, "up")
-    report = capture_stacks(target, run.root / "incident", py_spy=str(slow), rounds=1, timeout_s=0.3)
-    slow_one = f"py-spy took more than 0.3 s on process {target.trainer.pid} ("
-    assert any(note.startswith(slow_one) for note in report.notes), report.notes
-
-
-def test_a_trainer_that_py_spy_left_stopped_is_continued(run: World) -> None:
-    rude = run.root / "rude"
-    stopped = 'until grep -q "^State:.T" "/proc/$4/status"; do :; done'  # a signal takes effect when it is scheduled
-    rude.write_text(f'#!/bin/sh\nkill -STOP "$4"\n{stopped}\necho "Thread 1: \\"MainThread\\""\n')
-    rude.chmod(0o755)
-    target = run.launch(*python("print('up', flush=True)\nimport time\ntime.sleep(600)"))
-    run.log_has(target, "up")
-    report = capture_stacks(target, run.root / "incident", py_spy=str(rude), rounds=1)
-    assert any("it was continued" in note for note in report.notes)
-    wait_for(lambda: state(target.trainer.pid) == "S", "it goes on")
-
-
-def test_a_paused_trainer_stays_paused(run: World) -> None:
-    target = run.launch(*python(STUCK))
-    run.log_has(target, "up")
-    assert pause_attempt(target).ok
-    capture_stacks(target, run.root / "incident", rounds=1)
-    wait_for(lambda: state(target.trainer.pid) == "T", "stopped, and no longer looked at")
+    pid = target.trainer.pid
+    report = capture_stacks(target, run.root / "incident", pause_s=0.1)
+    assert any(note.format(pid=pid) in each for each in report.notes), report.notes
+    assert any(path.endswith(f"proc-{pid}.txt") for path in report.files)
+    wait_for(lambda: state(pid) == "S", "it goes on")
 
 
 def test_stack_capture_of_a_dead_trainer_keeps_the_end_of_its_log(run: World) -> None:
     target = run.launch(*python("print('last words')"))
     run.exit(target)
     wait_for(lambda: not is_alive(target.runner), "all gone")
-    report = capture_stacks(target, run.root / "incident")
+    report = capture_stacks(target, run.root / "incident", pause_s=0.1)
     assert [Path(path).name for path in report.files] == ["log-tail.txt"]
     assert report.sentence == "the process tree has ended; only its files can be examined"
 
@@ -162,7 +161,7 @@ def test_loop_that_changes_nothing_is_told_from_work(run: World, tmp_path: Path,
         os.kill(target.runner.pid, signal.SIGKILL)
         wait_for(lambda: not is_alive(target.runner), "the runner is dead")
     for _ in range(20):  # on a busy machine the trainer may get no time in one of them
-        found = look_for_loops(target, pause_s=0.3, timeout_s=30.0, budget_s=60.0)
+        found = look_for_loops(target, pause_s=0.3)
         if found["elsewhere"] != "nothing is busy":
             break
     pid = target.trainer.pid
@@ -191,7 +190,7 @@ def test_poll_of_the_driver_is_told_from_other_native_code(run: World, tmp_path:
     target = run.launch(sys.executable, str(script))
     run.log_has(target, "up")
     for _ in range(20):  # on a busy machine the trainer may get no time in one of them
-        found = look_for_loops(target, pause_s=0.3, gpu=gpu, timeout_s=30.0, budget_s=60.0, native_s=60.0)
+        found = look_for_loops(target, pause_s=0.3, gpu=gpu)
         if found["elsewhere"] != "nothing is busy":
             break
     pid = target.trainer.pid
@@ -203,17 +202,15 @@ def test_poll_of_the_driver_is_told_from_other_native_code(run: World, tmp_path:
     wait_for(lambda: state(pid) == "R", "it goes on")
 
 
-def test_look_of_the_runner_is_no_work_of_the_trainer(run: World, tmp_path: Path) -> None:
+def test_look_of_the_runner_is_no_work_of_the_trainer(run: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The probe reads megabytes and computes: that was taken for signs of life of a hung trainer."""
-    slow = tmp_path / "py-spy"
-    go = tmp_path / "go"
-    slow.write_text(f"#!/bin/sh\nuntil [ -e {go} ]; do sleep 0.05; done\n")
-    slow.chmod(0o700)
+    go = run.root / "go"
+    use(run, monkeypatch, "slow", f"until [ -e {go} ]; do sleep 0.05; done")
     target = run.launch(*python(STUCK))
     run.log_has(target, "up")
     before = tree_pids(target)
     with ThreadPoolExecutor(1) as pool:
-        looking = pool.submit(look_for_loops, target, pause_s=0.1, py_spy=str(slow), timeout_s=60.0, budget_s=60.0)
+        looking = pool.submit(look_for_loops, target, pause_s=0.1)
         assert target.runner is not None
         runner = target.runner.pid
         wait_for(lambda: len(processes.descendants(runner)) > len(before), "the probe runs")
@@ -232,5 +229,5 @@ def test_a_stack_that_could_not_be_read_is_looked_at_once_more(tmp_path: Path, f
     spy.chmod(0o700)
     me = processes.read_process(os.getpid())
     assert me is not None
-    request = {"keys": [[me.pid, me.start_ticks]], "most": 1, "py_spy": str(spy), "pause_s": 0.08, "budget_s": 60.0}
+    request = {"keys": [[me.pid, me.start_ticks]], "py_spy": str(spy), "pause_s": 0.08, "budget_s": 60.0}
     assert look(request)["unread"] is unread

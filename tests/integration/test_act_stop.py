@@ -14,7 +14,8 @@ import pytest
 from tests.integration.act_world import World, growing, lives, python, wait_for, world
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import identify, is_alive
-from trainwatch.core.act.stopping import StopReport, members, pause_attempt, stop_attempt, unpause_attempt
+from trainwatch.core.act.stop_sequence import StopResult
+from trainwatch.core.act.stopping import members, pause_attempt, stop_attempt, unpause_attempt
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.proc_stat import read_stat
@@ -52,7 +53,7 @@ def run(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def stop(target: AttemptTarget, mode: str = "gentle", interrupt: float = 10.0, terminate: float = 10.0) -> StopReport:
+def stop(target: AttemptTarget, mode: str = "gentle", interrupt: float = 10.0, terminate: float = 10.0) -> StopResult:
     return stop_attempt(
         target,
         mode,  # type: ignore[arg-type]
@@ -156,7 +157,7 @@ def test_a_suspended_trainer_is_continued_before_it_is_signalled(run: World) -> 
 
 def test_kill_replaces_a_gentle_stop_in_progress(run: World) -> None:
     target = started(run, DEAF)
-    reports: list[StopReport] = []
+    reports: list[StopResult] = []
     gentle = threading.Thread(target=lambda: reports.append(stop(target, interrupt=60.0)))
     gentle.start()
     run.log_has(target, "INT")

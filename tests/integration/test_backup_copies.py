@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
-from trainwatch.core.act.evaluator import CheckpointBackup
+from trainwatch.core.act.evaluator import CheckpointCommands
 from trainwatch.core.app.supervise.run_output import copy_verified
 from trainwatch.core.checkpoints import verify
 from trainwatch.core.model.decision import BackUpCheckpoint
@@ -21,10 +21,17 @@ def checkpoint(tmp_path: Path) -> Path:
     return safetensors_file(tmp_path / "out")
 
 
-def backup(tmp_path: Path, **settings: object) -> CheckpointBackup:
+def backup(tmp_path: Path, **settings: object) -> CheckpointCommands:
     found = Settings(backup=Backup(**settings))  # type: ignore[arg-type]
     spec = RunSpec(id="luca-1", name="luca", command=("x",), cwd=str(tmp_path), created_wall=0.0, settings=found)
-    return CheckpointBackup(spec, lambda path, deep: verify(path, deep=deep), copy_verified)
+    return CheckpointCommands(
+        spec=spec,
+        folders=tmp_path / "evaluations",
+        verify=lambda path, deep: verify(path, deep=deep),
+        base_env={},
+        write=lambda _path, _data: None,
+        copy=copy_verified,
+    )
 
 
 def order(path: Path) -> BackUpCheckpoint:

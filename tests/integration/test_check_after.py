@@ -7,10 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from trainwatch.core.app.preflight.after_run import After, accumulation_of, check_final, check_log, check_loss
+from trainwatch.core.app.preflight.after_run import After, check_final, check_log, check_loss
 from trainwatch.core.model.attempt import AttemptStory
 from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
-from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
 
@@ -47,34 +46,28 @@ class Ended(NamedTuple):
 
     printed: tuple[int, ...]
     stored: tuple[int, ...]
-    accumulation: int | None = None
     stride: int = 1
-    epochs: int | None = None
     ended_t: float | None = None
 
 
 @pytest.mark.parametrize(
     ("run", "result"),
     [
-        (Ended((360,), (45, 90), accumulation=4), "pass"),
         (Ended((360,), (45, 90), stride=4), "pass"),
-        (Ended((360,), (90,)), "pass"),
-        (Ended((362,), (45, 90), accumulation=4), "pass"),
-        (Ended((361,), (84, 85), accumulation=4), "warn"),
-        (Ended((90 * 4,), (44, 88), accumulation=4, epochs=4), "pass"),
-        (Ended((90 * 4,), (66, 88), accumulation=4), "warn"),
+        (Ended((361,), (84, 85), stride=4), "warn"),
         (Ended((360,), (180, 270)), "warn"),
         (Ended((240, 120), (200, 120)), "pass"),
         (Ended((240, 120), (240, 100)), "warn"),
         (Ended((360,), (360, 120)), "pass"),
         (Ended((360,), (45, 90), ended_t=510.0), "pass"),
+        (Ended((360,), (45, 350), ended_t=510.0), "warn"),
         (Ended((360,), (45, 90), ended_t=2000.0), "warn"),
     ],
     ids=[
-        "accumulation as set", "accumulation as the run showed it", "one checkpoint, a whole ratio", "a part of a step",
-        "steps after the last save", "each epoch drops its rest", "a whole step is missing", "no save at the end",
+        "a stored step is four printed ones", "steps after the last save", "no save at the end",
         "a restart that counts anew", "a restart that counts anew and saves too early",
-        "a copy of an earlier best state is the newest", "a whole ratio, saved at the end", "saved long before the end",
+        "a copy of an earlier best state is the newest", "a whole ratio, saved at the end", "some steps are missing",
+        "saved long before the end",
     ],
 )  # fmt: skip
 def test_check_after_a_run_counts_the_last_checkpoint_and_the_log_in_one_unit(run: Ended, result: str) -> None:
@@ -88,27 +81,15 @@ def test_check_after_a_run_counts_the_last_checkpoint_and_the_log_in_one_unit(ru
                    mtime=150.0 if before and number else 500.0, verdict="complete")
         for number, step in enumerate(reversed(run.stored))
     ]  # fmt: skip
-    progress = Progress(run_total_steps=run.printed[-1], total_epochs=run.epochs)
     found = check_final(
         After(
             spec=RunSpec(id="x", name="x", command=("true",), cwd="/", created_wall=0.0),
-            story=RunStory(attempts=attempts, stride=run.stride, progress=progress),
+            story=RunStory(attempts=attempts, stride=run.stride),
             listing=CheckpointListing(checkpoints=tuple(saved), resume_point=None),
-            accumulation=run.accumulation,
         ),
         saved,
     )
     assert found.result == result, found.found
-
-
-def test_the_accumulation_is_that_of_the_trainers_own_config(tmp_path: Path) -> None:
-    """The DiT guide's config, named by the command only; its trainer prints a step for each batch."""
-    (tmp_path / "train.yaml").write_text("training:\n  gradient_accumulation_steps: 4\n  batch_size: 4\n")
-    command = ("python", "src/scripts/train.py", "--config", "train.yaml")
-    for preset in ("dit", "generic", "kohya"):
-        spec = RunSpec(id="x", name="x", command=command, cwd=str(tmp_path), created_wall=0.0, preset=preset)
-        assert accumulation_of(spec) == 4
-    assert accumulation_of(RunSpec(id="x", name="x", command=("true",), cwd=str(tmp_path), created_wall=0.0)) is None
 
 
 def after(*losses: float, log: Path | None = None) -> After:

@@ -78,29 +78,12 @@ def test_check_names_every_fault_with_a_fix(user: HandMade, checks: Checks) -> N
     assert "./gone" in text.stdout
 
 
-def test_check_fails_for_a_broken_config(user: HandMade, checks: Checks) -> None:
-    (user.root / "trainwatch.toml").write_text(f"{PROJECT}[hang]\nmin_secs = 4\n")
-    code, found = checks()
-    assert code == 1
-    assert "min_secs" in found["config"]["found"]
-    assert "trainwatch.toml:6" in found["config"]["found"]
-    assert "gpu" in found
-
-
 def test_check_without_a_project_checks_the_machine(user: HandMade, checks: Checks) -> None:
     (user.root / "trainwatch.toml").unlink()
     code, found = checks()
     assert code == 0
     assert found["config"]["result"] == "warn"
     assert "memory" in found
-
-
-@needs_tmux
-def test_check_offers_adoption_of_a_tmux_session(user: HandMade, checks: Checks) -> None:
-    user.session("luca")
-    _, found = checks()
-    assert found["old sessions"]["result"] == "warn"
-    assert "adopt --session luca" in found["old sessions"]["remedy"]
 
 
 @SECOND_TIER

@@ -4,7 +4,8 @@ import sys
 
 from tests.fakes.e2e_world import World, lives, until, world
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act.evaluator import marked
+from trainwatch.core.act.evaluator import MARK
+from trainwatch.core.act.processes import all_processes, marked_with
 from trainwatch.core.model.decision import EvaluateCheckpoint
 from trainwatch.core.store.history_reader import HistoryReader
 
@@ -71,7 +72,7 @@ def test_a_killed_supervisor_takes_its_evaluation_along_and_nothing_is_measured_
     until(lambda: len(calls(world)) == 1, "an evaluation runs")
     (order,) = world.decisions(EvaluateCheckpoint)
     place = world.run.evaluations / f"{order.id:06d}"
-    running = [process.pid for process in marked(str(place))]
+    running = [process.pid for process in marked_with(str(place), all_processes().values(), MARK)]
     assert running
     first.murder()
     until(lambda: not any(lives(pid) for pid in running), "it ended with its supervisor")

@@ -348,7 +348,7 @@ def test_a_stop_by_an_operator_holds_if_the_supervisor_dies_during_it(world: Wor
     until(lambda: not world.alive(1), "the trainer's end")
     if second.process.poll() is None:
         second.signal(signal.SIGTERM)
-    assert second.ends() in {0, 1}
+    assert second.ends() in {0, 6}  # it was told to end, or there was nothing to watch any more
     third = world.headless()
     assert third.ends() == 6
     assert "trainwatch resume" in third.said

@@ -1,12 +1,16 @@
 """``trainwatch logs``: the trainer's output as it is, its end, and what is added, over all attempts."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from trainwatch.cli import main
 from trainwatch.core.app.runs.known_runs import BLOCK_BYTES, log_pieces
-from trainwatch.core.model.fact import AttemptStarted
+from trainwatch.core.model.fact import AttemptStarted, StateChanged
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
@@ -45,14 +49,14 @@ def test_end_of_the_newest_log_is_printed(run: RunDirectory, capsys: pytest.Capt
 @pytest.mark.parametrize("size", [BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES])
 def test_last_lines_are_found_across_blocks(run: RunDirectory, size: int) -> None:
     log = started(run, 1, "x" * (size - 7) + "\nlast\n" + "open")
-    assert "".join(log_pieces(run, log, 2, follow=False)) == "last\nopen"
-    assert "".join(log_pieces(run, log, 3, follow=False)) == log.read_text()
-    assert "".join(log_pieces(run, log, 9, follow=False)) == log.read_text()
+    assert "".join(log_pieces(run, log, 2, None)) == "last\nopen"
+    assert "".join(log_pieces(run, log, 3, None)) == log.read_text()
+    assert "".join(log_pieces(run, log, 9, None)) == log.read_text()
 
 
 def test_log_that_is_followed_goes_on_with_the_next_attempt(run: RunDirectory) -> None:
     log = started(run, 1, "one\n")
-    pieces = log_pieces(run, log, 10, follow=True)
+    pieces = log_pieces(run, log, 10, lambda: False)
     assert next(pieces) == "one\n"
     with log.open("a") as file:
         file.write("two\n")
@@ -60,6 +64,44 @@ def test_log_that_is_followed_goes_on_with_the_next_attempt(run: RunDirectory) -
     newest = started(run, 2, "three\n")
     assert next(pieces) == f"\n==> {newest} <==\n"
     assert next(pieces) == "three\n"
+
+
+def follow(run: RunDirectory, verb: str, *options: str) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-m", "trainwatch", verb, run.id, *options]
+    env = {**os.environ, "TRAINWATCH_HOME": str(run.path.parents[1])}
+    return subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True)
+
+
+def test_following_waits_for_the_first_attempt_and_ends_with_the_run(run: RunDirectory) -> None:
+    with (
+        follow(run, "logs", "-f") as logs,
+        follow(run, "events", "-f", "--json") as events,
+        follow(run, "events", "-F", "--json") as for_ever,
+    ):
+        started(run, 1, "one\n")
+        assert logs.stdout is not None
+        assert logs.stdout.readline() == "one\n"
+        with JournalWriter(run.journal) as journal:
+            journal.append(1, 1, fact=StateChanged(state="finished", reason="done"))
+        assert logs.wait(60) == 0
+        printed, _ = events.communicate(timeout=60)
+        assert '"finished"' in printed.splitlines()[-1]
+        assert for_ever.poll() is None
+        for_ever.terminate()
+
+
+def test_a_brief_status_says_what_changed(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    started(run, 1, "one\n")
+    assert main(["status", "luca", "--json", "--brief"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"run", "state", "step", "total", "eta_s", "trouble", "needs_you", "id"} == set(told)
+    assert len(json.dumps(told)) <= 300
+    assert main(["status", "luca", "--json", "--brief", "--since", told["id"]]) == 0
+    assert json.loads(capsys.readouterr().out) == {"id": told["id"], "unchanged": True}
+    with JournalWriter(run.journal) as journal:
+        journal.append(1, 1, fact=StateChanged(state="finished", reason="done"))
+    assert main(["status", "luca", "--json", "--brief", "--since", told["id"]]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "finished"
 
 
 def test_run_without_a_log_is_exit_code_3(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:

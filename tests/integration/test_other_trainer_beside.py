@@ -28,6 +28,8 @@ from trainwatch.core.store.clock import RunClock
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 
+__all__ = ["world"]
+
 TRAIN = """\
 import argparse, os, sys, time
 p = argparse.ArgumentParser()
@@ -45,7 +47,6 @@ if os.environ.get("ORPHAN"):
 open(a.out + "/started-%d" % os.getpid(), "w").close()
 time.sleep(120)
 """
-__all__ = ["world"]
 Start = Callable[..., int]
 
 
@@ -143,31 +144,11 @@ def test_the_same_command_that_begins_later_is_seen_with_what_both_write(
     assert f"pid {pid}" in (refusal_at_launch(watched.plan, watched.run) or ""), "the next launch is held"
 
 
-def test_it_is_told_once_and_again_when_it_is_over(start: Start, watched: Watched) -> None:
-    pid = start()
-    for _ in range(4):
-        watched.look()
-    assert [[each.pid for each in told.trainers] for told in watched.inbox.told] == [[pid]]
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: watched.look() == (), "files or processes as expected")
-    assert len(watched.inbox.told) == 2
-
-
 def test_other_options_count_if_it_writes_to_the_output_folder(start: Start, watched: Watched) -> None:
     watched.look()
     pid = start(sys.executable, "train.py", "--lr", "3")
     (seen,) = watched.look()
     assert (seen.pid, seen.same) == (pid, "script")
-
-
-def test_other_options_count_once_it_opens_a_file_there(folder: Path, start: Start, watched: Watched) -> None:
-    gate = folder / "go"
-    pid = start(sys.executable, "train.py", "--lr", "3", ready=False, WAIT_FOR=str(gate))
-    for _ in range(4):
-        assert watched.look() == ()
-    gate.touch()
-    until((folder / "ckpts" / f"started-{pid}").exists, "files or processes as expected")
-    assert watched.pids() == [pid], "although it is no new process any more"
 
 
 def test_the_files_of_the_same_command_are_known_once_it_opens_them(
@@ -180,11 +161,6 @@ def test_the_files_of_the_same_command_are_known_once_it_opens_them(
     gate.touch()
     until((folder / "ckpts" / f"started-{pid}").exists, "files or processes as expected")
     assert [each.shared for each in watched.look()] == [(str(folder / "ckpts" / "metrics.csv"),)]
-
-
-def test_another_output_folder_of_the_same_script_is_no_rival(start: Start, watched: Watched) -> None:
-    start(sys.executable, "train.py", "--out", "other", out="other")
-    assert watched.pids() == watched.pids() == []
 
 
 def test_what_another_program_writes_there_is_no_rival(folder: Path, start: Start, watched: Watched) -> None:
@@ -225,11 +201,6 @@ def test_a_worker_of_an_adopted_trainer_is_its_own_when_its_parent_ends(folder: 
     assert watched.pids() == watched.pids() == []
 
 
-def test_an_attempt_of_another_run_is_no_rival(start: Start, watched: Watched) -> None:
-    start(TRAINWATCH_ATTEMPT="/somewhere/attempts/0001")
-    assert watched.pids() == watched.pids() == []
-
-
 def test_a_trainer_that_another_run_has_adopted_is_no_rival(folder: Path, start: Start, watched: Watched) -> None:
     pid = start()
     plan = plan_command((sys.executable, "train.py"), Overrides(name="apart", output_dir="other"))
@@ -247,11 +218,6 @@ def test_what_a_person_accepted_is_no_news(start: Start, watched: Watched) -> No
     start()
     accept(watched.plan, watched.run)
     assert watched.pids() == []
-
-
-def test_workers_of_the_rival_are_not_named(start: Start, watched: Watched) -> None:
-    pid = start(WORKERS="1")
-    assert watched.pids() == watched.pids() == [pid]
 
 
 def test_the_same_command_is_no_rival_if_each_launch_makes_a_folder_of_its_own(folder: Path, start: Start) -> None:

@@ -17,7 +17,7 @@ from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.files import checkpoint_directory
 from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
-from trainwatch.core.sense.files.checkpoint_scan import candidates, signature
+from trainwatch.core.sense.files.checkpoint_scan import Looks, candidates, signature
 
 WATCH = Watch(settle_s=0.1, rescan_s=0.3)
 EVENTS_ONLY = Watch(settle_s=0.1, rescan_s=3600.0)
@@ -87,8 +87,7 @@ def make(inbox: ListInbox, structure: Structure, out: Path) -> Iterator[Make]:
             clock=RunClock(),
             watch=watch,
             directory=str(out),
-            inspect=structure.inspect,
-            list_directory=structure.list_directory,
+            looks=Looks(structure.inspect, structure.list_directory),
             **settings,  # type: ignore[arg-type]
         )
         made.append(sensor)
@@ -311,8 +310,7 @@ def test_an_unreadable_checkpoint_is_reported_and_watching_goes_on(
         clock=RunClock(),
         watch=WATCH,
         directory=str(out),
-        inspect=failing,
-        list_directory=structure.list_directory,
+        looks=Looks(failing, structure.list_directory),
         on_problem=trouble.append,
     )
     with running(sensor):
@@ -342,8 +340,7 @@ def test_a_run_without_output_directory_watches_nothing(inbox: ListInbox, struct
         clock=RunClock(),
         watch=WATCH,
         directory=None,
-        inspect=structure.inspect,
-        list_directory=structure.list_directory,
+        looks=Looks(structure.inspect, structure.list_directory),
     )
     with running(sensor):
         sensor.follow(None)
@@ -356,8 +353,7 @@ def test_checkpoints_are_verified_with_the_real_readers(inbox: ListInbox, out: P
         clock=RunClock(),
         watch=EVENTS_ONLY,
         directory=str(out),
-        inspect=inspect,
-        list_directory=lambda directory: list_checkpoints(directory).checkpoints,
+        looks=Looks(inspect, lambda directory: list_checkpoints(directory).checkpoints),
     )
     whole = save({"weight": np.zeros((64, 64), dtype=np.float32)}, metadata={"ss_steps": "4100"})
     (out / "train.log").write_text("step 1\n")

@@ -13,6 +13,7 @@ from trainwatch.core.checkpoints import inspect_any, state_in
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
+from trainwatch.core.sense.files.checkpoint_scan import Looks
 
 
 @pytest.fixture
@@ -34,9 +35,7 @@ def sensor(inbox: ListInbox, out: Path) -> Iterator[CheckpointDirectory]:
         clock=RunClock(),
         watch=Watch(settle_s=0.1, rescan_s=0.3),
         directory=str(out),
-        inspect=inspect_any,
-        inspect_rewritten=partial(inspect_any, rewritten=True),
-        list_directory=state_in,
+        looks=Looks(inspect_any, state_in, partial(inspect_any, rewritten=True)),
     )
     yield made
     made.stop()

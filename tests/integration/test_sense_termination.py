@@ -12,12 +12,10 @@ from tests.integration.sense_world import ListInbox, RunClock, wait_until
 from trainwatch.core.model.observation import TerminationNotice
 from trainwatch.core.sense.host.kernel_log import (
     AZURE_TAG,
+    SERVICES,
     Cloud,
-    Metadata,
     TerminationNotices,
-    ask_aws,
-    ask_azure,
-    ask_gcp,
+    ask,
     cloud_of,
 )
 
@@ -69,50 +67,39 @@ def aws(method: str, path: str, headers: dict[str, str]) -> tuple[int, str]:
     return 200, json.dumps({"action": "terminate", "time": "2026-11-22T03:41:00Z"})
 
 
-def test_aws_is_asked_with_a_token(service: Service) -> None:
+def test_aws_is_asked_with_a_token_if_it_has_one(service: Service) -> None:
     service.answer = aws
-    metadata = Metadata(service.url)
-    assert ask_aws(metadata) == "AWS will terminate this spot instance at 2026-11-22T03:41:00Z"
-    assert ask_aws(metadata) is not None
-    assert service.asked.count("PUT /latest/api/token") == 1
+    assert ask(SERVICES["aws"], service.url) == "AWS will terminate this spot instance at 2026-11-22T03:41:00Z"
     service.answer = lambda method, path, headers: (404, "") if method == "GET" else aws(method, path, headers)
-    assert ask_aws(metadata) is None
-
-
-def test_a_token_that_expired_is_asked_for_again(service: Service) -> None:
-    metadata = Metadata(service.url)
+    assert ask(SERVICES["aws"], service.url) is None
+    service.answer = lambda method, *_: (404, "") if method == "PUT" else (200, "{}")
+    assert ask(SERVICES["aws"], service.url) == "AWS will end this spot instance at an unknown time"
     service.answer = lambda method, *_: (200, "old") if method == "PUT" else (401, "")
     with pytest.raises(OSError, match="HTTP status 401"):
-        ask_aws(metadata)
-    service.answer = aws
-    assert ask_aws(metadata) is not None
-
-
-def test_a_service_without_tokens_is_asked_without_one(service: Service) -> None:
-    service.answer = lambda method, *_: (404, "") if method == "PUT" else (200, "{}")
-    assert ask_aws(Metadata(service.url)) == "AWS will end this spot instance at an unknown time"
+        ask(SERVICES["aws"], service.url)
 
 
 def test_google_says_true_or_false(service: Service) -> None:
     service.answer = lambda _method, _path, headers: (200, "FALSE") if "metadata-flavor" in headers else (403, "")
-    assert ask_gcp(Metadata(service.url)) is None
+    assert ask(SERVICES["gcp"], service.url) is None
     service.answer = lambda *_: (200, "TRUE\n")
-    assert ask_gcp(Metadata(service.url)) == "Google Cloud preempts this machine within 30 s"
+    assert ask(SERVICES["gcp"], service.url) == "Google Cloud preempts this machine within 30 s"
 
 
 def test_azure_names_what_ends_the_machine(service: Service) -> None:
     def events(*found: object) -> Answer:
         return lambda _method, _path, headers: (200 if headers.get("metadata") else 400, json.dumps({"Events": found}))
 
-    metadata = Metadata(service.url)
-    service.answer = events()
-    assert ask_azure(metadata) is None
-    service.answer = events(
-        {"EventType": "Freeze"}, {"EventType": "Preempt", "NotBefore": "Sun, 22 Nov 2026 03:41 GMT"}
-    )
-    assert ask_azure(metadata) == "Azure will preempt this machine, not before Sun, 22 Nov 2026 03:41 GMT"
-    service.answer = lambda *_: (200, "[]")
-    assert ask_azure(metadata) is None
+    for answer, notice in (
+        (events(), None),
+        (lambda *_: (200, "[]"), None),
+        (
+            events({"EventType": "Freeze"}, {"EventType": "Preempt", "NotBefore": "Sun, 22 Nov 2026 03:41 GMT"}),
+            "Azure will preempt this machine, not before Sun, 22 Nov 2026 03:41 GMT",
+        ),
+    ):
+        service.answer = answer
+        assert ask(SERVICES["azure"], service.url) == notice
 
 
 def sensor(url: str, cloud: Cloud | None, said: list[str]) -> tuple[TerminationNotices, ListInbox]:

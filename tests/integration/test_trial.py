@@ -4,6 +4,7 @@ import hashlib
 import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -11,12 +12,13 @@ import pytest
 from tests.fakes.e2e_world import World, until, world
 from tests.fakes.overlays import overlays
 from tests.tiers import SECOND_TIER
+from trainwatch.core.act.overlay import NoOverlayError
+from trainwatch.core.app import apart
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_measured
 from trainwatch.core.app.runs.forgetting import measured_here
-from trainwatch.core.app.trial import apart_trial
 from trainwatch.core.app.trial.trial_here import try_here
 from trainwatch.core.app.trial.trial_run import Trial
 from trainwatch.core.model.run import RunSpec
@@ -152,10 +154,10 @@ def test_a_trial_is_refused_if_its_output_can_be_kept_apart_by_nothing(
 ) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
 
-    def no_overlay(order: object, _folder: Path) -> apart_trial.TrialSeen:
-        return apart_trial.TrialSeen(no_overlay="user namespaces are not allowed here")
+    def no_overlay(*_: object) -> NoReturn:
+        raise NoOverlayError("user namespaces are not allowed here")
 
-    monkeypatch.setattr(apart_trial, "_run", no_overlay)
+    monkeypatch.setattr(apart, "ordered", no_overlay)
     spec = msgspec.structs.replace(SPEC, cwd=str(tmp_path), command=("python3", "mine.py"))
     with pytest.raises(
         CliError, match=r"cannot be redirected.*Overlays .* not possible here: user namespaces"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.logs.carriers import CARRIERS
 from tests.shipped import CATALOGUE
 from trainwatch.core.judge.failure.circumstances import pattern_of, skeleton_of
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.text.carriers import peel, unglued
 
 PIECES = st.sampled_from(

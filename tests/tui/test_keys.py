@@ -25,20 +25,18 @@ from tests.fakes.feed import (
     situation,
     unwatched,
 )
-from tests.fakes.screen_jobs import FakeLaunch
 from tests.tiers import second
 from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.choose import ChooseProfile
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.profiles_screen import ProfilesScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
 
 
@@ -202,41 +200,13 @@ async def test_resume_after_giving_up_starts_a_supervisor() -> None:
 async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now: bool) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("p")
-        assert isinstance(app.screen, ChooseProfile)
+        await until(pilot, lambda: isinstance(app.screen, ProfilesScreen))
         await pilot.press("down")
-        difference = str(app.screen.query_one("#difference").render())
-        assert "vae_batch_size  2 → 4" in difference
         await pilot.press(key)
         assert type(app.screen_stack[-1]) is (ConfirmByName if now else Confirm)
         await pilot.press(*(("l", "u", "c", "a", "enter") if now else ("y",)))
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].profile, sent(app)[0].now) == ("aggressive", now)
-
-
-async def test_a_profile_made_of_flags_shows_them() -> None:
-    async with showing(healthy()) as (app, pilot):
-        run = board(app).run
-        triton = Profile(name="disable_triton", flags=("--disable_triton", "--force_pytorch_sepconv"))
-        board(app).run = msgspec.structs.replace(run, profiles=(*run.profiles, triton))
-        await pilot.press("p", "down", "down")
-        difference = str(app.screen.query_one("#difference").render())
-        assert "--disable_triton         your own → true" in difference
-        assert "--force_pytorch_sepconv  your own → true" in difference
-
-
-async def test_the_profile_dialog_shows_what_stays_as_you_set_it() -> None:
-    async with showing(healthy()) as (app, pilot):
-        run = board(app).run
-        long = Profile(name="long", settings={"vae_batch_size": 9, "workers": 3}, yields=("vae_batch_size",))
-        board(app).run = msgspec.structs.replace(run, profiles=(*run.profiles, long), launch=FakeLaunch())
-        await pilot.press("p", "down", "down")
-
-        def shown() -> str:
-            return str(app.screen.query_one("#difference").render())
-
-        await until(pilot, lambda: "stays" in shown())
-        assert "vae_batch_size  2, your own, stays (long has 9)" in shown()
-        assert "workers         " in shown()
 
 
 async def test_wait_applies_only_to_a_suspected_hang() -> None:
@@ -332,7 +302,7 @@ async def test_enter_does_not_restart_a_run_that_has_run() -> None:
         assert starter.started == []
 
 
-@pytest.mark.parametrize("key", ["p", "x", *map(second, "kPwS")])
+@pytest.mark.parametrize("key", ["x", *map(second, "kPwS")])
 async def test_keys_on_a_finished_run_show_that_it_is_finished(key: str) -> None:
     async with showing(finished()) as (app, pilot):
         await pilot.press(key)
@@ -557,6 +527,5 @@ async def test_the_profile_in_use_is_not_switched_to() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("p", "enter")
         await pilot.pause()
-        assert app.screen is app.dashboard
-        assert app.dashboard is not None
-        assert app.dashboard.key_bar.message == "The run uses balanced already."
+        assert isinstance(app.screen, ProfilesScreen)
+        assert app.screen.key_bar.message == "The run uses balanced already."

@@ -36,7 +36,7 @@ async def launching(
 
 
 async def checked(pilot: Pilot[None], app: TrainwatchApp) -> None:
-    await until(pilot, lambda: front(app).inquiry.checked, "checks")
+    await until(pilot, lambda: front(app).checked, "checks")
     await pilot.pause()
 
 
@@ -337,9 +337,9 @@ async def test_r_again_ends_a_rehearsal_and_leaving_the_screen_does_too() -> Non
         await pilot.press("R")
         await until(pilot, lambda: isinstance(front(app), Confirm), "the confirmation")
         await pilot.press("y")
-        await until(pilot, lambda: front(app).rehearsal.under_way, "the rehearsal")
+        await until(pilot, lambda: front(app).rehearsing, "the rehearsal")
         await pilot.press("R")
-        await until(pilot, lambda: not front(app).rehearsal.under_way, "its end")
+        await until(pilot, lambda: not front(app).rehearsing, "its end")
         assert not isinstance(front(app), Dialog)
 
 

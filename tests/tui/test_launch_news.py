@@ -39,14 +39,14 @@ async def start_page(launcher: FakeLauncher) -> AsyncIterator[tuple[TrainwatchAp
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
         page = app.screen
         assert isinstance(page, LaunchScreen)
-        await until(pilot, lambda: page.inquiry.checked or not launcher.given, "checks")
+        await until(pilot, lambda: page.checked or not launcher.given, "checks")
         await look(pilot, page)
         yield app, pilot, page
 
 
 async def look(pilot: Pilot[None], page: LaunchScreen) -> None:
-    page.news.look()
-    await until(pilot, lambda: not page.news._looking)
+    page.look_for_news()
+    await until(pilot, lambda: not page._looking)
     await pilot.pause()
 
 
@@ -101,10 +101,10 @@ async def test_what_is_typed_stays_chosen() -> None:
         await pilot.press("t")
         await until(pilot, lambda: isinstance(app.screen, TypeCommand))
         launcher.given = (*OFFERS, COMMAND)
-        page.news.look()
-        assert not page.news._looking, "not below a dialog"
+        page.look_for_news()
+        assert not page._looking, "not below a dialog"
         await pilot.press(*"python x.py", "enter")
-        await until(pilot, lambda: page.typed == "python x.py" and page.inquiry.checked)
+        await until(pilot, lambda: page.typed == "python x.py" and page.checked)
         planned = len(launcher.planned)
         await look(pilot, page)
         assert len(page.offers) == 3
@@ -120,7 +120,7 @@ async def test_a_run_that_is_over_goes_from_the_list_and_an_edited_file_is_read_
     async with start_page(launcher) as (_app, pilot, page):
         launcher.given = (msgspec.structs.replace(LUCA, profile="conservative"),)
         await look(pilot, page)
-        await until(pilot, lambda: page.inquiry.checked)
+        await until(pilot, lambda: page.checked)
         assert "python train.py" not in text(page)
         assert "conservative · 2 of 3" in text(page)
         launcher.trouble = "trainwatch.toml:3: unknown key"
@@ -128,7 +128,7 @@ async def test_a_run_that_is_over_goes_from_the_list_and_an_edited_file_is_read_
         assert "trainwatch.toml:3: unknown key" in text(page)
         launcher.trouble = ""
         await look(pilot, page)
-        await until(pilot, lambda: page.inquiry.checked)
+        await until(pilot, lambda: page.checked)
         assert "unknown key" not in text(page)
 
 
@@ -139,10 +139,10 @@ async def test_nothing_is_read_and_drawn_while_nothing_changes() -> None:
         for _ in range(3):
             await look(pilot, page)
         assert (launcher.reads, len(launcher.planned)) == (reads, planned)
-        page.start.under_way = True
+        page.starting = True
         launcher.given = (RUNS, MIRA)
-        page.news.look()
-        assert not page.news._looking, "a start of our own is no news"
+        page.look_for_news()
+        assert not page._looking, "a start of our own is no news"
 
 
 async def test_it_looks_by_itself() -> None:
@@ -152,6 +152,6 @@ async def test_it_looks_by_itself() -> None:
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
         page = app.screen
         assert isinstance(page, LaunchScreen)
-        await until(pilot, lambda: page.inquiry.checked)
+        await until(pilot, lambda: page.checked)
         launcher.given = (RUNS, MIRA)
         await until(pilot, lambda: page.opens == "luca-1", "the timer")

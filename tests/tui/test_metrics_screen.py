@@ -1,7 +1,5 @@
 """The metrics page: charts in a grid and alone, cursor, zoom, axes, filter; what is empty says why."""
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from tests.tiers import SECOND_TIER
 from tests.tui.conftest import showing, until
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.choose import Choice
 from trainwatch.tui.screens.metrics import MetricsScreen
 
 
@@ -196,39 +193,6 @@ async def test_a_click_puts_the_cursor_there_and_the_wheel_zooms() -> None:
 
 def files(folder: Path) -> list[Path]:
     return list(folder.iterdir())
-
-
-@pytest.mark.parametrize("everything", [False, True])
-async def test_charts_are_saved_and_no_file_is_written_over(
-    everything: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with showing(healthy(), (120, 40)) as (app, pilot):
-        screen = await opened(app, pilot)
-        await pilot.press(*["plus"] * 6)
-        for _ in range(2):
-            await pilot.press("e")
-            await pilot.pause()
-            dialog = app.screen
-            assert isinstance(dialog, Choice)
-            await pilot.press(*["down"] * everything, "enter")
-            await pilot.pause()
-            await pilot.press("enter")
-            await pilot.pause()
-            await until(pilot, lambda: bool(screen.key_bar.message), "a sentence")
-            sentence = screen.key_bar.message
-            screen.clear_message()
-        assert "exists: nothing was written" in sentence
-        (file,) = files(tmp_path)
-        assert file.name == ("luca.csv" if everything else "luca-loss.csv")
-        rows = list(csv.DictReader(io.StringIO(file.read_text())))
-        assert {r["metric"] for r in rows} >= {"progress.loss", "progress.step"}
-        assert (len({r["metric"] for r in rows}) > 10) == everything
-        loss = [r for r in rows if r["metric"] == "progress.loss"]
-        length = screen.shown.length
-        assert length * 0.9 < len(loss) < length * 1.1, "every second of what is visible"
-        assert {r["attempt"] for r in loss} == {"2"}
-        assert 7000 < int(loss[-1]["step"]) < 7600
 
 
 async def test_an_empty_page_says_what_is_missing() -> None:

@@ -7,15 +7,13 @@ from tests.fakes.feed import healthy
 from tests.tui.conftest import showing
 from trainwatch.core.views.dashboard import HeaderView
 from trainwatch.core.views.screens.incident_card import AwayCard
-from trainwatch.core.views.screens.profiles import RunComparison
 from trainwatch.core.views.state.verdict import Verdict
-from trainwatch.tui.dialogs.cards import NOT_NOW, AwayDialog, ComparisonDialog, HelpDialog, legend
-from trainwatch.tui.dialogs.choose import below_each_other, choose_act, hanging
+from trainwatch.tui.dialogs.cards import NOT_NOW, AwayDialog, HelpDialog, legend
+from trainwatch.tui.dialogs.choose import choose_act, hanging
 from trainwatch.tui.dialogs.dialog import Dialog, fit_hint
 from trainwatch.tui.keys import KEYS, KeyContext
 from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.panes.head import Head
-from trainwatch.tui.screens.runs_screen import RUNS_KEYS
 from trainwatch.tui.ui.cells import glyphs_for, size_of
 
 HINT = "[Enter] at next checkpoint   [n] now   [Esc] cancel"
@@ -84,12 +82,6 @@ async def test_a_prompt_that_has_no_room_for_its_hint_says_so() -> None:
     assert size_of(str(shown)) < 40
 
 
-def test_the_name_of_a_run_is_no_number() -> None:
-    found = RunComparison(first="live", second="nan", results=(), settings=(), files=(), same=0)
-    head = ComparisonDialog(found).rows(68).plain.split("\n")[0]
-    assert head.index("nan") == head.index("live") + len("live".ljust(8)) + 2
-
-
 def test_what_happened_stands_beside_its_time() -> None:
     row = "04:55  loss: luca-step00000180.safetensors holds NaN or Inf in model.in.weight and 11 other tensors → open"
     card = AwayCard(title="luca", rows=(row, "done about 08:16"), choices=(), danger=False)
@@ -110,12 +102,6 @@ def test_a_pause_is_amber_beside_a_trouble_that_is_red() -> None:
     assert ("danger", "GPU 5 lost: it no longer answers") in spans
     assert ("warning", "Paused 9 s ago: ") in spans
     assert not any(style == "danger" and "Paused" in text for style, text in spans)
-
-
-def test_a_setting_that_has_no_room_beside_its_key_stands_below_it() -> None:
-    line = "  gradient_accumulation_steps  your own 6 → 8"
-    assert below_each_other(line, 50) == [line]
-    assert below_each_other(line, 40) == ["  gradient_accumulation_steps", "    your own 6 → 8"]
 
 
 def test_a_row_of_a_list_that_is_wrapped_is_seen_as_one() -> None:
@@ -145,8 +131,3 @@ async def test_the_rows_of_an_open_list_are_wrapped_for_its_width() -> None:
 
 def test_the_help_says_what_hatching_means() -> None:
     assert f"{2 * glyphs_for().hatch}\u00a0not\u00a0training" in "".join(row.plain for row in legend())
-
-
-def test_the_help_names_both_ways_to_compare_two_runs() -> None:
-    (key,) = (key for key in RUNS_KEYS if key.action == "compare")
-    assert key.help.endswith("the two marked ones, or the marked one and the chosen one")

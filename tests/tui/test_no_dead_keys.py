@@ -17,7 +17,7 @@ from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.keys import KEYS
-from trainwatch.tui.screens.place_screen import explain
+from trainwatch.tui.screens.incidents_screen import explain
 
 PLACES = ("dashboard", "log", "incidents", "checkpoints", "profiles", "runs", "metrics", "gpus", "host", "launch")
 

@@ -156,9 +156,8 @@ async def test_incident_shows_applied_and_waiting_remedies() -> None:
         await pilot.pause()
         said = " ".join(" ".join(front(app).page.plain_lines()).split())
         assert "half the batch, twice the accumulation: train_batch_size 4 → 2" in said
-        assert "Cost: about 5 % slower." in said
-        assert "a smaller resolution: resolution 1024 → 768" in said
-        assert "Needs your decision: not applied by itself" in said
+        assert "cost: about 5 % slower" in said
+        assert "with resolution 1024 → 768" in said
 
 
 @pytest.mark.parametrize("without", [True, False])

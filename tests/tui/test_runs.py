@@ -3,13 +3,10 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from tests.fakes.feed import FakePicker, healthy
-from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import showing, until
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
-from trainwatch.tui.dialogs.cards import ComparisonDialog
 from trainwatch.tui.dialogs.dialog import Confirm
 from trainwatch.tui.panes.rows_pane import row_cells
 from trainwatch.tui.screens.runs_screen import RunsScreen
@@ -45,18 +42,6 @@ async def test_runs_are_sorted_filtered_and_searched_and_the_cursor_stays_on_its
         await pilot.press("slash", *["backspace"] * 4, *"nobody", "enter")
         assert shown(screen) == []
         assert "H shows hidden ones" in " ".join(screen.table.plain_lines())
-
-
-async def test_two_runs_are_compared() -> None:
-    async with showing(healthy(), size=(80, 24)) as (app, pilot):
-        screen = await opened(app, pilot)
-        await pilot.press("d")
-        assert "Mark two runs" in screen.key_bar.message
-        await pilot.press("space", "d")
-        await until(pilot, lambda: isinstance(app.screen, ComparisonDialog), "the comparison")
-        text = str(app.screen._body)  # type: ignore[attr-defined]
-        assert "1 setting differs, 1 equal" in text
-        assert "5e-5" in text
 
 
 async def test_runs_are_hidden_and_shown_again() -> None:
@@ -101,36 +86,13 @@ async def test_a_read_only_screen_hides_and_forgets_nothing() -> None:
         assert picker.hidden == set()
 
 
-@pytest.mark.parametrize("size", [(40, 10), second((45, 30)), second((80, 24)), (200, 50)])
-async def test_a_comparison_fits_the_terminal(size: tuple[int, int]) -> None:
-    async with showing(healthy(), size=size) as (app, pilot):
-        await opened(app, pilot)
-        await pilot.press("space", "d")
-        await until(pilot, lambda: isinstance(app.screen, ComparisonDialog), "the comparison")
-        await pilot.pause()
-        box = app.screen.query_one("#box")
-        assert box.region.right <= size[0]
-        assert box.region.bottom <= size[1]
-
-
 async def test_a_list_without_a_run_offers_nothing_to_do_with_one() -> None:
     async with showing(healthy(), size=(120, 40)) as (app, pilot):
         screen = await opened(app, pilot)
         assert "open" in {key.action for key in screen.offered()}
         screen.cards = ()
-        assert {"open", "compare", "forget"} & {key.action for key in screen.offered()} == set()
+        assert {"open", "forget"} & {key.action for key in screen.offered()} == set()
         assert {"leave", "help"} <= {key.action for key in screen.offered()}
-
-
-@SECOND_TIER
-async def test_a_single_run_is_not_offered_to_be_compared_or_sorted() -> None:
-    async with showing(healthy(), size=(120, 40)) as (app, pilot):
-        screen = await opened(app, pilot)
-        assert {"compare", "sort"} <= {key.action for key in screen.offered()}
-        assert screen.cards
-        screen.cards = screen.cards[:1]
-        assert {"compare", "sort"} & {key.action for key in screen.offered()} == set()
-        assert {"open", "search", "forget"} <= {key.action for key in screen.offered()}
 
 
 async def test_without_any_run_nothing_is_offered_to_look_for_one_and_it_is_said_once() -> None:

@@ -1,23 +1,49 @@
 """The GPU gate on readings and a clock of our own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from trainwatch.core.act.gpu_clearing import GateReport, wait_until_clear
+from trainwatch.core.act import gpu_clearing
+from trainwatch.core.act.gpu_clearing import GateReport, GpuHelp, clear_gpus
 from trainwatch.core.model.observation import GpuReading
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Restart, Settings
 
 TOLERANCE = 0.5e9
+Readings = Sequence[GpuReading] | None
 
 
 class Time:
     now = 0.0
 
-    def clock(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_clearing, "time", Time())
+    monkeypatch.setattr(gpu_clearing, "POLL_S", 1.0)
+
+
+def cleared(
+    read: Callable[[], Readings],
+    baseline: dict[int, float],
+    *,
+    own: tuple[int, ...] | None = None,
+    timeout_s: float = 3.0,
+    peaks: dict[int, float] | None = None,
+    users: Sequence[str] = (),
+) -> GateReport:
+    restart = Restart(gpu_clear_timeout_s=timeout_s, gpu_clear_tolerance_bytes=TOLERANCE)
+    spec = RunSpec(
+        id="x", name="x", command=(), cwd="/", created_wall=0.0, gpus=own, settings=Settings(restart=restart)
+    )
+    return clear_gpus(spec, baseline, GpuHelp(read=read, peaks=lambda: peaks or {}, users=lambda: users))
 
 
 def gate(
@@ -27,14 +53,13 @@ def gate(
     own: tuple[int, ...] | None = None,
     timeout_s: float = 60.0,
 ) -> GateReport:
-    time = Time()
     listed = list(turns)
 
-    def read() -> Sequence[GpuReading] | None:
+    def read() -> Readings:
         turn = listed.pop(0) if len(listed) > 1 else listed[0]
         return None if turn is None else [GpuReading(index=i, mem_used_bytes=used) for i, used in turn]
 
-    return wait_until_clear(read, baseline, own, TOLERANCE, timeout_s, poll_s=1.0, clock=time.clock, sleep=time.sleep)
+    return cleared(read, baseline, own=own, timeout_s=timeout_s)
 
 
 def test_gate_waits_until_memory_is_back_at_the_baseline() -> None:
@@ -46,7 +71,7 @@ def test_gate_waits_until_memory_is_back_at_the_baseline() -> None:
 def test_unreleased_memory_is_reported_with_its_gpu_after_the_time_limit() -> None:
     report = gate([[(0, 1e9), (1, 9e9)]], {0: 1e9, 1: 1e9}, timeout_s=3.0)
     assert (report.clear, report.waited_s, report.released_bytes) == (False, 3.0, 0.0)
-    assert report.detail == "still held after 3.0 s: GPU 1 8.38 GiB (before: 0.93 GiB)"
+    assert report.detail.startswith("still held after 3.0 s: GPU 1 8.38 GiB (before: 0.93 GiB); ")
     assert [gpu.clear for gpu in report.gpus] == [True, False]
 
 
@@ -81,15 +106,6 @@ def test_own_gpus_without_telemetry_are_reported() -> None:
     assert report.detail == "no telemetry of the run's GPUs; not waited for"
 
 
-def test_gate_wait_can_be_cancelled() -> None:
-    time = Time()
-    readings = [GpuReading(index=0, mem_used_bytes=9e9)]
-    report = wait_until_clear(
-        lambda: readings, {0: 1e9}, None, TOLERANCE, 60, clock=time.clock, sleep=time.sleep, cancelled=lambda: True
-    )
-    assert (report.clear, report.waited_s) == (False, 0.0)
-
-
 def readings_of(**fields: float | bool | None) -> list[GpuReading]:
     return [GpuReading(index=0, mem_total_bytes=16e9, mem_used_bytes=fields.pop("used", 7e9), **fields)]  # type: ignore[arg-type]
 
@@ -109,11 +125,14 @@ def readings_of(**fields: float | bool | None) -> list[GpuReading]:
 def test_memory_of_other_processes_is_waited_for_only_where_the_run_needs_it(
     fields: dict[str, float | bool | None], peak: float | None, clear: bool
 ) -> None:
-    time = Time()
-    report = wait_until_clear(
-        lambda: readings_of(**fields), {0: 1e9}, None, TOLERANCE, 3.0,
-        peaks={} if peak is None else {0: peak}, poll_s=1.0, clock=time.clock, sleep=time.sleep,
-    )  # fmt: skip
+    report = cleared(lambda: readings_of(**fields), {0: 1e9}, peaks={} if peak is None else {0: peak})
     assert (report.clear, report.waited_s) == (clear, 0.0 if clear else 3.0)
     if clear and fields.get("own") is not False:
         assert report.detail == "other processes hold GPU memory, and enough is free (0.0 s)"
+
+
+def test_the_process_that_holds_gpu_memory_is_named() -> None:
+    users = ["train.py (pid 7) with 9.0 GB of GPU 0"]
+    report = cleared(lambda: [GpuReading(index=0, mem_used_bytes=9e9)], {0: 0.3e9}, users=users)
+    assert report.holders[0] == users[0]
+    assert "; held by train.py (pid 7) with 9.0 GB of GPU 0" in report.detail

@@ -61,10 +61,6 @@ def test_each_step_of_the_stop_sequence_gets_its_grace(sleeper: "subprocess.Pope
     assert (result.gone, result.signal, result.processes, result.seconds) == (True, "SIGKILL", 1, 30.0)
 
 
-def test_mode_kill_has_one_step() -> None:
-    assert [(step.signal, step.grace_s) for step in stop_steps("kill", 20.0, 10.0)] == [(signal.SIGKILL, KILL_GRACE_S)]
-
-
 def test_process_that_survives_sigkill_is_reported_with_its_state() -> None:
     """pid 2 (kthreadd), or pid 1, takes no SIGKILL from a test: here it is only looked at, with signal 0."""
     clock = Clock()
@@ -80,14 +76,6 @@ def test_process_that_survives_sigkill_is_reported_with_its_state() -> None:
     assert [(survivor.pid, survivor.name) for survivor in result.survivors] == [(1, process.name)]
 
 
-def test_empty_tree_needs_no_signal() -> None:
-    sequence = StopSequence(stop_steps("gentle", 1, 1), list)
-    assert sequence.advance() is None
-    result = sequence.advance()
-    assert result is not None
-    assert (result.gone, result.signal, result.processes) == (True, None, 0)
-
-
 def test_process_name_with_spaces_and_parentheses_is_parsed(tmp_path: object) -> None:
     code = "import ctypes,time; ctypes.CDLL(None).prctl(15, b'a) R (b c', 0, 0, 0); print(flush=True); time.sleep(60)"
     with subprocess.Popen(["python3", "-c", code], stdout=subprocess.PIPE) as process:
@@ -98,28 +86,6 @@ def test_process_name_with_spaces_and_parentheses_is_parsed(tmp_path: object) ->
     assert found is not None
     assert found.name == "a) R (b c"
     assert found.session == os.getsid(0)
-
-
-def test_sigkill_waits_while_a_checkpoint_is_being_written(sleeper: "subprocess.Popen[bytes]") -> None:
-    clock = Clock()
-    saving = [True]
-    sequence = StopSequence(
-        stop_steps("gentle", 20.0, 10.0), lambda: seen(sleeper), clock, saving=lambda _living: saving[0]
-    )
-    for clock.now in (0.0, 20.0, 30.0, 90.0):
-        assert sequence.advance() is None
-    assert sequence.last_signal == "SIGTERM"
-    saving[0] = False
-    clock.now = 91.0
-    assert sequence.advance() is None
-    assert sequence.last_signal == "SIGKILL"
-    assert sleeper.wait(10) == -signal.SIGKILL
-
-
-def test_mode_kill_does_not_wait_for_a_save(sleeper: "subprocess.Popen[bytes]") -> None:
-    sequence = StopSequence(stop_steps("kill", 20.0, 10.0), lambda: seen(sleeper), Clock(), saving=lambda _living: True)
-    assert sequence.advance() is None
-    assert sleeper.wait(10) == -signal.SIGKILL
 
 
 def test_wsl2_graces_are_longer_and_gpu_processes_are_killed_last(sleeper: "subprocess.Popen[bytes]") -> None:

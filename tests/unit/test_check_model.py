@@ -3,7 +3,6 @@
 import argparse
 import collections
 import datetime as dt
-import json
 import os
 import pickle
 import random
@@ -20,7 +19,7 @@ from trainwatch.core.act.launch import spool
 from trainwatch.core.app.plan.launch_plan import settings_in
 from trainwatch.core.app.preflight import checkpoint_checks
 from trainwatch.core.app.preflight.check import Check
-from trainwatch.core.app.preflight.checkpoint_checks import check_load, count_files, torch_shapes
+from trainwatch.core.app.preflight.checkpoint_checks import check_load, torch_shapes
 from trainwatch.core.app.preflight.model_checks import (
     Held,
     Wanted,
@@ -67,16 +66,6 @@ def checked(tmp_path: Path, config: str, *flags: str) -> Check:
     found = check_model(made, machine(tmp_path))
     assert found is not None
     return found
-
-
-@pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module."])
-def test_a_model_that_fits_passes_and_is_described(tmp_path: Path, prefix: str) -> None:
-    state_directory(tmp_path, {prefix + key: value for key, value in transformer().items()})
-    found = checked(tmp_path, DIT)
-    assert found.result == "pass", found
-    assert "checkpoint-100: 19 tensors" in found.found
-    assert "with optimizer state" in found.found
-    assert ("_orig_mod." in found.found) is (prefix == "_orig_mod.")
 
 
 @pytest.mark.parametrize(
@@ -128,27 +117,6 @@ def test_model_check_compares_network_rank_alpha_and_module_with_the_checkpoint(
     assert found is not None
     assert found.result == result, found
     assert said in found.found
-
-
-def test_rank_is_read_from_tensor_shapes_without_metadata(tmp_path: Path) -> None:
-    lora(tmp_path)
-    found = check_model(plan(tmp_path, {"network_dim": 16}, output_dir=str(tmp_path / "out")), machine(tmp_path))
-    assert found is not None
-    assert found.result == "fail"
-
-
-def test_two_hub_configs_are_compared(tmp_path: Path) -> None:
-    folder, base = tmp_path / "out" / "checkpoint-10", tmp_path / "base"
-    folder.mkdir(parents=True)
-    base.mkdir()
-    save_file({"h.weight": torch.ones(4, 4)}, folder / "model.safetensors")
-    (folder / "trainer_state.json").write_text('{"global_step": 10, "epoch": 1.0}')
-    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_embd": 768, "n_layer": 12}))
-    (base / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_embd": 1024, "n_layer": 12}))
-    made = plan(tmp_path, {"model_name_or_path": "base"}, preset="hf", output_dir=str(tmp_path / "out"))
-    found = check_model(made, machine(tmp_path))
-    assert found is not None
-    assert (found.result, "n_embd is 1024 in the config and 768" in found.found) == ("fail", True)
 
 
 @pytest.mark.parametrize(
@@ -245,18 +213,6 @@ def test_a_new_run_that_goes_on_in_a_folder_is_compared_with_the_run_that_saved_
     assert (found is not None and "dataset_path was ./a, is now ./b" in found.found) == told
 
 
-def test_a_data_set_that_cannot_be_counted_in_time_is_not_compared(tmp_path: Path) -> None:
-    pictures(tmp_path, 3)
-    assert count_files(tmp_path / "a", budget_s=-1.0) is None
-    assert count_files(tmp_path / "gone") is None
-    (tmp_path / "train.jsonl").write_text("{}")
-    assert count_files(tmp_path / "train.jsonl") == {"": 2}
-
-
-def test_the_data_set_is_not_compared_without_an_earlier_launch(tmp_path: Path) -> None:
-    assert check_data_changed(plan(tmp_path, {"dataset_path": "./a"}), machine(tmp_path)) is None
-
-
 def denoiser(channels: int) -> dict[str, Any]:
     """The weights of the shipped DiT example."""
     return {
@@ -276,13 +232,6 @@ def test_channels_in_the_config_are_compared_with_the_checkpoint(
     found = checked(tmp_path, f"model:\n  image_size: 24\n  channels: {wanted}\n")
     assert found.result == result
     assert (f"model.channels is {wanted} in the config and {held} in the checkpoint" in found.found) == (held != wanted)
-
-
-def test_multiplied_channels_and_image_channels_are_not_reported_as_differences(tmp_path: Path) -> None:
-    shapes = {f"down.{n}.weight": (64 * 2**n, 64, 3, 3) for n in range(4)}
-    assert misfits(Held(name="unet", shapes=shapes), Wanted(model={"channels": 32})) == ()
-    one = {f"block.{n}.weight": (64, 64, 3, 3) for n in range(4)}
-    assert misfits(Held(name="net", shapes=one), Wanted(model={"channels": 3})) == ()
 
 
 class Recipe:
@@ -356,15 +305,6 @@ def test_a_load_that_torch_would_refuse_is_said_before_the_night(tmp_path: Path)
     assert "numpy" in said.found
     assert WRITE in said.remedy
     assert VARIABLE not in said.remedy, "it changes no load that says weights_only itself"
-
-
-def test_so_is_that_of_a_script_which_finds_its_checkpoint_itself(tmp_path: Path) -> None:
-    itself = OWN.replace("--resume", "--seed").replace("if args.resume:", 'if os.path.exists("kept/state-8.pt"):')
-    itself = itself.replace("read(args.resume)", 'read("kept/state-8.pt")').replace("torch\n", "os, torch\n", 1)
-    itself += 'torch.save(state, "kept/state-8.pt")\n'
-    said = load_checked(tmp_path, PLAIN, {"args": argparse.Namespace(rank=4)}, script=itself)
-    assert said is not None
-    assert "torch.load in fit.py:8 takes weights only" in said.found
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_the_screen_shows_scores_and_the_best(place: Place) -> None:
 def test_a_newer_score_that_is_worse_names_the_best(tmp_path: Path) -> None:
     now = Situation(story=Place(tmp_path, {10: 1.5, 20: 4.5}).story(), now_wall=3000.0, now_t=2000.0)
     assert "fid 4.5 at step 20, best 1.5 at step 10" in timeline_view(now).title
-    told = status.status_object(now.story, run="luca", wall=3000.0, gpu=None, host=None, progress=None)["checkpoints"]
+    told = status.status_object(now, run="luca")["checkpoints"]
     assert (told["best"]["score"], told["best"]["step"]) == (1.5, 10)
     assert [each["score"] for each in told["scores"]] == [1.5, 4.5]
 

@@ -96,13 +96,6 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
         verify(tmp_path / "nowhere.pt", deep=True)
 
 
-def test_an_empty_directory_has_no_resume_point(tmp_path: Path) -> None:
-    listing = list_checkpoints(tmp_path)
-
-    assert listing.checkpoints == ()
-    assert listing.resume_point is None
-
-
 def test_links_that_leave_the_directory_are_not_followed(tmp_path: Path) -> None:
     outside, out = tmp_path / "outside", tmp_path / "out"
     outside.mkdir()
@@ -200,16 +193,6 @@ def test_a_missing_member_is_torn_if_the_layout_needs_it(
     assert found.verdict == verdict
     if verdict == "torn":
         assert gone in (found.reason or "")
-
-
-def test_without_a_state_file_step_and_epoch_come_from_the_name(tmp_path: Path) -> None:
-    path = training_state(tmp_path)
-    (path / "training_state.json").unlink()
-
-    found = verify(path, deep=False)
-
-    assert (found.verdict, found.step, found.epoch) == ("complete", None, 118)
-    assert found.reason == "training_state.json is missing: step and epoch are taken from the name"
 
 
 def test_a_save_without_optimizer_is_weights_only(tmp_path: Path) -> None:

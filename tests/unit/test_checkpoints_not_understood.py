@@ -8,7 +8,7 @@ import sqlite3
 import struct
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,12 @@ import torch
 from safetensors.numpy import save_file
 
 from tests.fakes.checkpoint_layouts import deepspeed, training_state, transformers, weights
-from trainwatch.core.checkpoints import inspect, inspect_any, list_checkpoints, not_understood, verify
+from trainwatch.core.checkpoints import inspect, inspect_any, list_checkpoints, state_in, verify
 from trainwatch.core.model.checkpoint import Checkpoint
+
+
+def not_understood(folder: Path, globs: Sequence[str] = ()) -> tuple[Checkpoint, ...]:
+    return tuple(one for one in state_in(folder, globs) if not one.understood)
 
 
 class State:

@@ -8,11 +8,12 @@ import pytest
 from trainwatch.cli.examine import replay_verb as replay
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
+from trainwatch.core.app.plan.specs import Definitions, bare_spec
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_ladder
 from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.project import load_project
-from trainwatch.core.config.spec import misspelt, spec_for_command
+from trainwatch.core.config.spec import Overrides, misspelt
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 
@@ -65,8 +66,8 @@ def test_braces_that_are_not_placeholders_are_kept(word: str) -> None:
 
 
 def test_a_misspelt_placeholder_on_the_command_line_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r'unknown placeholder \{cofig\}; did you mean "\{config\}"'):
-        spec_for_command(["x", "{cofig}"], identify=str, created_wall=0.0, cwd=tmp_path, presets={})
+    with pytest.raises(CliError, match=r'unknown placeholder \{cofig\}; did you mean "\{config\}"'):
+        bare_spec(["x", "{cofig}"], Overrides(), Definitions(presets={}, profiles={}), tmp_path)
 
 
 def test_a_profile_outside_the_ladder_is_a_warning(tmp_path: Path) -> None:

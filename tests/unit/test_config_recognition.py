@@ -99,12 +99,6 @@ def test_a_command_is_recognised_by_its_words(tmp_path: Path, command: tuple[str
     assert preset == "generic" or found.why.startswith('the command has "')
 
 
-def test_a_json_config_is_recognised_by_its_keys(tmp_path: Path) -> None:
-    (tmp_path / "train.json").write_text('{"per_device_train_batch_size": 2, "save_strategy": "steps"}')
-    found = known(tmp_path, "python", "x.py", "train.json", config="train.json")
-    assert (found.preset, found.why) == ("hf", "train.json has per_device_train_batch_size, save_strategy")
-
-
 def test_a_trainer_without_a_parser_has_no_option_to_resume(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("from transformers import Trainer\n")
     command = ("python", "train.py")
@@ -119,16 +113,6 @@ def test_a_way_to_resume_is_used_only_if_the_command_has_it() -> None:
     lightning = PRESETS["lightning"]
     assert lightning.of_command(("python", "main.py", "fit", "--config", "c.yaml")).resume_file is not None
     assert lightning.of_command(("python", "train.py")).resume_file is None
-
-
-def test_a_preset_that_was_never_run_says_so_and_has_no_remedies_of_another() -> None:
-    assert PRESETS["axolotl"].told("its command") == "its command; never run by us"
-    assert (PRESETS["axolotl"].kin, PRESETS["trl"].kin) == (("axolotl",), ("trl", "hf"))
-
-
-def test_a_preset_has_what_it_leaves_out_from_the_one_that_it_is_based_on() -> None:
-    assert PRESETS["trl"].length == PRESETS["hf"].length
-    assert PRESETS["trl"].detect_imports == ("trl",)
 
 
 def test_a_way_to_resume_that_was_never_run_counts_as_found_and_not_as_known() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from trainwatch.core.config.detection import config_keys, detect_preset
 from trainwatch.core.config.document import ConfigError
-from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles, read_failures
-from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.config.shipped import load_presets, load_profiles, read_failures
+from trainwatch.core.model.preset import ResumeStyle
 
 
 def project(folder: Path, kind: str, **files: str) -> Path:
@@ -29,17 +29,6 @@ def test_the_shipped_profiles_and_presets_load() -> None:
             re.compile(pattern)
 
 
-def test_the_shipped_failure_catalogue_loads() -> None:
-    catalogue = load_failures()
-    assert len(set(catalogue.names)) == len(catalogue.names)
-    assert all(each.signatures for each in catalogue.classes)
-
-
-def test_changing_the_loaded_profiles_does_not_affect_later_callers() -> None:
-    load_profiles().clear()
-    assert load_profiles()
-
-
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
@@ -56,13 +45,6 @@ def test_flags_of_a_profile_that_begin_with_no_option_are_refused(tmp_path: Path
     assert (Path(problem.where).name, problem.line) == ("mine.toml", 2)
     assert problem.text.startswith('"flags" must begin with an option')
     assert told in problem.text
-
-
-@pytest.mark.parametrize(
-    "flags", ["[]", '["-b", "-1"]', '["--batch=2", "x y"]', '["--betas", "0.9", "0.95", "--fp16"]']
-)
-def test_flags_of_a_profile_are_options_with_values(tmp_path: Path, flags: str) -> None:
-    assert "mine" in load_profiles(project(tmp_path, "profiles", mine=f"flags = {flags}\n"))
 
 
 def test_project_profiles_are_merged_over_the_shipped_ones(tmp_path: Path) -> None:
@@ -134,30 +116,6 @@ def test_a_failure_catalogue_is_loaded_and_its_problems_have_line_numbers(tmp_pa
     path.write_text(good + '[[classes]]\nname = "x"\n')
     with pytest.raises(ConfigError, match=r"failures\.toml:8: Object missing required field `title`"):
         read_failures(path)
-
-
-PRESETS = {
-    "generic": Preset(name="generic"),
-    "a": Preset(name="a", detect_command=("train",), detect_config_keys=("output_dir", "x.y", "z")),
-    "b": Preset(name="b", detect_command=("train_b",), detect_config_keys=("only",)),
-}
-
-
-def test_preset_with_the_longest_match_in_the_command_is_detected() -> None:
-    assert detect_preset(["python", "train_b.py"], None, PRESETS).name == "b"
-    assert detect_preset(["python", "train.py"], None, PRESETS).name == "a"
-    assert detect_preset(["x"], None, PRESETS).name == "generic"
-    assert detect_preset(["x"], None, {}).name == "generic"
-
-
-def test_preset_is_detected_by_two_common_config_keys_or_a_unique_one(tmp_path: Path) -> None:
-    config = tmp_path / "c.yaml"
-    config.write_text("output_dir: o\n")
-    assert detect_preset(["x"], config, PRESETS).name == "generic"
-    config.write_text("output_dir: o\nx: {y: 1}\n")
-    assert detect_preset(["x"], config, PRESETS).name == "a"
-    config.write_text("only: 1\n")
-    assert detect_preset(["x"], config, PRESETS).name == "b"
 
 
 def test_invalid_or_missing_config_files_have_no_keys(tmp_path: Path) -> None:

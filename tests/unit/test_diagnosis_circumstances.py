@@ -4,7 +4,7 @@ import pytest
 
 from tests.shipped import CATALOGUE
 from trainwatch.core.judge.failure.circumstances import Circumstances, retry_reason
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 
 ODD = "step 3/9 loss 2\nRuntimeError: odd\n"
 QUIET = "step 3/9 loss 2\n"
@@ -28,7 +28,6 @@ KILLED = "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminat
         (QUIET, 1, Circumstances(), "unknown"),
         (QUIET + "KeyboardInterrupt\n", 130, Circumstances(disk_free_bytes=1e6), "killed_by_user"),
         ("NameError: name 'x' is not defined\n", 1, Circumstances(disk_free_bytes=1e6), "code_bug"),
-        (QUIET, 0, Circumstances(disk_free_bytes=1e6), "success"),
     ],
 )
 def test_facts_answer_where_the_log_does_not(log: str, code: int, about: Circumstances, failure: str) -> None:
@@ -59,7 +58,6 @@ def test_fact_that_agrees_raises_the_confidence(log: str, code: int, about: Circ
     [
         (FULL, 1, Circumstances(disk_free_bytes=9e11), "another disk is full, or a quota"),
         (CORRUPT, 1, Circumstances(checkpoint="complete"), "was verified"),
-        ("NameError: name 'x' is not defined\n", 139, Circumstances(), "not by an exception"),
     ],
 )
 def test_fact_that_contradicts_lowers_the_confidence(log: str, code: int, about: Circumstances, words: str) -> None:

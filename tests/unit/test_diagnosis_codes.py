@@ -3,7 +3,7 @@
 import pytest
 
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 
 ILLEGAL = [
     "RuntimeError: CUDA error: an illegal memory access was encountered",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.logs.carriers import CARRIERS
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.model.shipped import Diagnosis
 
 LOGS = Path(__file__).parents[1] / "logs"

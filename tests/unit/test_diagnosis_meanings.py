@@ -6,8 +6,8 @@ import pytest
 
 from tests.shipped import CATALOGUE
 from trainwatch.core.judge.failure.catalogue import pattern_of_meaning
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.failure.tracebacks import proof_of_message
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.recovery.policy import PERSON_SURE
 
 CONCEPTS = {"device": ("gpus?", "npu"), "memory": ("memory",), "lack": ("not enough", "exhausted")}

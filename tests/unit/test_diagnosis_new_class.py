@@ -10,7 +10,7 @@ from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.config.shipped import read_failures
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
@@ -71,7 +71,7 @@ def test_a_new_failure_class_is_diagnosed_shown_and_restarted_with_one_entry(
     world = crash(save(running(judge)), log, code)
     story = story_of(world)
     assert "start_attempt" in world.decisions
-    status = status_object(story, run="x", wall=world.t, gpu=None, host=None, progress=None)
+    status = status_object(Situation(story=story, now_t=world.t, now_wall=world.t), run="x")
     (incident,) = status["incidents"]
     assert (incident["class"], incident["title"]) == ("tape_jam", "tape jammed")
     spec = RunSpec(id="x-1", name="x", command=("train",), cwd="/", created_wall=0.0)

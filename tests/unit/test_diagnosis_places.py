@@ -10,7 +10,7 @@ from tests.unit.test_diagnosis_causes import QUIET
 from tests.unit.test_judge_recovery import quick, running
 from trainwatch.cli import main
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.text.numbers import placed
 from trainwatch.core.model.observation import Exit, LogChunk
 

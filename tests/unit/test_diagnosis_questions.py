@@ -3,7 +3,7 @@
 import pytest
 
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.model.shipped import Diagnosis
 
 FRAME = 'Traceback (most recent call last):\n  File "/job/train.py", line 3, in <module>\n    {line}\n'

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.shipped import CATALOGUE
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.failure.evidence_lines import Act, act_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 
 OOM = "CUDA out of memory"
 

@@ -11,7 +11,7 @@ from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_length, expected_of, expected_of_run
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.fact import RunCreated
-from trainwatch.core.model.length import ExpectedLength, LengthKeys, Pace, expected_length, guide_pace
+from trainwatch.core.model.length import ExpectedLength, expected_length, guide_pace
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import Habits, RunSpec
 from trainwatch.core.model.situation import Situation
@@ -55,14 +55,6 @@ def test_steps_of_a_training(preset: str, samples: int | None, settings: dict[st
     assert steps_of(preset, samples, **settings) == steps
 
 
-def test_the_time_is_steps_times_the_pace_of_earlier_runs() -> None:
-    keys = LengthKeys(epochs="epochs", batch="batch", data=("data",))
-    found = expected_length(keys, {"epochs": 12, "batch": 1}, samples=855, pace=Pace(s=2.5))
-    assert found == ExpectedLength(
-        steps=10_260, by="12 epochs x 855 steps (855 samples, batch 1)", seconds=25_650.0, pace_s=2.5
-    )
-
-
 def images(folder: Path, number: int) -> None:
     folder.mkdir(parents=True)
     for at in range(number):
@@ -72,15 +64,6 @@ def images(folder: Path, number: int) -> None:
 
 def spec(tmp_path: Path, preset: str = "kohya", command: tuple[str, ...] = ("python", "train_network.py")) -> RunSpec:
     return RunSpec(id="r", name="r", command=command, cwd=str(tmp_path), created_wall=0.0, preset=preset)
-
-
-def test_kohya_folders_count_with_the_repeats_in_their_names(tmp_path: Path) -> None:
-    images(tmp_path / "data" / "10_luca", 3)
-    images(tmp_path / "data" / "2_other", 4)
-    settings = {"train_data_dir": "data", "max_train_epochs": 2}
-    found = expected_of(spec(tmp_path), KEYS["kohya"], settings, {}, tmp_path)
-    assert found is not None
-    assert found.steps == 2 * 38
 
 
 def test_kohya_dataset_config_gives_folders_repeats_and_batch(tmp_path: Path) -> None:
@@ -138,28 +121,6 @@ def test_without_an_earlier_run_the_time_is_a_guess_by_the_guides_pace(speed: st
     assert said.startswith(f"{hours} s/step (a guess from a guide's SDXL LoRA on 16 GB"), said
 
 
-def test_a_guess_goes_with_the_batch_and_keeps_the_guides_range() -> None:
-    four = guessed("dit", 5000, num_epochs=50, batch_size=4)
-    assert four.startswith(
-        "4 d 4 h to 8 d 8 h at 5.76 s/step to 11.5 s/step (a guess from a guide's run on an RTX 4090"
-    )
-    eight = guessed("dit", 5000, num_epochs=50, batch_size=8)
-    assert eight.startswith("4 d 4 h to 8 d 8 h at 11.5 s/step to 23.0 s/step (a guess")
-
-
-@pytest.mark.parametrize(("preset", "settings"), [("kohya", {"max_train_epochs": 12}), ("hf", {"max_steps": 10_260})])
-def test_the_time_of_another_model_or_framework_is_unknown(preset: str, settings: dict[str, Any]) -> None:
-    """Before: a guess by an SDXL guide's pace for whatever was trained."""
-    keys = KEYS[preset]
-    assert keys is not None
-    assert guide_pace(keys, settings, models=frozenset()) is None
-    found = expected_length(keys, settings, samples=855, pace=None)
-    assert found is not None
-    assert found.seconds is None
-    assert length_words(found).startswith("about 10,260 steps: ")
-    assert length_words(found).endswith("; the time per step is known after a first run or a trial")
-
-
 def test_an_earlier_run_with_the_same_script_and_profile_gives_a_guess(tmp_path: Path) -> None:
     images(tmp_path / "data", 8)
     home = tmp_path / "home"
@@ -176,22 +137,6 @@ def test_an_earlier_run_with_the_same_script_and_profile_gives_a_guess(tmp_path:
     found = check_length(planned(elsewhere, settings), Machine(home=home))
     assert found is not None
     assert "run other" not in found.found
-
-
-@pytest.mark.parametrize(("text", "guesses"), [("print(1)\n", True), ("print(2)\n", False), (None, False)])
-def test_another_script_of_the_same_name_gives_no_guess(tmp_path: Path, text: str | None, guesses: bool) -> None:
-    """Before: any train.py of another folder was "the same script"."""
-    home, there = tmp_path / "home", tmp_path / "there"
-    there.mkdir()
-    if text is not None:
-        (there / "train.py").write_text(text)
-    other = msgspec.structs.replace(spec(there, "generic", ("python", "train.py")), id="other")
-    history = HistoryWriter(RunDirectory.create(home, other).history)
-    history.add(ProgressPoint(t=10.0, progress=Progress(step=5, sec_per_step=2.0)))
-    history.close()
-    found = generic(tmp_path, home, "--max_steps", "1440", text="print(1)\n")
-    assert found is not None
-    assert ("run other" in found) is guesses
 
 
 def generic(folder: Path, home: Path, *words: str, text: str = "") -> str | None:
@@ -238,12 +183,6 @@ def test_the_steps_of_an_epoch_are_those_of_an_earlier_run(tmp_path: Path, shown
     )
 
 
-@pytest.mark.parametrize("settings", [{}, {"dataset_path": "nowhere", "num_epochs": 5}, {"num_epochs": 5}])
-def test_an_unknown_length_is_not_reported(tmp_path: Path, settings: dict[str, Any]) -> None:
-    assert check_length(planned(spec(tmp_path, "dit"), settings), Machine(home=tmp_path)) is None
-    assert check_length(planned(spec(tmp_path, "generic"), {}), Machine(home=tmp_path)) is None
-
-
 def test_status_and_dashboard_show_the_estimate_until_the_first_step() -> None:
     estimate = ExpectedLength(steps=10_260, by="12 epochs", seconds=25_650.0, pace_s=2.5)
     created = RunCreated(run="r", name="r", command=("x",), cwd="/", preset="kohya", expected=estimate)
@@ -253,7 +192,7 @@ def test_status_and_dashboard_show_the_estimate_until_the_first_step() -> None:
 
     def said(progress: Progress) -> Any:
         story_then = RunStory(run=created, progress=progress)
-        return status_object(story_then, run="r", wall=1.0, gpu=None, host=None, progress=None)["expected"]
+        return status_object(Situation(story=story_then, now_wall=1.0), run="r")["expected"]
 
     assert said(Progress())["steps"] == 10_260
     assert said(Progress(step=1)) is None

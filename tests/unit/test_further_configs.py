@@ -155,7 +155,7 @@ def test_a_dataset_file_in_json_is_changed_as_well(tmp_path: Path) -> None:
 def test_a_dataset_file_that_vanished_is_no_silent_change(tmp_path: Path) -> None:
     spec = written(tmp_path)
     (tmp_path / "data" / "ds.toml").unlink()
-    with pytest.raises(DeriveError, match=r"ds\.toml: the file cannot be read"):
+    with pytest.raises(DeriveError, match=r"ds\.toml: the config cannot be read"):
         derive(spec, preset("kohya"), None, None, HALF, tmp_path / "a")
 
 

@@ -1,10 +1,8 @@
 """Which native stacks are waits for a GPU. The frames were read from PyTorch 2.11 on an H200 with driver 580."""
 
-import json
-
 import pytest
 
-from trainwatch.core.act.evidence.loop_looks import frames_by_thread, waits
+from trainwatch.core.act.evidence.loop_looks import waits
 
 
 def frame(name: str, module: str) -> dict[str, object]:
@@ -36,13 +34,3 @@ LINE = {"name": "train", "filename": "/home/ann/train.py", "module": None, "shor
 )
 def test_innermost_frame_but_for_clocks_decides(stack: tuple[dict[str, object], ...], expected: bool | None) -> None:
     assert waits(stack) is expected
-
-
-def test_threads_of_a_dump_by_their_native_id() -> None:
-    dump = [{"os_thread_id": 580, "frames": [DRIVER]}, {"os_thread_id": None, "frames": [LINE]}]
-    assert frames_by_thread(json.dumps(dump)) == {580: [DRIVER]}
-
-
-@pytest.mark.parametrize("text", ["", "Error: permission denied", "{}", "[3]", '[{"os_thread_id": 5}]'])
-def test_dump_that_cannot_be_read_has_no_threads(text: str) -> None:
-    assert frames_by_thread(text) == {}

@@ -3,10 +3,9 @@
 import pytest
 
 from tests.builders import Story, World, judge
-from tests.unit.test_judge_recovery import crash, quick, running, story
-from tests.unit.test_judge_takeover import from_journal, journal_of
+from tests.unit.test_judge_recovery import crash, quick, running
+from tests.unit.test_judge_takeover import journal_of
 from trainwatch.core.judge.run_states import Stopped
-from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, Note
 from trainwatch.core.model.observation import CheckpointEvent
@@ -49,21 +48,6 @@ def at_step(world: World, step: int, steps: int = 10) -> World:
 
 def notes(world: World) -> str:
     return "\n".join(n.text for n in world.of(Note))
-
-
-@pytest.mark.parametrize(
-    ("preset", "command", "forms"),
-    [
-        (HF, NOWHERE, {"directory"}),
-        (HF, ANYWHERE, {"directory"}),
-        (KOHYA, NOWHERE, {"file", "directory"}),
-        (GENERIC, ANYWHERE, {"file", "directory"}),
-        (GENERIC, NOWHERE, set()),
-        (GENERIC, ("bash", "-c", "train --from {resume} | tee log"), {"file", "directory"}),
-    ],
-)
-def test_what_a_launch_can_be_told_of(preset: Preset, command: tuple[str, ...], forms: set[str]) -> None:
-    assert resume_support(preset, command).forms == forms
 
 
 def test_an_export_does_not_displace_the_state_that_the_trainer_can_be_told_of() -> None:
@@ -154,20 +138,6 @@ def test_a_person_may_choose_it_all_the_same() -> None:
     assert set(journal_of(world).set_aside) == {"out/step-30"}
 
 
-def test_from_the_beginning_leaves_all_of_them() -> None:
-    world = run_of(GENERIC, ANYWHERE)
-    saved(world, "out/step-40", 40)
-    world.command("restart", fresh=True)
-    assert resumed(crash(at_step(world, 0))) is None
-
-
-@pytest.mark.parametrize("keeps", [True, False], ids=["with its snapshot", "from the story alone"])
-def test_a_new_supervisor_knows_of_it(*, keeps: bool) -> None:
-    world = went_back()
-    new = from_journal(world, to_snapshot(world.state) if keeps else {"version": 999}).begin()
-    assert resumed(new) == "out/step-20"
-
-
 def test_after_a_nan_what_came_later_is_not_taken_by_the_next_crash() -> None:
     world = run_of(GENERIC, ANYWHERE)
     saved(world, "out/step-20", 20)
@@ -176,22 +146,6 @@ def test_after_a_nan_what_came_later_is_not_taken_by_the_next_crash() -> None:
     crash(world, "\nValueError: loss is nan, stopping\n")
     assert resumed(world) == "out/step-20"
     assert resumed(crash(at_step(world, 20))) == "out/step-20"
-
-
-def test_progress_on_the_new_branch_pays_the_budget_back() -> None:
-    world = crash(went_back())
-    assert world.state.budget.used == 1
-    at_step(world, 20)
-    saved(world, "out/step-30", 30)
-    assert world.state.budget.used == 0
-
-
-def test_a_launch_that_failed_still_goes_where_it_was_sent() -> None:
-    world = run_of(GENERIC, ANYWHERE)
-    saved(world, "out/step-40", 40)
-    world.answer("start_attempt", ok=False, detail="busy")
-    world.command("restart", checkpoint="elsewhere/step-10")
-    assert [d.resume_from for d in world.of(StartAttempt)[1:]] == ["elsewhere/step-10"] * 2
 
 
 # --- a command that cannot be told ----------------------------------------------------------------------------------
@@ -218,13 +172,6 @@ def test_a_command_that_cannot_be_told_is_not_started_over_what_it_saved() -> No
 
 def test_unless_there_is_nothing_to_write_over() -> None:
     assert len(crash(run_of(GENERIC, NOWHERE)).of(StartAttempt)) == 2
-
-
-def test_or_the_settings_allow_it() -> None:
-    world = crash(untold(if_not_told="go_on"))
-    assert resumed(world) is None
-    world.watch(story(6))
-    assert "started over" in (world.incidents[0].ending or "")
 
 
 def test_or_a_person_says_so() -> None:
@@ -264,14 +211,6 @@ def test_a_person_goes_back_to_the_own_config() -> None:
     assert [s.profile for s in world.of(StartAttempt)] == [None, "calm", None]
     story = journal_of(world)
     assert (story.profile, story.profile_pending) == (None, False)
-
-
-def test_that_is_known_to_a_new_supervisor_whatever_the_settings_say() -> None:
-    world = running(judge(profiles=("calm",))).command("profile", profile="calm", now=True)
-    world.command("profile", profile="none")
-    new = from_journal(world, {"version": 999})
-    assert new.state.profile_pending == "none"
-    assert crash(new.begin()).of(StartAttempt)[-1].profile is None
 
 
 @pytest.mark.parametrize("now", [False, True])

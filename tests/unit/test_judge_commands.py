@@ -30,13 +30,6 @@ def test_stop_is_gentle_and_holds() -> None:
     assert world.incidents == []
 
 
-def test_kill_kills_and_holds() -> None:
-    world = running().command("kill")
-    assert [s.mode for s in world.of(StopAttempt)] == ["kill"]
-    assert world.of(AttemptEnded)[0].how == "killed"
-    assert world.word == "stopped"
-
-
 def test_kill_overrides_a_slow_stop() -> None:
     world = running()
     world.silent = {"stop_attempt"}
@@ -57,13 +50,6 @@ def test_stop_while_a_crash_is_being_recovered_from_holds() -> None:
     assert len(world.of(StartAttempt)) == 1
 
 
-def test_stop_while_backing_off_holds() -> None:
-    world = running(judge(quick(backoff_s=(60.0,))))
-    crash(world).command("stop").wait(100.0)
-    assert world.word == "stopped"
-    assert len(world.of(StartAttempt)) == 1
-
-
 def test_stop_while_it_is_being_launched_ends_it_when_it_is_there() -> None:
     world = World(silent={"start_attempt"}).begin().command("stop")
     assert world.word == "starting"
@@ -71,11 +57,6 @@ def test_stop_while_it_is_being_launched_ends_it_when_it_is_there() -> None:
     assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
     world.wait(5.0)
     assert world.word == "stopped"
-
-
-def test_stop_with_nothing_running_is_noted() -> None:
-    world = running().command("stop").command("stop")
-    assert "stop: nothing is running" in world.text()
 
 
 def test_restart_goes_through_the_whole_order_uncharged() -> None:
@@ -102,26 +83,6 @@ def test_every_attempt_after_the_first_is_notified_with_its_reason_and_checkpoin
     assert restart_notices(world) == []
     world.command("restart", by="ann")
     assert restart_notices(world) == [("run: attempt 2 started", "restart by ann: from step-40 (step 40)")]
-
-
-def test_an_attempt_that_could_not_be_started_is_not_notified_as_a_restart() -> None:
-    mind = judge(Settings(restart=Restart(max_restarts=0)))
-    world = save(running(mind)).answer("start_attempt", ok=False, detail="no such command", retryable=False)
-    assert restart_notices(world.command("restart")) == []
-
-
-def test_an_attempt_that_is_stopped_while_it_is_launched_is_not_notified_as_a_restart() -> None:
-    world = save(running())
-    world.silent = {"start_attempt"}
-    world.command("restart").command("stop")
-    started = world.of(StartAttempt)[-1]
-    world.see(Outcome(t=world.t, decision=started.id, action="start_attempt", ok=True))
-    assert restart_notices(world) == []
-
-
-def test_restart_of_a_stopped_run_resumes_it() -> None:
-    world = save(running()).command("stop").command("restart")
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
 
 def test_restart_while_it_is_being_launched_ends_it_when_it_is_there_and_starts_the_next_one() -> None:
@@ -155,12 +116,6 @@ def test_restart_while_a_launch_is_under_way_that_then_fails_is_what_is_started_
     assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
 
 
-def test_resume_from_a_named_checkpoint() -> None:
-    world = save(save(running(), "out/step-20", 20), "out/step-40", 40).command("stop")
-    world.command("resume", checkpoint="out/step-20")
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
-
-
 @pytest.mark.parametrize("verb", ["resume", "restart"])
 def test_from_the_beginning_passes_every_checkpoint_by(verb: str) -> None:
     world = save(running())
@@ -180,23 +135,12 @@ def test_resume_from_a_bad_one_is_refused_and_nothing_else_is_taken() -> None:
     assert len(world.of(StartAttempt)) == 1
 
 
-def test_resume_after_giving_up_forgives_the_restarts() -> None:
-    world = crash(running(judge(quick(max_restarts=0))))
-    assert world.word == "given_up"
-    world.command("resume")
-    assert world.word == "starting"
-
-
 def test_resume_resets_a_used_budget() -> None:
     world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
     crash(world).watch(story(5))
     crash(world)
     world.command("resume")
     assert [b.used for b in world.of(BudgetChanged)] == [1, 0]
-
-
-def test_resume_of_a_running_run_is_noted() -> None:
-    assert "the run is going already" in running().command("resume").text()
 
 
 def test_resume_while_stopping_turns_the_stop_into_a_restart() -> None:
@@ -249,11 +193,6 @@ def test_resume_continues_what_was_stopped_from_outside() -> None:
     assert len(world.of(UnpauseAttempt)) == 1
 
 
-def test_pause_before_the_first_step() -> None:
-    world = World().begin().command("pause").command("resume")
-    assert world.word == "starting"
-
-
 def test_profile_waits_for_the_next_checkpoint() -> None:
     world = running(judge(profiles=("safe", "fast"))).command("profile", profile="safe")
     assert world.of(ProfileChanged)[0].pending
@@ -268,21 +207,9 @@ def test_profile_now_restarts_at_once() -> None:
     assert world.of(StartAttempt)[-1].profile == "safe"
 
 
-def test_profile_of_a_stopped_run_is_for_the_next_start() -> None:
-    world = running().command("stop").command("profile", profile="safe").command("resume")
-    assert world.of(StartAttempt)[-1].profile == "safe"
-
-
 def test_resume_and_restart_may_name_a_profile() -> None:
     world = running().command("restart", profile="safe")
     assert world.of(StartAttempt)[-1].profile == "safe"
-
-
-@pytest.mark.parametrize("name", ["fats", None])
-def test_an_unknown_profile_is_refused(name: Any) -> None:
-    world = running(judge(profiles=("safe", "fast"))).command("profile", profile=name)
-    assert "known: safe, fast" in world.text()
-    assert world.of(ProfileChanged) == []
 
 
 def test_ack_of_one_incident_leaves_the_others() -> None:
@@ -325,13 +252,6 @@ def test_shutdown_leaves_the_trainer() -> None:
     assert world.of(EndWatch)[0].exit_code == 0
 
 
-def test_shutdown_with_the_trainer_ends_both() -> None:
-    world = running().command("shutdown", stop_trainer=True)
-    assert len(world.of(StopAttempt)) == 1
-    assert world.of(EndWatch)[0].exit_code == 0
-    assert world.word == "stopped"
-
-
 def test_shutdown_with_the_trainer_while_it_is_stopping() -> None:
     world = running()
     world.silent = {"stop_attempt"}
@@ -339,11 +259,6 @@ def test_shutdown_with_the_trainer_while_it_is_stopping() -> None:
     order = world.of(StopAttempt)[-1].id
     world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
     assert world.of(EndWatch)[0].exit_code == 0
-
-
-def test_every_command_is_written_down() -> None:
-    world = running().command("profile", profile="safe", now=True, by="anna")
-    assert world.of(CommandReceived)[0] == CommandReceived(verb="profile", by="anna", detail="safe now")
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,6 @@ def test_a_run_that_is_given_up_or_ended_early_has_its_own_command() -> None:
     assert ordered(early) == [("give_up", ("gone",))]
 
 
-def test_no_command_is_run_if_a_person_stops_it() -> None:
-    run = world().command("stop").wait(5)
-    assert run.word == "stopped"
-    assert run.why.kind == "person"
-    until(run, AT + 10)
-    assert ordered(run) == []
-
-
 def test_it_is_stopped_as_long_before_its_time_as_a_stop_may_take() -> None:
     run = until(world(), AT - LEAD_S - 6)
     assert run.word == "running"

@@ -6,13 +6,12 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.recovery.ending import Counters, ended_well, place_of, run_total
+from trainwatch.core.judge.recovery.ending import ended_well, run_total
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import AttemptEnded, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk
 from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.settings import Restart, Settings
 
 SENTENCE = "nothing in the log says that this was the end"
@@ -365,11 +364,6 @@ def test_helpers_that_are_left_are_named() -> None:
     assert "left alone, because nothing shows that it trains: tensorboard --logdir runs (pid 77)" in world.text()
 
 
-def test_an_epoch_with_a_fraction_is_at_its_end_only_near_the_last_one() -> None:
-    assert place_of(Counters(progress=Progress(epoch=2.97, total_epochs=3), lossy=True)).at == "end"
-    assert place_of(Counters(progress=Progress(epoch=1.5, total_epochs=3), lossy=True)).at == "short"
-
-
 def test_an_attempt_that_resumed_at_the_end_of_the_last_epoch_is_finished_without_a_step() -> None:
     world = save(see(begun(), keras(5, 5)), "out/step-160.pt", 160)
     world.see(LogChunk(t=world.t, text="\nLoading test set\n" + CUDA))
@@ -403,19 +397,6 @@ def test_an_attempt_that_counts_anew_ends_where_the_run_does(made: int, attempt:
     if attempt["offset"] and attempt["total_before"] == 48:
         assert run_total(world.state) == whole
     assert leave(world).word == word, reason(world)
-
-
-@pytest.mark.parametrize(("made", "at"), [(300, "end"), (200, "short"), (250, "unknown")])
-def test_an_epoch_that_is_named_apart_counts_by_the_steps_of_the_run(made: int, at: str) -> None:
-    progress = Progress(step=100, total_steps=100, run_step=made, run_total_steps=300)
-    found = place_of(Counters(progress=progress, per_epoch=True))
-    assert (found.at, found.is_last_line) == (at, at == "end")
-
-
-def test_a_step_beyond_the_total_of_a_part_of_the_run_has_no_total() -> None:
-    """A bar for each round of 25: *step 24 of 25* was said at step 249."""
-    progress = Progress(step=24, total_steps=25, run_step=249)
-    assert place_of(Counters(progress=progress, per_epoch=True, bar=True)).words == "step 249"
 
 
 def silent_from(step: int, *saved: int, name: str = "out/model-{:06d}.pt", every: int = 1) -> World:

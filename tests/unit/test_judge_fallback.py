@@ -8,20 +8,13 @@ from tests.shipped import CATALOGUE
 from tests.unit.test_judge_ramp import on, profiles, saves
 from tests.unit.test_judge_recovery import crash, save, story
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.attempt_progress import AttemptProgress
-from trainwatch.core.judge.memory import Ramp, SettingsThatRan
-from trainwatch.core.judge.recovery.policy import settings_that_ran
-from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.change import Change, FailedRung
+from trainwatch.core.model.change import Change
 from trainwatch.core.model.decision import StartAttempt
-from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved, RemediesDropped, RemedyApplied
+from trainwatch.core.model.fact import BudgetChanged, Note, RampMoved, RemediesDropped, RemedyApplied
 from trainwatch.core.model.observation import Start
 from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
-from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
 
 ARGPARSE = "usage: train.py [-h] [--steps STEPS]\ntrain.py: error: unrecognized arguments: --safe_mode\n"
 BUG = "Traceback (most recent call last):\nAttributeError: 'Namespace' object has no attribute 'fused'\n"
@@ -59,29 +52,9 @@ def test_a_profile_that_does_not_start_gives_way_to_what_ran(text: str, code: in
     assert world.word == "running"
 
 
-def test_what_ran_and_dies_as_well_is_judged_as_ever() -> None:
-    world = crash(switched(), ARGPARSE, 2)
-    for _ in range(2):
-        crash(world, ARGPARSE, 2)
-    assert world.word == "given_up", "the own settings end twice at the same line of the parser, too"
-    assert profiles(world) == [None, "safe_mode", None, None]
-    world.command("resume")
-    assert profiles(world)[-1] is None
-
-
-def test_a_profile_that_made_a_step_is_not_taken_back_for_a_crash() -> None:
-    world = crash(on(switched()), BUG)
-    assert profiles(world) == [None, "safe_mode", "safe_mode"]
-
-
 def test_the_world_outside_is_not_the_profile() -> None:
     world = crash(switched(), NETWORK).wait(60.0)
     assert profiles(world) == [None, "safe_mode", "safe_mode"]
-
-
-def test_memory_that_no_remedy_helps_ends_the_experiment_and_not_the_run() -> None:
-    world = crash(switched(), OOM)
-    assert profiles(world) == [None, "safe_mode", None]
 
 
 def test_a_first_start_with_a_profile_goes_back_to_the_own_settings_of_the_user() -> None:
@@ -169,18 +142,6 @@ def test_a_beginning_from_scratch_stays_one() -> None:
     assert [s.resume_from for s in world.of(StartAttempt)] == [None, None, None]
 
 
-def test_the_journal_and_a_snapshot_remember_it() -> None:
-    world = crash(switched(), ARGPARSE, 2)
-    told = RunStory()
-    for seq, fact in enumerate(world.of(ProfileChanged), 1):
-        told = apply(told, Record(seq=seq, t=1.0, wall=1.0, fact=fact))
-    assert [(r.profile, r.failure) for r in told.failed_rungs] == [("safe_mode", "config_error")]
-    assert told.failed_rungs[0].words == "safe_mode did not start (config_error)"
-    again = from_snapshot(to_snapshot(world.state))
-    assert again is not None
-    assert (again.ran, again.ramp) == (world.state.ran, world.state.ramp)
-
-
 def test_asked_for_by_name_it_is_tried_again() -> None:
     world = on(crash(switched(), ARGPARSE, 2)).command("profile", profile="safe_mode", now=True)
     assert profiles(world)[-1] == "safe_mode"
@@ -203,23 +164,3 @@ def test_what_a_person_chose_meanwhile_goes_before_what_ran() -> None:
     world = crash(switched().command("profile", profile="third"), ARGPARSE, 2)
     assert profiles(world) == [None, "safe_mode", "third"]
     assert any("profile safe_mode does not start here: back to" in n.text for n in world.of(Note))
-
-
-def test_settings_that_ran_do_not_replace_a_profile_that_the_failed_attempt_did_not_have() -> None:
-    """An adopted attempt that was launched with another profile than the one now chosen."""
-    state = JudgeState(
-        profile="fast", ran=SettingsThatRan(attempt=1, profile="safe"), attempt=AttemptProgress(profile="safe")
-    )
-    assert settings_that_ran(state) is None
-    assert settings_that_ran(state, started=False) == state.ran
-
-
-def test_settings_that_ran_and_then_died_are_not_gone_back_to() -> None:
-    failed = (FailedRung(profile="safe", ran_s=60.0, failure="cuda_oom"),)
-    state = JudgeState(
-        profile="fast",
-        ran=SettingsThatRan(attempt=1, profile="safe"),
-        attempt=AttemptProgress(profile="fast"),
-        ramp=Ramp(failed=failed),
-    )
-    assert settings_that_ran(state) is None

@@ -8,23 +8,11 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from tests.unit.test_resume_evidence import began_anew, resumed
-from trainwatch.core.judge.memory import Rung, SettingsThatRan
-from trainwatch.core.judge.recovery.apply import in_words
 from trainwatch.core.judge.recovery.attempts import launch
-from trainwatch.core.judge.recovery.policy import (
-    Answer,
-    ApplyRemedy,
-    GoBack,
-    RestartAfterBackOff,
-    StepDown,
-    WaitForGpu,
-    WaitForRoom,
-)
-from trainwatch.core.judge.recovery.remedies import Option
 from trainwatch.core.judge.run_states import RestartPlan
 from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
 from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.decision import CaptureStacks, DeleteCheckpoint, NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import DeleteCheckpoint, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
     ActChanged,
     ActionWithheld,
@@ -39,10 +27,8 @@ from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, 
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
-from trainwatch.core.model.shipped import Remedy
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.replay import Replay
 
 VERBS: tuple[Literal["restart", "resume"], ...] = ("restart", "resume")
 DISRUPTIVE = {"stop_attempt", "start_attempt", "end_leftovers", "delete_checkpoint"}
@@ -63,20 +49,6 @@ def done(world: World) -> list[str]:
 
 def notices(world: World, event: str) -> list[NotifyPeople]:
     return [n for n in world.of(NotifyPeople) if n.event == event]
-
-
-def test_with_notify_a_hang_is_told_and_nothing_is_ended() -> None:
-    world = hung()
-    assert world.word == "hung"
-    assert done(world) == []
-    (held,) = world.of(ActionWithheld)
-    assert held.sentence == "restarted from checkpoint-80 (step 80), after ending it"
-    assert held.lost_steps == 20
-    assert not held.asks
-    assert "would have restarted from checkpoint-80" in notices(world, "withheld")[0].title
-    assert "it repeats 20 steps (about" in held.price
-    assert "each hour of waiting costs" in held.price
-    assert world.hangs[0].open
 
 
 def test_a_hang_under_notify_runs_again_when_steps_come_and_costs_no_restart() -> None:
@@ -134,13 +106,6 @@ def test_a_question_without_an_answer_is_sent_again_and_never_acted_on() -> None
     assert len(notices(world, "question")) >= 3
     assert done(world) == []
     assert world.word == "hung"
-
-
-def test_a_question_about_a_crash_is_sent_again_too() -> None:
-    world = crash(observing("ask", ask_timeout_s=60.0)).wait(200)
-    assert len(notices(world, "question")) == 4
-    assert done(world) == []
-    assert world.word == "stopped"
 
 
 def test_ack_says_no_and_the_question_is_not_sent_again() -> None:
@@ -218,13 +183,6 @@ def test_a_trainer_that_dies_while_its_hang_waits_for_an_answer_asks_a_new_quest
     assert "`trainwatch resume` without --incident" in world.judge.answer(world.state, late).message
 
 
-def test_stop_is_an_answer_too() -> None:
-    world = hung("ask").command("stop")
-    assert done(world) == ["stop_attempt"]
-    assert world.word == "stopped"
-    assert world.state.withheld is None
-
-
 def test_stop_after_a_crash_ends_the_question_and_a_resume_is_an_ordinary_one() -> None:
     world = crash(observing("ask", ask_timeout_s=60.0)).command("stop").wait(200)
     assert len(notices(world, "question")) == 1
@@ -257,12 +215,6 @@ def test_a_hang_that_no_restart_would_help_is_not_ended_by_itself() -> None:
     held = world.of(ActionWithheld)[0]
     assert held.would == "ended it and given the run up"
     assert held.answers == ("to do it: trainwatch stop {run}",)
-
-
-def test_a_crash_that_no_restart_would_help_is_given_up_as_ever() -> None:
-    world = crash(observing(max_restarts=0), "\nAttributeError: x\n")
-    assert world.word == "given_up"
-    assert done(world) == []
 
 
 def test_a_resume_that_was_not_taken_is_told_once_and_the_trainer_goes_on() -> None:
@@ -326,15 +278,6 @@ def test_a_resume_ordered_just_before_the_end_was_seen_is_carried_out() -> None:
     assert done(later) == []
 
 
-def test_a_failed_launch_is_not_repeated_by_itself() -> None:
-    world = World(judge(Settings(restart=Restart(act="notify"))))
-    world.answer("start_attempt", ok=False, detail="no such file", retryable=True).begin()
-    assert world.decisions == ["start_attempt"]
-    assert world.word == "stopped"
-    world.command("resume")
-    assert world.decisions.count("start_attempt") == 2
-
-
 def test_act_is_changed_while_a_restart_is_under_way() -> None:
     settings = Settings(restart=Restart(backoff_s=(60.0,)))
     world = crash(save(running(judge(settings))))
@@ -383,20 +326,6 @@ def test_act_ask_makes_a_question_of_what_was_withheld() -> None:
     assert len(notices(world, "question")) == 1
 
 
-def test_act_without_a_value_is_refused() -> None:
-    world = observing()
-    assert not world.judge.answer(world.state, Command(t=world.t, verb="act")).ok
-    world.command("act")
-    assert world.of(ActChanged) == []
-
-
-def test_what_waits_is_in_the_snapshot() -> None:
-    for world in (hung("ask"), crash(observing("ask"))):
-        known = from_snapshot(to_snapshot(world.state))
-        assert known is not None
-        assert known.withheld == world.state.withheld
-
-
 def test_a_new_supervisor_does_not_repeat_a_stop_that_was_decided_before_act_was_changed() -> None:
     world = World(judge(), silent=("stop_attempt",)).begin().watch(Story(meta=False).load(10).train(100).dead(200))
     assert world.word == "stopping"
@@ -404,16 +333,6 @@ def test_a_new_supervisor_does_not_repeat_a_stop_that_was_decided_before_act_was
     world.see(Start(t=world.t, attempt=1, pid=5001, adopted=True), Tick(t=world.t + 1))
     assert world.word == "running"
     assert world.decisions.count("stop_attempt") == 1
-
-
-def test_a_replay_shows_what_would_have_been_done() -> None:
-    story = Story().start().load(10).train(100).checkpoint("out/checkpoint-100", step=100).dead(300)
-    fold = Replay(judge(Settings(restart=Restart(act="notify"))))
-    fold.feed_all(story.observations)
-    result = fold.result()
-    assert result["final_state"] == "hung"
-    assert result["withheld"][0]["would"].startswith("restarted from checkpoint-100")
-    assert not {d["decision"] for d in result["decisions"]} & DISRUPTIVE
 
 
 def test_near_the_end_waiting_costs_no_more_than_what_is_left() -> None:
@@ -465,15 +384,6 @@ def test_a_choice_holds_for_the_next_supervisor_until_the_settings_change() -> N
     assert mind.start(told_story(created("all"))).act is None
 
 
-def test_evidence_that_comes_late_asks_no_second_question() -> None:
-    world = World(judge(Settings(restart=Restart(act="ask"))), silent=("capture_stacks",)).begin()
-    world.watch(Story(meta=False).load(10).train(100).dead(260))
-    assert len(notices(world, "question")) == 1
-    for order in world.of(CaptureStacks):
-        world.see(Outcome(t=world.t, decision=order.id, action="capture_stacks", ok=True))
-    assert len(notices(world, "question")) == 1
-
-
 def test_a_climb_that_was_decided_before_act_was_changed_waits_for_an_order() -> None:
     ladder = Profiles(use="low", ladder=("low", "high"), ramp=("1 checkpoint",))
     world = running(judge(Settings(profiles=ladder), profiles=("low", "high"))).command("pause")
@@ -501,23 +411,6 @@ def test_a_framework_that_never_resumes_starts_from_the_beginning() -> None:
     assert world.of(ActionWithheld)[-1].sentence == "restarted from the beginning"
 
 
-SLOW = Option(remedy=Remedy(name="n", title="t", failures=(), equivalent=True, cost="c", source="s"), profile="low")
-ANSWERS: tuple[tuple[Answer, str], ...] = (
-    (GoBack(SettingsThatRan(attempt=1, profile="low")), "with the profile low of before"),
-    (GoBack(SettingsThatRan(attempt=1, profile=None)), "with the settings of before"),
-    (StepDown(Rung(below="low", climbed=True)), "with the profile low"),
-    (ApplyRemedy(SLOW), "with profile low"),
-    (WaitForRoom(5e9), "once 5.00 GB are free"),
-    (WaitForGpu(), "once a GPU of the run answers"),
-    (RestartAfterBackOff(), ""),
-)
-
-
-@pytest.mark.parametrize(("answer", "words"), ANSWERS)
-def test_each_restart_says_what_it_would_change(answer: Answer, words: str) -> None:
-    assert in_words(answer) == ("restart", words)
-
-
 def test_a_trainer_that_a_person_ended_is_held_as_ever_and_nothing_is_asked() -> None:
     world = observing("ask")
     world.see(LogChunk(t=world.t, text="\nKeyboardInterrupt\n"), Exit(t=world.t + 1, signal=2))
@@ -538,25 +431,6 @@ def test_a_rung_that_spills_is_not_left_without_an_order() -> None:
     save(world, "out/step-45", 45)
     assert [w.sentence for w in world.of(ActionWithheld)] == ["switched to the profile low"]
     assert len(done(world)) == before
-
-
-def test_a_restart_that_waits_is_withheld_if_a_person_then_says_notify() -> None:
-    world = crash(save(running(judge(quick(backoff_s=(30.0,))))))
-    assert world.word == "backing_off"
-    world.command("act", act="notify").wait(60.0)
-    assert len(world.of(StartAttempt)) == 1
-    assert world.of(ActionWithheld) != []
-
-
-def test_act_is_changed_while_the_checkpoint_of_a_restart_is_verified() -> None:
-    world = World(judge(quick()), silent={"verify_checkpoint"}).begin().watch(story())
-    crash(save(world))
-    assert world.decisions[-1] == "verify_checkpoint"
-    world.command("act", act="ask").answer("verify_checkpoint", verdict="complete").wait(1.0)
-    assert world.word == "stopped"
-    assert world.decisions.count("start_attempt") == 1
-    world.command("resume").answer("verify_checkpoint", verdict="complete").wait(1.0)
-    assert world.decisions.count("start_attempt") == 2
 
 
 def test_no_attempt_is_launched_past_the_closed_gate_wherever_its_plan_comes_from() -> None:

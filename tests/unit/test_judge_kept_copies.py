@@ -9,9 +9,8 @@ from tests.unit.test_judge_branches import ANYWHERE, GENERIC, NOWHERE, at_step, 
 from tests.unit.test_judge_not_understood import is_held
 from tests.unit.test_judge_recovery import crash
 from tests.unit.test_judge_takeover import from_journal
-from trainwatch.core.judge.recovery.unclear_states import at_risk
 from trainwatch.core.judge.run_states import WaitingForRoom
-from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
+from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
@@ -62,16 +61,6 @@ def test_the_only_checkpoint_is_copied_aside_before_the_run_begins_anew(verdict:
     assert "/runs/out.kept/1/last.pt" in next(n.body for n in world.of(NotifyPeople) if "kept" in n.title)
 
 
-def test_one_that_was_never_finished_is_copied_too() -> None:
-    world = at_step(run_of(GENERIC, ANYWHERE), 30)
-    event = CheckpointEvent(t=world.t, path="out/step-30", event="created", mtime=world.t, form="directory",
-                            verdict="torn", reason="no index", understood=False, unfinished=True)  # fmt: skip
-    world = crash(world.see(event))
-
-    assert [order.paths for order in world.of(CopyAside)] == [("out/step-30",)]
-    assert len(world.of(StartAttempt)) == 2
-
-
 def test_with_another_one_to_resume_from_nothing_is_copied() -> None:
     world = crash(cut(saved(at_step(run_of(GENERIC, ANYWHERE), 30), "out/step-20.pt", 20)))
 
@@ -91,15 +80,6 @@ def test_it_is_copied_once_and_again_if_it_was_written_again() -> None:
 
     assert len(world.of(StartAttempt)) == 4
     assert len(world.of(CopyAside)) == 2
-
-
-def test_a_new_supervisor_knows_of_the_copy() -> None:
-    world = crash(torn_run().answer("copy_aside", folder="/runs/out.kept/1"))
-
-    known = from_snapshot(to_snapshot(world.state))
-
-    assert known is not None
-    assert [k.kept for k in known.checkpoints.known] == ["/runs/out.kept/1"]
 
 
 def test_without_room_for_the_copy_the_run_waits_for_it() -> None:
@@ -144,6 +124,14 @@ def test_one_that_is_removed_meanwhile_holds_nothing() -> None:
     assert not kept(world)
 
 
+def test_of_two_one_that_is_removed_meanwhile_leaves_the_other_to_be_copied() -> None:
+    world = cut(torn_run(), "out/step-40.pt").answer("copy_aside", ok=False, detail="no such file", gone=LAST)
+    world = crash(world.answer("copy_aside", folder="/runs/out.kept/1"))
+
+    assert [set(order.paths) for order in world.of(CopyAside)] == [{LAST, "out/step-40.pt"}, {"out/step-40.pt"}]
+    assert len(world.of(StartAttempt)) == 2
+
+
 def test_a_wait_before_the_launch_comes_first() -> None:
     world = crash(torn_run(backoff_s=(60.0,)))
     assert not world.of(CopyAside)
@@ -181,16 +169,6 @@ def test_after_a_nan_that_leaves_nothing_what_was_saved_since_then_is_copied() -
     world = crash(cut(world, "out/step-30.pt", verdict="nonfinite", event="complete"))
 
     assert [order.paths for order in world.of(CopyAside)] == [("out/step-30.pt",)]
-
-
-def test_what_was_saved_since_a_nan_is_at_risk_although_it_is_complete() -> None:
-    world = saved(at_step(run_of(GENERIC, ANYWHERE), 30), "out/step-30.pt", 30)
-    (known,) = world.state.checkpoints.known
-    builder = StepBuilder(world.judge.knowledge, world.state)
-
-    assert at_risk(builder, None) == ()
-    assert at_risk(builder, known.t) == (known,)
-    assert at_risk(builder, known.t + 1.0) == ()
 
 
 def test_a_person_who_begins_anew_was_asked_already() -> None:

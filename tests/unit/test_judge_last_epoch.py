@@ -4,8 +4,6 @@ import pytest
 
 from tests.unit.test_judge_endings import SENTENCE, begun, leave, reason, see
 from tests.unit.test_judge_recovery import CUDA, save
-from trainwatch.core.judge.recovery.ending import Counters, place_of
-from trainwatch.core.model.progress import Progress
 
 LOSSES = "Epoch {}/{} loss: 0.5"
 BARE = "Epoch {}/{}"
@@ -71,13 +69,6 @@ def test_an_attempt_that_prints_one_line_before_its_end_prints_as_the_one_before
     assert world.word == "starting"
     leave(see(world, f"\n{after.format(90, 100)}\n"))
     assert world.word == "finished", reason(world)
-
-
-def test_a_bar_of_epochs_shows_the_last_one() -> None:
-    at_90 = Counters(progress=Progress(epoch=90, total_epochs=100), epoch_gap=15)
-    assert place_of(Counters(progress=at_90.progress, epoch_gap=15, first_epoch=15)).is_last_line
-    assert place_of(Counters(progress=at_90.progress, epoch_gap=15, counts_done=True)).at == "short"
-    assert place_of(Counters(progress=at_90.progress, epoch_gap=15, bar=True)).at == "short"
 
 
 def test_time_that_is_to_go_speaks_against_the_last_line() -> None:

@@ -1,22 +1,20 @@
 """NaN that stays: what counts as a NaN step, and what follows."""
 
 import random
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from tests.builders import Story, World, judge
+from tests.builders import World, judge
 from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.judge.progress import START, read_progress
 from trainwatch.core.judge.recovery import nan_rollback
 from trainwatch.core.judge.text.loss_run import LossRun
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
-from trainwatch.core.model.fact import ActionWithheld
 from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues, Exit, LogChunk
-from trainwatch.core.model.settings import Nan, Restart, Settings
+from trainwatch.core.model.settings import Nan, Settings
 
 PLAIN = "\nstep {}/10260 loss: {}"
 KOHYA = "\rsteps:   1%| | {}/10260 [01:00<1:00:00, 2.5s/it, avr_loss={}]"
@@ -58,32 +56,9 @@ def epochs(*rows: list[str]) -> list[str]:
 # --- what is a NaN step ---------------------------------------------------------------------------------------------
 
 
-def test_nan_steps_in_a_row_are_counted_from_the_first() -> None:
-    found = losses(printed(PLAIN, *noisy(30), *["nan"] * 50))
-    assert (found.nan_steps, found.nan_from) == (50, 31)
-    assert found.is_nan_for(50)
-    assert not found.is_nan_for(51)
-
-
-def test_an_infinite_loss_is_no_number_either() -> None:
-    assert losses(printed(PLAIN, *noisy(30), *["inf"] * 50)).is_nan_for(50)
-
-
-def test_one_finite_loss_ends_the_row() -> None:
-    assert losses(printed(PLAIN, *noisy(30), *["nan"] * 40, "0.5", *["nan"] * 40)).nan_steps == 40
-    assert losses(printed(PLAIN, *noisy(30), *["nan"] * 60, "0.5")).nan_steps == 0
-
-
 def test_a_bar_drawn_again_at_the_same_step_adds_nothing() -> None:
     lines = [line for line in printed(STALE, *noisy(30), *["nan"] * 20) for _ in range(4)]
     assert losses(lines).nan_steps == 20
-
-
-@pytest.mark.parametrize("name", ["avr_loss", "avg_loss", "average loss", "running_loss", "smooth_loss", "ema_loss"])
-def test_an_average_by_its_name_has_no_nan_steps(name: str) -> None:
-    found = losses(printed(f"\nstep {{}}/10260 {name}: {{}}", *noisy(30), *["nan"] * 500))
-    assert found.is_average
-    assert not found.is_nan_for(50)
 
 
 def test_keras_prints_an_average_over_the_epoch() -> None:
@@ -91,19 +66,9 @@ def test_keras_prints_an_average_over_the_epoch() -> None:
     assert not losses(["Epoch 1/9\n", *printed(shape, *noisy(30), *["nan"] * 300)]).is_nan_for(50)
 
 
-def test_an_average_by_what_it_does_has_no_nan_steps() -> None:
-    assert losses(epochs(averages(200), [*averages(20, 2), *["nan"] * 180])).acts_as_average
-    assert not losses(epochs(averages(200), [*averages(20, 2), *["nan"] * 180])).is_nan_for(50)
-
-
 def test_a_nan_that_ended_with_the_epoch_was_one_of_an_average() -> None:
     rows = epochs([*averages(15), *["nan"] * 85], averages(15, 2), [*averages(5, 3), *["nan"] * 85])
     assert not losses(rows).is_nan_for(50)
-
-
-def test_a_noisy_loss_over_epochs_is_no_average() -> None:
-    rows = epochs(noisy(200), noisy(200, 2), [*noisy(20, 3), *["nan"] * 60])
-    assert losses(rows).is_nan_for(50)
 
 
 def test_what_moves_like_an_average_in_its_first_epoch_has_to_be_nan_four_times_as_long() -> None:
@@ -118,33 +83,6 @@ def test_a_loss_that_only_falls_or_is_noisy_is_no_likely_average() -> None:
     falling = [f"{2 / n:.6f}" for n in range(1, 201)]
     for row in (falling, noisy(200), averages(40)):
         assert losses(printed(PLAIN, *row, *["nan"] * 50)).is_nan_for(50)
-
-
-def test_a_line_every_hundred_steps_has_to_be_nan_ten_times() -> None:
-    lines = [*noisy(10), *["nan"] * 10]
-    assert losses(printed(PLAIN, *lines, start=100, every=100)).nan_steps == 901
-    assert not losses(printed(PLAIN, *lines, start=100, every=100)).is_nan_for(50)
-    assert losses(printed(PLAIN, *lines, "nan", start=100, every=100)).is_nan_for(50)
-
-
-def test_a_value_that_a_bar_keeps_for_hundred_steps_is_one_value() -> None:
-    kept = [value for value in noisy(5) for _ in range(100)]
-    assert not losses(printed(STALE, *kept, *["nan"] * 100)).is_nan_for(50)
-    assert losses(printed(STALE, *kept, *["nan"] * 1000)).is_nan_for(50)
-
-
-def test_nan_without_a_step_is_counted_by_line() -> None:
-    lines = [f"{{'loss': {value}, 'epoch': 0.{n}}}\n" for n, value in enumerate([*noisy(5), *["nan"] * 60])]
-    assert losses(lines).is_nan_for(50)
-
-
-def test_an_unfinished_number_is_no_loss_yet() -> None:
-    lines = printed(PLAIN, *noisy(10), *["nan"] * 10)
-    assert losses([*lines, "\nstep 21/10260 loss: 0.", "5"]).nan_steps == 0
-    state = START
-    for text in [*lines, "\nstep 21/10260 loss: 0."]:
-        state = read_progress(state, text, SHAPES)
-    assert state.losses.nan_steps == 10
 
 
 # --- what follows ---------------------------------------------------------------------------------------------------
@@ -191,16 +129,6 @@ def test_nan_again_before_the_next_checkpoint_gives_the_run_up() -> None:
     assert len(world.of(StartAttempt)) == 2
 
 
-def test_nan_again_after_a_new_checkpoint_goes_back_once_more() -> None:
-    world = told(with_saves(), *["nan"] * 30)
-    save(world, "out/step-90", 90)
-    told(world, *["nan"] * 20)
-    told(world, *noisy(40), start=61)
-    save(world, "out/step-100", 100).wait(1.0)
-    told(world, *["nan"] * 50)
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-100"
-
-
 def test_the_next_attempt_knows_that_the_loss_is_an_average() -> None:
     lines = epochs([*averages(15), *["nan"] * 35], averages(15, 2))
     world = with_saves()
@@ -209,13 +137,6 @@ def test_the_next_attempt_knows_that_the_loss_is_an_average() -> None:
     crash(world)
     told(world, *averages(5), *["nan"] * 100, start=61)
     assert world.of(StopAttempt) == []
-
-
-def test_nan_in_the_first_attempt_at_a_step_that_comes_again_is_given_up_without_any_checkpoint() -> None:
-    world = told(running(), *["nan"] * 50)
-    assert world.of(StartAttempt)[-1].resume_from is None
-    told(world, *noisy(40), *["nan"] * 50, start=1)
-    assert world.word == "given_up"
 
 
 def test_single_nans_that_mixed_precision_skips_stop_nothing() -> None:
@@ -273,17 +194,6 @@ def test_a_trainer_that_ends_itself_for_its_nan_goes_back_once() -> None:
     assert world.word == "given_up"
 
 
-@pytest.mark.parametrize("act", ["notify", "ask"])
-def test_nan_is_reported_and_trains_on_if_nothing_is_done_without_a_person(act: str) -> None:
-    settings = Settings(restart=Restart(act=act))  # type: ignore[arg-type]
-    world = save(running(judge(settings)), "out/step-40", 40).wait(1.0)
-    told(world, *["nan"] * 80)
-    assert (world.word, world.of(StopAttempt)) == ("running", [])
-    assert "from step-40" in world.of(ActionWithheld)[0].where
-    world.command("restart")
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
-
-
 def test_nan_in_a_log_of_its_own_counts() -> None:
     world = with_saves()
     for n in range(61, 121):
@@ -309,27 +219,6 @@ def test_a_person_who_names_a_checkpoint_of_after_the_nan_gets_it() -> None:
     world = nan_and_saved("stop")
     world.command("resume", checkpoint="out/step-90")
     assert world.of(StartAttempt)[-1].resume_from == "out/step-90"
-
-
-def test_a_stop_at_a_single_nan_step_passes_no_checkpoint_by() -> None:
-    world = save(told(with_saves(), "nan"), "out/step-61", 61)
-    world.command("restart")
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-61"
-
-
-def test_what_an_attempt_that_ends_in_nan_says() -> None:
-    assert (
-        nan_rollback.ended_in_nan(told(with_saves(), *["nan"] * 29).state) == "the loss was NaN for the last 29 steps"
-    )
-    assert nan_rollback.ended_in_nan(told(with_saves(), "nan").state) is None
-    assert nan_rollback.ended_in_nan(told(with_saves(), *["nan"] * 29, shape=KOHYA).state) is None
-    assert nan_rollback.ended_in_nan(with_saves().state) is None
-
-
-def test_a_hang_while_the_loss_is_nan_is_still_seen() -> None:
-    world = told(with_saves(), "nan")
-    world.watch(Story(meta=False).dead(600))
-    assert any(i.kind == "hang" for i in world.incidents)
 
 
 # --- the values of checkpoints --------------------------------------------------------------------------------------
@@ -371,14 +260,6 @@ def test_a_checkpoint_with_a_nan_that_was_finite_before_goes_back_to_the_finite_
     assert [(i.class_, i.open) for i in world.incidents] == [("nan_loss", True)], "not once more for the checkpoint"
 
 
-def test_nan_in_the_same_checkpoint_again_gives_the_run_up() -> None:
-    world = checkpoint(steps(saving(), 20), 60, nonfinite=["unet.w"])
-    told(world, *noisy(20), start=41)
-    checkpoint(world, 60, nonfinite=["unet.w"])
-    assert world.word == "given_up"
-    assert len(world.of(StartAttempt)) == 2
-
-
 def test_nan_seen_in_the_loss_first_and_then_in_a_later_checkpoint_gives_the_run_up() -> None:
     world = told(steps(saving(), 20), *["nan"] * 50)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
@@ -397,13 +278,6 @@ def test_what_is_infinite_in_all_checkpoints_is_meant() -> None:
     assert world.of(StopAttempt) == []
     crash(world)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-80"
-
-
-def test_a_tensor_beside_a_mask_that_is_not_finite_any_more_is_found() -> None:
-    world = checkpoint(running(judge(created_wall=1000.0)), 40, nonfinite=["attn.bias"], nan=False)
-    checkpoint(steps(world, 20), 60, nonfinite=["attn.bias", "unet.w"])
-    assert "step-60 holds NaN or Inf in unet.w, finite" in world.text()
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
 
 def test_nan_in_the_only_checkpoint_is_not_resumed_from_and_stops_nothing_by_itself() -> None:
@@ -519,15 +393,3 @@ def test_a_save_of_a_nan_step_that_was_seen_before_its_line_is_not_resumed_from(
     save(world, "out/step-62", 62)
     told(world, *["nan"] * 50, start=61)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-60"
-
-
-@pytest.mark.parametrize("size", [0, 7, 11, 30, 100, 209, 10_000])
-def test_the_step_of_a_nan_is_the_first_one_for_any_chunks_of_the_log(size: int) -> None:
-    """It was one too early if only half of its line had been read, and too late if many lines were read at once."""
-    text = "".join(f"step {step}/700 loss {'nan' if step >= 50 else 0.5}\n" for step in range(41, 61))
-    world = running()
-    pieces = [text[at : at + size] for at in range(0, len(text), size)] if size else re.findall(r"\n|[^\n]+", text)
-    for piece in pieces:
-        world.see(LogChunk(t=world.t + 0.1, text=piece))
-    (found,) = [i for i in world.state.incidents if i.class_ == "nan"]
-    assert (found.step, found.reason) == (50, "the loss is not a number at step 50")

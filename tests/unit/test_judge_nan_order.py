@@ -10,7 +10,7 @@ from tests.unit.test_judge_nan import checkpoint, noisy, saving, steps, told, va
 from tests.unit.test_judge_recovery import CUDA
 from trainwatch.core.judge.recovery.nan_rollback import DYING_S, GOES_ON_S
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
-from trainwatch.core.model.observation import Exit, LogChunk, Start
+from trainwatch.core.model.observation import Exit, LogChunk
 
 SHORT_S = 2.0
 """Between the two sights of one moment."""
@@ -94,12 +94,6 @@ def test_a_trainer_that_goes_on_is_ended_for_its_nan() -> None:
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
 
-def test_an_error_after_which_steps_follow_holds_nothing_up() -> None:
-    world = nan_found(error_printed(saved()))
-    told(world, *noisy(int(GOES_ON_S)))
-    assert troubles(world) == [("crash", "nan_loss")]
-
-
 def test_a_trainer_that_stays_after_its_error_is_ended_for_its_nan_after_a_minute() -> None:
     world = nan_found(error_printed(saved())).wait(DYING_S)
     assert troubles(world) == [("crash", "nan_loss")]
@@ -118,22 +112,3 @@ def test_a_suspend_of_the_machine_is_no_time_in_which_the_trainer_lived_on() -> 
     world = nan_found(saved())
     world.t += 3600.0
     assert troubles(process_ended(error_printed(world)))[0] == ("crash", "cuda_unknown_error")
-
-
-def test_a_new_supervisor_waits_anew() -> None:
-    world = nan_found(saved()).wait(GOES_ON_S - 1.0)
-    world.see(Start(t=world.t + 30.0, attempt=1, pid=5001, adopted=True)).wait(GOES_ON_S - 1.0)
-    assert world.of(StopAttempt) == []
-    assert troubles(world.wait(2.0)) == [("crash", "nan_loss")]
-
-
-def test_a_judge_that_only_warns_says_nothing_of_a_trainer_that_ended_by_itself() -> None:
-    world = checkpoint(steps(saving("warn"), 20), 60, read=False)
-    process_ended(error_printed(nan_found(world)))
-    assert [class_ for kind, class_ in troubles(world) if kind == "loss"] == []
-
-
-def test_the_wait_is_of_one_attempt() -> None:
-    world = process_ended(error_printed(nan_found(saved())))
-    assert world.state.attempt.number == 2
-    assert world.state.attempt.lost_at is None

@@ -55,14 +55,6 @@ def test_a_model_that_is_written_before_the_first_step_is_no_output() -> None:
     assert known(world) == []
 
 
-def test_saves_of_an_unsure_writer_never_make_a_folder_the_runs_however_many() -> None:
-    world = running()
-    for number in range(5):
-        seen(world, f"00000{number}0.pt", sure=False, t=world.t + number)
-    assert known(world) == []
-    assert known(crashed(world)) == []
-
-
 def test_the_first_unsure_save_is_told_with_the_option_that_names_the_folder() -> None:
     world = seen(seen(running(), sure=False), "0000050.pt", sure=False)
     [notice] = [n for n in world.of(NotifyPeople) if FOLDER in n.body]
@@ -131,12 +123,6 @@ def test_a_run_without_steps_in_its_log_shows_its_folder_by_two_saves() -> None:
     seen(world)
     assert known(world) == []
     assert known(seen(world, "0000050.pt", t=world.t + 1.0)) == [FOLDER]
-
-
-def test_a_run_without_steps_in_its_log_shows_its_folder_at_its_end() -> None:
-    world = seen(World().begin().watch(Story(meta=False, period_s=5.0).load(10)))
-    world.see(Exit(t=world.t + 1.0, code=1, died_t=world.t + 1.0))
-    assert known(world) == [FOLDER]
 
 
 def test_the_folder_that_was_told_is_not_found_again() -> None:

@@ -19,7 +19,6 @@ from trainwatch.core.model.story_fold import apply
 
 LADDER = ("low", "middle", "high")
 OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"
-NETWORK = "\nsocket: failure in name resolution\n"
 
 
 def climber(*ramp: str, use: str = "low", **restart: object) -> World:
@@ -70,20 +69,6 @@ def test_the_ramp_says_that_a_resume_from_weights_alone_loses_the_optimizer_stat
         assert any(lost in changed.why for changed in world.of(ProfileChanged)) is wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "goal"),
-    [
-        ("3 checkpoints", RampGoal(checkpoints=3)),
-        ("1 checkpoint", RampGoal(checkpoints=1)),
-        ("10 epochs", RampGoal(epochs=10.0)),
-        ("3 checkpoints or 6.5 hours", RampGoal(checkpoints=3, hours=6.5)),
-        (" 2 epochs, 1 hour ", RampGoal(epochs=2.0, hours=1.0)),
-    ],
-)
-def test_goals_are_written_as_people_say_them(text: str, goal: RampGoal) -> None:
-    assert ramp_goal(text) == goal
-
-
 @pytest.mark.parametrize("text", ["", "3", "checkpoints", "0 hours", "2.5 checkpoints", "3 days", "-1 epochs"])
 def test_a_goal_that_says_nothing_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must"):
@@ -94,12 +79,6 @@ def test_the_last_goal_holds_for_all_rungs_above() -> None:
     ramp = ("10 epochs", "20 epochs")
     assert [goal_of_rung(ramp, n) for n in range(3)] == [RampGoal(epochs=10), RampGoal(epochs=20), RampGoal(epochs=20)]
     assert goal_of_rung((), 0) is None
-
-
-def test_off_by_default() -> None:
-    world = saves(climber(), *range(5, 60, 5))
-    assert profiles(world) == ["low"]
-    assert moves(world) == []
 
 
 def test_one_rung_up_after_so_many_checkpoints_at_a_checkpoint() -> None:
@@ -164,13 +143,6 @@ def test_a_fall_from_the_top_leaves_the_middle_in_use() -> None:
     assert profiles(world) == ["low", "middle", "high", "middle"]
 
 
-def test_a_hang_on_a_rung_is_trouble_too() -> None:
-    world = saves(climber("1 checkpoint"), 5)
-    on(world, 60).watch(Story(meta=False).dead(300))
-    assert profiles(world) == ["low", "middle", "low"]
-    assert world.of(RampMoved)[-1].failure == "idle"
-
-
 def test_a_rung_that_spills_is_left_at_the_next_checkpoint() -> None:
     world = saves(climber("1 checkpoint"), 5)
     on(world)
@@ -183,33 +155,11 @@ def test_a_rung_that_spills_is_left_at_the_next_checkpoint() -> None:
     assert profiles(world) == ["low", "middle", "low"]
 
 
-def test_the_network_is_not_the_rung() -> None:
-    world = saves(climber("2 checkpoints"), 3, 5)
-    crash(on(world), NETWORK).wait(40.0)
-    assert profiles(world) == ["low", "middle", "middle"]
-    saves(on(world), 7)
-    assert profiles(world)[-1] == "middle", "counted anew since the trouble"
-    saves(world, 9)
-    assert profiles(world)[-1] == "high"
-
-
 def test_the_first_rung_is_left_only_where_nothing_else_helps() -> None:
     world = crash(climber("2 checkpoints", use="middle"), OOM)
     assert profiles(world) == ["middle", "low"]
     world = crash(climber("2 checkpoints", use="middle"), "\nAttributeError: no such thing\n")
     assert profiles(world) == ["middle", "middle"]
-
-
-def test_below_the_lowest_rung_is_nothing() -> None:
-    world = crash(climber("2 checkpoints"), OOM)
-    assert profiles(world) == ["low", "low"]
-
-
-def test_a_spent_budget_ends_it_all_the_same() -> None:
-    world = saves(climber("1 checkpoint", max_restarts=0), 5)
-    crash(on(world), OOM)
-    assert world.word == "given_up"
-    assert moves(world) == [("up", "low", "middle")]
 
 
 def test_no_climb_while_something_is_wrong_or_when_it_is_nearly_done() -> None:
@@ -235,12 +185,6 @@ def test_a_person_who_chose_a_profile_is_not_overruled() -> None:
     assert profiles(world) == ["middle", "low"]
 
 
-def test_a_profile_off_the_ladder_is_left_alone() -> None:
-    world = saves(climber("1 checkpoint").command("profile", profile="own", now=True), 5)
-    saves(on(world), 7, 9)
-    assert profiles(world) == ["low", "own"]
-
-
 def test_memory_survives_the_supervisor_with_and_without_its_snapshot() -> None:
     world = saves(climber("1 checkpoint"), 5)
     crash(on(world), OOM)
@@ -263,11 +207,6 @@ def test_failed_rungs_are_stored_under_the_name_of_older_versions() -> None:
     assert msgspec.to_builtins(Ramp(failed=(failed,)))["dead"] == (stored,)
 
 
-def test_words() -> None:
-    assert FailedRung(profile="high", ran_s=22_320.0, failure="cuda_oom").words == "high died after 6.2 h (cuda_oom)"
-    assert "0.5 min" in FailedRung(profile="high", ran_s=30.0, failure="hang").words
-
-
 def test_no_climb_in_the_last_epoch() -> None:
     world = climber("1 checkpoint")
     world.see(LogChunk(t=world.t, text="\nEpoch 10/10: 5%| | 6/100 [1:00<1:00, 1.00s/it, loss=0.1]"))
@@ -282,13 +221,6 @@ def test_a_training_of_unknown_length_is_never_nearly_done() -> None:
         world.see(LogChunk(t=world.t + 5.0, text=f"Step {step}, Loss: 0.5\n"))
     saves(world, 5)
     assert moves(world) == [("up", "low", "middle")]
-
-
-def test_a_switch_waits_while_the_run_is_paused() -> None:
-    world = climber("1 checkpoint")
-    world.command("profile", profile="middle").command("pause")
-    saves(world, 5)
-    assert world.of(StopAttempt) == []
 
 
 def test_waiting_may_be_asked_for_before_anything_looks_stuck() -> None:

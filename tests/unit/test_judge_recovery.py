@@ -5,7 +5,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.shipped import CATALOGUE
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome
 from trainwatch.core.model.preset import Preset
@@ -39,22 +39,6 @@ def quick(**restart: object) -> Settings:
     return Settings(restart=Restart(**restart))  # type: ignore[arg-type]
 
 
-def test_given_a_crash_then_the_order_is_stop_clear_verify_start() -> None:
-    world = crash(save(running()))
-    first, evidence, *rest = world.decisions
-    assert (first, evidence) == ("start_attempt", "capture_stacks")
-    assert rest == [
-        "end_leftovers",
-        "clear_gpu",
-        "list_checkpoints",
-        "verify_checkpoint",
-        "list_checkpoints",
-        "start_attempt",
-    ]
-    start = world.of(StartAttempt)[-1]
-    assert (start.attempt, start.resume_from, start.resume_step) == (2, "out/step-40", 40)
-
-
 def test_given_proof_of_life_then_the_incident_closes_with_what_was_lost() -> None:
     world = save(running(steps=40))
     further = Story(meta=False)
@@ -72,30 +56,9 @@ def test_given_proof_of_life_then_the_incident_closes_with_what_was_lost() -> No
     assert world.word == "running"
 
 
-def test_crash_is_seen_from_its_death() -> None:
-    assert crash(running()).incidents[0].detect_s == pytest.approx(0.4)
-
-
-def test_the_incident_of_a_crash_has_how_likely_its_class_is() -> None:
-    known = crash(running(), "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n").incidents[0]
-    assert known.confidence is not None
-    assert 0.5 < known.confidence <= 1.0
-    unknown = crash(running(), "\n", 7).incidents[0]
-    assert (unknown.class_, unknown.confidence) == ("unknown", None)
-
-
 def loading(mind: Judge | None = None) -> World:
     """A trainer that has not made a step."""
     return World(mind).begin().watch(Story(meta=False, period_s=5.0).load(10))
-
-
-def test_a_command_that_never_trained_is_given_up_for_a_certain_class() -> None:
-    world = crash(loading(), "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
-    assert world.word == "given_up"
-    assert "no attempt has trained yet" in world.of(GiveUp)[0].reason
-    assert world.of(EndWatch)[0].exit_code == 1
-    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "give_up"]
-    assert world.decisions[-2:] == ["give_up", "end_watch"]
 
 
 def test_budget_is_charged_by_lack_of_progress() -> None:
@@ -137,29 +100,6 @@ def test_the_same_hang_at_the_same_step_is_deterministic_too() -> None:
     assert "hang at step 100 again" in world.of(GiveUp)[0].reason
 
 
-def test_a_person_who_resumes_forgives_what_was_before() -> None:
-    world = running(judge(quick(max_restarts=9, backoff_s=(0.0,))))
-    crash(crash(world).watch(story(40)))
-    assert world.word == "given_up"
-    crash(world.command("resume").watch(story(40)))
-    assert world.word == "starting"
-
-
-def test_a_log_too_coarse_to_tell_the_step_does_not_end_a_run() -> None:
-    """Two ends within the same hundred steps look alike where only every hundredth is printed."""
-    world = running(judge(quick(max_restarts=9, backoff_s=(0.0,))), steps=1)
-    for _ in range(3):
-        world.watch(Story(meta=False, period_s=5.0).load(10).train(200, every=100, step_s=0.1))
-        crash(world)
-    assert world.word != "given_up"
-
-
-def test_before_the_first_step_there_is_no_place_to_compare() -> None:
-    world = World(judge(quick(max_restarts=2, backoff_s=(0.0,)))).begin()
-    crash(crash(world))
-    assert world.word == "starting"
-
-
 def test_a_new_checkpoint_pays_the_budget_back() -> None:
     world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
     at = 0
@@ -172,30 +112,6 @@ def test_a_new_checkpoint_pays_the_budget_back() -> None:
         save(world, f"out/step-{at}", at)
         assert world.word == "running", n
     assert [b.used for b in world.of(BudgetChanged)] == [1, 0, 1, 0, 1, 0, 1, 0]
-
-
-def a_bar_for_each_epoch(world: World) -> World:
-    """An epoch of a trainer whose only output is a bar that begins anew with each epoch, also after a resume."""
-    story = Story(meta=False, period_s=5.0)
-    story.step, story.total = 0, 60
-    return world.watch(
-        story.train(60, line=lambda step: f"\r{100 * step // 60}%|##| {step}/60 [00:01<00:01, 16.00it/s]")
-    )
-
-
-def test_a_further_epoch_pays_the_budget_back_although_the_bars_begin_anew() -> None:
-    """Seen: a run that saved two epochs in each attempt was given up after three restarts."""
-    world = World(judge(quick(max_restarts=2, backoff_s=(0.0,)))).begin()
-    done = 0
-    for attempt, epochs in enumerate((6, 2, 2, 2, 2, 2)):
-        for _ in range(epochs):
-            a_bar_for_each_epoch(world)
-            done += 1
-            path = f"out/epoch{done}.pt"
-            world.see(CheckpointEvent(t=world.t, path=path, event="complete", epoch=done, size_bytes=1e6))
-        crash(a_bar_for_each_epoch(world), "\nKilled\n")
-        assert world.word != "given_up", attempt
-    assert max(changed.used for changed in world.of(BudgetChanged)) == 1
 
 
 def test_the_same_checkpoint_written_again_pays_nothing_back() -> None:
@@ -234,15 +150,6 @@ def test_a_torn_newest_checkpoint_is_skipped_for_the_one_before() -> None:
     ]
 
 
-def test_a_quickly_seen_torn_one_is_not_even_tried() -> None:
-    world = save(running(), "out/step-20", 20).wait(1.0)
-    world.see(CheckpointEvent(t=world.t, path="out/step-40", event="complete", verdict="torn", reason="cut off"))
-    crash(world)
-    assert [v.path for v in world.of(VerifyCheckpoint)] == ["out/step-20"]
-    told = [i.reason for i in world.incidents if i.kind == "checkpoint"]
-    assert told == ["step-40 cannot be resumed from: cut off"]
-
-
 def test_one_that_stands_still_and_is_not_whole_is_told_when_its_writer_is_gone() -> None:
     world = save(running(), "out/step-20", 20).wait(1.0)
     world.see(CheckpointEvent(t=world.t, path="out/step-40", event="created", verdict="torn", reason="cut off"))
@@ -263,21 +170,6 @@ def test_or_gives_up_where_starting_over_is_switched_off() -> None:
     world = crash(running(judge(quick(without_checkpoint=False))))
     assert world.word == "given_up"
     assert "no checkpoint to resume from" in world.of(GiveUp)[0].reason
-
-
-def test_a_removed_checkpoint_is_forgotten() -> None:
-    world = save(save(running(), "out/step-40", 40), "out/step-40", 40, event="removed")
-    assert crash(world).of(StartAttempt)[-1].resume_from is None
-
-
-def test_after_a_nan_the_resume_point_is_older_than_it() -> None:
-    world = save(running(), "out/step-40", 40)
-    nan = "\rsteps: 1%| | 60/10260 [01:00<1:00:00, 2.5s/it, avr_loss=nan]\n"
-    world.wait(5.0).see(LogChunk(t=world.t, text=nan)).wait(5.0)
-    save(world, "out/step-60", 60)
-    crash(world, "\nloss is nan, stopping\n")
-    assert [i.class_ for i in world.incidents] == ["nan", "nan_loss"]
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
 
 def test_a_checkpoint_written_before_a_nan_and_seen_after_it_counts() -> None:
@@ -368,18 +260,6 @@ def test_files_from_before_the_run_are_not_resumed_from() -> None:
     assert crash(world).of(StartAttempt)[-1].resume_from is None
 
 
-def test_a_first_launch_never_resumes_silently() -> None:
-    world = World()
-    world.see(CheckpointEvent(t=0.0, path="out/old", event="complete", step=900))
-    world.begin()
-    assert world.of(StartAttempt)[0].resume_from is None
-
-
-def test_a_preset_that_cannot_resume_starts_over() -> None:
-    world = save(running(judge(preset=Preset(name="none", resume="none"))))
-    assert crash(world).of(StartAttempt)[-1].resume_from is None
-
-
 def test_weights_only_counts_on_over_attempts() -> None:
     world = save(running(judge(preset=Preset(name="kohya", resume="weights"))))
     crash(world).watch(story(30))
@@ -404,28 +284,6 @@ def test_launches_that_keep_failing_exhaust_the_budget() -> None:
     world = World(judge(quick(max_restarts=1, backoff_s=())))
     world.answer("start_attempt", ok=False).answer("start_attempt", ok=False).begin()
     assert world.word == "given_up"
-
-
-def test_success_at_the_last_step_ends_the_watch() -> None:
-    world = World().begin().watch(Story(meta=False, period_s=5.0, total=40).load(10).train(40))
-    world.see(Exit(t=200.0, code=0))
-    assert world.word == "finished"
-    assert world.of(AttemptEnded)[0].how == "finished"
-    assert world.of(EndWatch)[0].exit_code == 0
-    assert "the training is done: step 40 of 40" in world.text()
-
-
-def test_presets_name_their_own_success_codes() -> None:
-    world = World(judge(preset=Preset(name="odd", success_exit_codes=(0, 3)))).begin()
-    world.watch(Story(meta=False, period_s=5.0, total=40).load(10).train(40)).see(Exit(t=200.0, code=3))
-    assert world.word == "finished"
-
-
-def test_a_lost_exit_status_is_a_crash_of_unknown_cause() -> None:
-    world = running().see(Exit(t=200.0))
-    assert world.of(AttemptEnded)[0].how == "lost"
-    assert world.incidents[0].class_ == "unknown"
-    assert world.word == "starting"
 
 
 def test_a_gpu_that_is_not_clear_is_gone_on_with_and_told() -> None:
@@ -527,16 +385,3 @@ def test_a_verdict_that_is_not_known_is_a_bad_one() -> None:
     world = save(running()).answer("verify_checkpoint", ok=False, verdict="haunted", reason="it moves")
     crash(world)
     assert any(i.class_ == "haunted" and "it moves" in i.reason for i in world.incidents)
-
-
-@pytest.mark.parametrize(
-    ("line", "title"),
-    [
-        ("EOFError: EOF when reading a line", "waits for an answer"),
-        ("ValueError: could not decode image 4000.jpg", "unreadable data"),
-        ("OSError: [Errno 5] Input/output error: '/data/a.jpg'", "I/O error"),
-    ],
-)
-def test_a_crash_has_the_title_of_its_own_words(line: str, title: str) -> None:
-    world = crash(running(judge_of_everything()), f"Traceback (most recent call last):\n{line}\n")
-    assert [i.title for i in world.incidents if i.kind == "crash"] == [title]

@@ -12,7 +12,7 @@ from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.resume.resume_point import speaks_of
 from trainwatch.core.model.decision import GiveUp, StartAttempt
 from trainwatch.core.model.observation import Exit, LogChunk
-from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.resume import resume_support
 
 KNOWN_STYLE = msgspec.structs.replace(STYLE, found="")
@@ -119,10 +119,6 @@ def test_a_refused_option_of_a_known_way_ends_the_run_at_once(text: str, code: i
     assert "the preset generic adds it: correct it, or write {resume} into the command" in notes(world)
 
 
-def test_the_reason_of_a_synopsis_that_is_all_there_is_has_its_first_line() -> None:
-    assert restarted(*REFUSED["docopt"]).incidents[-1].reason == "exit code 1: Usage: train.py [--epochs=N]"
-
-
 @pytest.mark.parametrize(("text", "code"), REFUSED.values(), ids=REFUSED)
 def test_a_refused_option_that_was_only_found_is_taken_back(text: str, code: int) -> None:
     world = restarted(text, code, FOUND)
@@ -183,11 +179,6 @@ def test_a_command_of_the_user_is_named_instead_of_the_preset() -> None:
 
     assert "the trainer does not take --resume" in world.of(GiveUp)[0].reason
     assert "the command has it before {resume}: correct it" in notes(world)
-
-
-def test_the_names_of_a_preset_are_those_of_all_its_ways() -> None:
-    style = ResumeStyle(args=("ckpt_path={path}",), env={"RESUME_FROM": "{path}"})
-    assert resume_support(msgspec.structs.replace(GENERIC, resume_file=style), ()).names == ("ckpt_path", "RESUME_FROM")
 
 
 @pytest.mark.parametrize(

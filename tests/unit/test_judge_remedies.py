@@ -61,22 +61,6 @@ def test_out_of_memory(preset: str, values: dict[str, Any], changed: dict[str, A
     assert is_allowed(option.remedy, "equivalent")
 
 
-def test_the_last_step_of_accumulation_is_only_proposed() -> None:
-    """The recovery guide's own step for OOM, 4 to 2: it halves the effective batch, and a person decides that."""
-    (option,) = (o for o in options(load_remedies(), "cuda_oom", around("kohya", {"gradient_accumulation_steps": 4}))
-                 if o.remedy.name == "accumulation-2")  # fmt: skip
-    assert after(option) == {"gradient_accumulation_steps": 2}
-    assert not is_allowed(option.remedy, "equivalent")
-    assert "accumulation-2" not in names("cuda_oom", around("kohya", {"gradient_accumulation_steps": 8}))
-    assert "accumulation-2" not in names("cuda_oom", around("kohya", {}))
-
-
-def test_smaller_images_are_only_proposed() -> None:
-    found = {o.remedy.name: o for o in options(load_remedies(), "cuda_oom", around("dit", {"image_size": 256}))}
-    assert after(found["smaller-images"]) == {"image_size": 128}
-    assert not is_allowed(found["smaller-images"].remedy, "equivalent")
-
-
 @pytest.mark.parametrize("option", ["image_size", "img_size", "resolution"])
 def test_smaller_images_are_proposed_by_the_option_that_the_script_declares(option: str) -> None:
     here = around("generic", {option: "512"}, options=frozenset({f"--{option}"}))
@@ -99,43 +83,6 @@ def test_safer_modes_of_the_script_are_proposed_without_a_ladder(failure: str) -
     assert not any(is_allowed(found[name].remedy, "equivalent") for name in ("disable-triton", "safe-mode"))
     plain = names(failure, around("generic", {}, seen=9))
     assert not {"disable-triton", "safe-mode"} & set(plain), "a script without these options is not given them"
-
-
-def test_a_mode_that_the_command_has_is_not_proposed_again() -> None:
-    values = {"disable_triton": "", "gradient_checkpointing": ""}
-    found = names("cuda_unknown_error", around("generic", values, options=SEARCH, seen=1))
-    assert found == ["safe-mode", "no-checkpointing"]
-    assert names("cuda_unknown_error", around("generic", {"safe_mode": ""}, options=SEARCH, seen=1)) == [
-        "use-checkpoint"
-    ]
-
-
-def test_sizes_of_the_search_are_proposed_after_out_of_memory() -> None:
-    values = {"batch_size": "32", "layers": "16", "init_channels": "16"}
-    declared = SEARCH | {"--layers", "--init_channels"}
-    found = {
-        o.remedy.name: after(o)
-        for o in options(load_remedies(), "cuda_oom", around("generic", values, options=declared))
-    }
-    assert found["use-checkpoint"] == {"use_checkpoint": True}
-    assert found["smaller-batch"] == {"batch_size": 16}
-    assert found["smaller-network"] == {"layers": 8, "init_channels": 12}
-
-
-@pytest.mark.parametrize("failure", ["cuda_unknown_error", "cuda_launch_failure"])
-def test_sizes_and_a_cleared_cache_are_proposed_after_the_second_unknown_error(failure: str) -> None:
-    """The guide's own steps: batch 32 to 16, layers 16 to 8, channels 16 to 12, the cache cleared every 50 steps."""
-    values = {"batch_size": "32", "layers": "16", "init_channels": "16"}
-    declared = SEARCH | {"--layers", "--init_channels", "--clear_cache_every"}
-    here = around("generic", values, options=declared, seen=1)
-    found = {o.remedy.name: after(o) for o in options(load_remedies(), failure, here)}
-    assert found["use-checkpoint"] == {"use_checkpoint": True}
-    assert found["smaller-batch"] == {"batch_size": 16}
-    assert found["smaller-network"] == {"layers": 8, "init_channels": 12}
-    assert found["clear-cache"] == {"clear_cache_every": 50}
-    assert not any(is_allowed(o.remedy, "equivalent") for o in options(load_remedies(), failure, here))
-    first_time = set(names(failure, around("generic", values, options=declared)))
-    assert not first_time & {"use-checkpoint", "smaller-batch", "smaller-network", "clear-cache"}
 
 
 @pytest.mark.parametrize(
@@ -170,47 +117,12 @@ def test_without_a_ladder_the_profiles_of_the_family_are_one() -> None:
     assert ("lower-profile", "conservative") in [(p.name, p.profile) for p in world.of(RemedyProposed)]
 
 
-@pytest.mark.parametrize(
-    ("preset", "values", "declared", "changed"),
-    [
-        ("kohya", {"optimizer_type": "AdamW"}, (), {"optimizer_type": "AdamW8bit"}),
-        ("kohya", {}, (), {"cache_latents": True}),
-        ("hf", {}, (), {"optim": "adamw_bnb_8bit"}),
-        ("generic", {}, ("--use_8bit_adam",), {"use_8bit_adam": True}),
-        ("generic", {}, ("--cache_latents",), {"cache_latents": True}),
-    ],
-)
-def test_an_8bit_optimizer_and_cached_latents_are_proposed_after_out_of_memory(
-    preset: str, values: dict[str, Any], declared: tuple[str, ...], changed: dict[str, Any]
-) -> None:
-    here = around(preset, values, options=frozenset(declared))
-    found = [o for o in options(load_remedies(), "cuda_oom", here) if after(o) == changed]
-    assert len(found) == 1
-    assert not is_allowed(found[0].remedy, "equivalent")
-    if declared:
-        assert all(after(o) != changed for o in options(load_remedies(), "cuda_oom", around(preset, values)))
-
-
-def test_compiling_is_proposed_for_slow_runs() -> None:
-    assert "torch-compile" in names("slow", around("hf", {}))
-    assert names("slow", around("generic", {}, options=frozenset({"--compile"}))) == ["torch-compile"]
-    assert "torch-compile" not in names("slow", around("generic", {"compile": ""}, options=frozenset({"--compile"})))
-    assert names("slow", around("generic", {})) == []
-
-
 def test_checkpointing_costs_and_is_never_used_under_wsl2() -> None:
     assert "gradient-checkpointing" in names("cuda_oom", around("kohya", {}))
     assert not is_allowed(first("cuda_oom", around("kohya", {})).remedy, "equivalent")
     assert "gradient-checkpointing" not in names("cuda_oom", around("kohya", {}, traits=frozenset({"wsl2"})))
     all_else = {"gradient_checkpointing": True, "cache_latents": True, "cache_latents_to_disk": True}
     assert names("cuda_oom", around("kohya", all_else | {"optimizer_type": "AdamW8bit"})) == []
-
-
-def test_safe_mode_is_no_remedy_for_memory() -> None:
-    """It needs more of it."""
-    safe = around("generic", {}, profile="disable_triton", ladder=("safe_mode", "disable_triton", "normal"))
-    assert names("cuda_oom", safe) == []
-    assert first("triton_compile", safe).profile == "safe_mode"
 
 
 @pytest.mark.parametrize(
@@ -238,11 +150,6 @@ def test_loaders_that_deadlock_get_fewer_workers_down_to_none() -> None:
     ]
     (workers, _) = merged(here.applied)
     assert (workers.before, workers.after) == (4, 0)
-
-
-def test_memory_of_the_machine() -> None:
-    here = around("kohya", {"max_data_loader_n_workers": 4, "cache_latents": True})
-    assert names("host_oom", here) == ["latents-to-disk", "one-worker", "lowram"]
 
 
 def test_what_nobody_could_read_is_not_changed() -> None:
@@ -301,14 +208,6 @@ def test_a_remedy_is_one_entry_with_before_and_after_and_goes_with_every_launch(
     assert world.of(StartAttempt)[-1].changes == fact.changes
 
 
-def test_what_is_applied_is_not_proposed_as_well() -> None:
-    """Gradient checkpointing off has a row for kohya, where it keeps the result, and one for any framework."""
-    world = running(mind({"gradient_checkpointing": True}))
-    crash(crash(world).watch(story(12)))
-    assert [fact.name for fact in world.of(RemedyApplied)] == ["no-checkpointing"]
-    assert "no-checkpointing" not in {fact.name for fact in world.of(RemedyProposed)}
-
-
 def test_remedies_run_out_and_the_others_are_named() -> None:
     world = running(mind({"train_batch_size": 2, "gradient_accumulation_steps": 8}))
     crash(world, OOM).watch(story(12))
@@ -323,15 +222,6 @@ def test_remedies_run_out_and_the_others_are_named() -> None:
     assert "`trainwatch resume --with gradient-checkpointing`" in world.of(NotifyPeople)[-1].body
 
 
-def test_a_spent_budget_is_spent_whatever_could_be_changed() -> None:
-    world = running(mind({"train_batch_size": 64}))
-    for n in range(4):
-        crash(world, OOM).wait(11.0).watch(story(5 + n))
-    assert world.word == "given_up"
-    assert len(world.of(RemedyApplied)) == 3
-    assert "3 restarts without a new checkpoint" in world.of(GiveUp)[0].reason
-
-
 def test_a_remedy_that_changes_the_result_waits_for_a_person() -> None:
     world = save(running(mind({"learning_rate": 1e-4})))
     crash(world.wait(5.0), NAN)
@@ -340,22 +230,6 @@ def test_a_remedy_that_changes_the_result_waits_for_a_person() -> None:
     assert proposed.changes[0].after == 5e-5
     assert world.of(StartAttempt)[-1].changes == ()
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
-
-
-def test_or_is_applied_where_all_may_be() -> None:
-    world = save(running(mind({"learning_rate": 1e-4, "unet_lr": 2e-4}, apply="all")))
-    crash(world.wait(5.0), NAN)
-    assert [(c.key, c.after) for c in world.of(StartAttempt)[-1].changes] == [
-        ("learning_rate", 5e-5),
-        ("unet_lr", 1e-4),
-    ]
-
-
-def test_none_means_none() -> None:
-    world = crash(running(mind({"train_batch_size": 4}, apply="none")), OOM)
-    assert world.of(StartAttempt)[-1].changes == ()
-    assert world.of(RemedyApplied) == []
-    assert world.of(RemedyProposed)[0].name == "half-batch"
 
 
 def test_a_safer_mode_is_a_profile_of_the_ladder() -> None:
@@ -387,13 +261,6 @@ def test_a_remedy_that_is_not_known_is_said() -> None:
     assert world.word == "stopped", "a typing error starts nothing"
     world.command("resume", remedies=["half-batch"])
     assert "remedy half-batch: it would change nothing here" in world.text()
-
-
-def test_a_profile_that_a_person_chooses_begins_without_remedies() -> None:
-    world = crash(running(mind({"train_batch_size": 4})), OOM).watch(story(10))
-    world.command("profile", profile="conservative", now=True)
-    assert world.of(StartAttempt)[-1].changes == ()
-    assert world.of(StartAttempt)[-1].profile == "conservative"
 
 
 def test_the_story_knows_what_is_in_force_and_a_new_supervisor_does_too() -> None:

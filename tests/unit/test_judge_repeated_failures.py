@@ -10,7 +10,7 @@ from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.app.plan.resume_plan import decided
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
@@ -66,28 +66,6 @@ def test_two_starts_that_end_with_one_line_of_the_own_code_end_the_run(text: str
     assert line in world.of(GiveUp)[0].reason
 
 
-def test_the_line_is_the_title() -> None:
-    world = ends_at_once(traced("mine.BadRecipe: no stage", "raise BadRecipe('no stage')"))
-    assert "given up: mine.BadRecipe: no stage" in world.of(NotifyPeople)[-1].title
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        traced("ConnectionError: the tracker does not answer"),
-        traced("OSError: [Errno 107] Transport endpoint is not connected: '/mnt/data'"),
-        traced("TimeoutError: the mount did not come"),
-        traced("RuntimeError: Address already in use (port 29500)"),
-        traced("torch.AcceleratorError: CUDA error: all CUDA-capable devices are busy or unavailable"),
-        traced("AssertionError", 'assert os.path.ismount("/mnt/data")'),
-        traced("RuntimeError: pool is empty", "return pool.get()", "/usr/lib/python3.11/site-packages/pool/a.py"),
-        "fatal: the share is not there\n",
-    ],
-)
-def test_what_waiting_may_cure_is_started_again(text: str) -> None:
-    assert len(ends_at_once(text).of(StartAttempt)) > 2
-
-
 def ends_of(folder: Path, source: str, module: str = "pass\n") -> tuple[OwnEnd, ...]:
     """The texts with which a project ends itself, as a run takes them from its source."""
     (folder / "train.py").write_text(f"import sys\nimport recipe\n{source}\n")
@@ -137,11 +115,6 @@ def test_a_text_that_waiting_may_cure_or_that_the_source_has_not_is_started_agai
     assert len(ends_at_once(f"{said}\n", own_ends=ends_of(tmp_path, source)).of(StartAttempt)) > 2
 
 
-def test_a_start_that_took_minutes_is_made_again() -> None:
-    world = ends_at_once(traced("RuntimeError: odd", "raise RuntimeError('odd')"), starts=3, after_s=200.0)
-    assert len(world.of(StartAttempt)) > 2
-
-
 def sparse(world: World, first: int, last: int) -> World:
     """A line every twenty steps."""
     steps = Story(meta=False, period_s=5.0)
@@ -173,7 +146,6 @@ def remedied(values: dict[str, object], preset: str, apply: str = "guide", optio
 
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
-TRITON = "triton.compiler.errors.CompilationError: at 12:4: unsupported\n"
 KOHYA = {
     "gradient_accumulation_steps": 4,
     "train_batch_size": 1,
@@ -202,15 +174,6 @@ def test_the_settings_can_forbid_it(apply: str) -> None:
     for _ in range(5):
         crash(world.watch(Story(meta=False, period_s=5.0).load(5).train(40)), OOM)
     assert "accumulation-2" not in applied(world)
-
-
-def test_kernels_that_do_not_compile_are_switched_off_at_the_second_failure() -> None:
-    """The option was only proposed, after four equal failures."""
-    world = running(remedied({"$TORCH_COMPILE_DISABLE": "1"}, "generic", options=("--disable_triton",)))
-    for _ in range(2):
-        crash(world.watch(Story(meta=False, period_s=5.0).load(5).train(40)), TRITON)
-    assert applied(world) == ["disable-triton"]
-    assert world.word == "starting"
 
 
 @pytest.mark.parametrize(

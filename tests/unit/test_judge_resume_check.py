@@ -129,13 +129,6 @@ def test_bar_without_a_total_where_the_one_before_had_one_proves_nothing() -> No
     assert proof_after(told, 1, 2, 3) == "anew"
 
 
-def test_what_a_trainer_says_of_the_checkpoint_that_it_loads_is_no_step() -> None:
-    said = ("Checkpoint loaded: step=400, loss=0.5", "[INFO] resume: epoch=3 step=400", "successfully loaded, step 400")
-    assert follow(RESUMED, *said)[0].first_step is None
-    assert follow(RESUMED, *said, *map(step, (1, 2, 3)))[1] == "anew"
-    assert follow(RESUMED, *said, step(401))[0].first_step == 401
-
-
 def test_a_resume_that_cannot_be_seen_is_not_told_as_recovered_from_its_checkpoint() -> None:
     world = save(running(steps=10), "out/step-8", 8)
     world.answer("start_attempt", told_resume=True, resume="state")
@@ -143,16 +136,6 @@ def test_a_resume_that_cannot_be_seen_is_not_told_as_recovered_from_its_checkpoi
     (incident,) = world.incidents
     assert incident.ending == "recovered: it trains again; whether it resumed from step-8 cannot be seen"
     assert (incident.lost_steps, incident.resumed_from) == (None, None)
-
-
-def test_epoch_of_the_checkpoint_proves_a_resume_whose_steps_count_anew() -> None:
-    told = AttemptProgress(**fields(resume_epoch=2))
-    after, proof = follow(told, "epoch 3/4", step(0, 800), step(1, 800))
-    assert (proof, after.position) == ("taken", 401)
-    assert follow(told, "epoch 3/4", step(0, 800))[1] == "open"
-    assert follow(told, "epoch 1/4", *(step(n, 800) for n in (1, 2, 3)))[1] == "anew"
-    fresh = msgspec.structs.replace(told, fresh_epoch=3.0)
-    assert follow(fresh, "epoch 3/4", *(step(n, 800) for n in (1, 2, 3)))[1] == "anew"
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -166,21 +149,6 @@ def test_the_steps_of_a_bar_that_names_no_epoch_are_those_before_the_next_epoch(
     found, proof = follow(told, *first, later, before=before, at_once=at_once)
     assert (proof, found.elsewhere, found.resumed_at) == ("taken", False, 24)
     assert resume_in_words(found) == "resume verified: a.ckpt holds step 24, first step after it 25"
-
-
-def test_a_bar_that_is_drawn_at_0_many_times_does_not_hide_the_epoch() -> None:
-    """Five lines at step 0 before the first step: a run that was rightly resumed at epoch 3 was ended and given up."""
-    told = AttemptProgress(**fields(resume_epoch=2, resume_verdict="open"))
-    after, proof = follow(told, "epoch 3/4", *[step(0, 800)] * 5, step(1, 800))
-    assert (proof, after.position) == ("taken", 401)
-
-
-def test_lines_before_the_first_step_prove_nothing() -> None:
-    assert proof_after(RESUMED, 0, 0, 0, 0) == "open"
-    assert follow(RESUMED, "epoch 1/4")[1] == "open"
-    assert follow(RESUMED, *[f"epoch {n}/4" for n in (1, 2, 3)])[1] == "unclear"
-    unread = msgspec.structs.replace(RESUMED, beats=3)  # steps of which no line was kept
-    assert check_count(unread, START.now)[1] == "unclear"
 
 
 def test_a_bar_that_is_drawn_where_it_begins_is_no_step() -> None:
@@ -236,17 +204,6 @@ def test_a_save_between_two_lines_of_the_log_keeps_its_step() -> None:
     assert "resume verified: step-50 holds step 50, first step after it at or before 60" in _notes(world)
 
 
-def test_a_place_that_the_log_showed_late_is_not_called_another_count() -> None:
-    """A bar that leaves out many steps was at 14 when the save of step 20 was noticed."""
-    late = AttemptProgress(**fields(resume_step=200, resume_position=140))
-    assert not late.place_is_stored
-    after, proof = follow(late, step(201), step(202))
-    said = "resume verified: a holds step 200, first step after it at or before 201"
-    assert (proof, resume_in_words(after)) == ("taken", said)
-    batches = AttemptProgress(**fields(resume_step=200, resume_position=400))
-    assert "(the log counts 400 there), first step after it 401" in resume_in_words(follow(batches, step(401))[0])
-
-
 def test_a_log_that_counts_in_another_unit_shows_it_by_its_first_step() -> None:
     after, proof = follow(RESUMED, step(1601, 4000))
     said = "resume verified: step-400 holds step 400 (the log counts 1600 there), first step after it 1601"
@@ -282,11 +239,6 @@ def test_a_later_epoch_proves_a_resume_of_a_log_and_a_checkpoint_without_steps()
     assert follow(unknown, "Epoch 2", "Epoch 3", "Epoch 4")[1] == "unclear"
 
 
-def test_epochs_prove_nothing_if_those_of_a_new_training_are_not_known() -> None:
-    told = AttemptProgress(**fields(resume_log_epoch=1.5))
-    assert follow(told, *(epoch_line(n).strip() for n in (2.0, 2.5, 3.0)))[1] == "unclear"
-
-
 def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_over() -> None:
     told = AttemptProgress(**fields(pace_before_s=1.0))
     passed = [step(n, loss=False).replace("1.00it/s", "900.0it/s") for n in (1, 80, 160, 240, 320, 399)]
@@ -316,10 +268,6 @@ def test_the_total_of_an_epoch_is_not_what_is_left() -> None:
     assert follow(told, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
 
 
-def test_resume_at_a_low_step_is_unclear() -> None:
-    assert proof_after(AttemptProgress(**fields(resume_position=5, resume_step=5)), 1, 2, 3) == "unclear"
-
-
 def test_a_step_that_the_log_prints_now_and_then_is_not_called_the_first() -> None:
     after, proof = follow(RESUMED, step(410), step(420))
     said = "resume verified: step-400 holds step 400, first step after it at or before 410"
@@ -338,12 +286,6 @@ def fields(**more: Any) -> dict[str, Any]:
         "resume_verdict": "open",
         **more,
     }
-
-
-def test_start_from_the_beginning_needs_no_resume_check() -> None:
-    world = save(running()).command("restart", fresh=True).watch(story(10))
-    assert world.word == "running"
-    assert world.incidents == []
 
 
 def test_command_without_a_place_for_the_resume_path_warns_that_it_started_over() -> None:
@@ -376,16 +318,6 @@ def test_resume_that_was_taken_is_noted_in_the_journal() -> None:
     bar = "\rsteps:   0%|          | 41/10260 [00:01<1:00:00,  2.50s/it, avr_loss=0.09]"
     crash(world).see(LogChunk(t=world.t + 5.0, text=bar))
     assert "resume verified: step-40 holds step 40, first step after it 41" in _notes(world)
-
-
-def test_weights_named_in_the_derived_config_were_resumed() -> None:
-    world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
-    world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["derived config"])
-    crash(world).watch(story(5))
-    assert world.word == "running"
-    assert "named in the derived config; the printed step starts again" in _notes(world)
-    assert world.state.attempt.position == 45
-    assert [i.open for i in world.incidents] == [False]
 
 
 @pytest.mark.parametrize("every", [1, 10])
@@ -443,18 +375,6 @@ def test_epochs_add_up_over_attempts_that_resume_weights() -> None:
     assert [s.steps_done for s in starts] == [None, 40, 70]
 
 
-def test_a_launch_is_told_what_the_checkpoint_held_that_the_run_began_from() -> None:
-    begun, own = "out/net-000004.safetensors", "out/new-000002.safetensors"
-    world = World(judge(preset=KOHYA, begin_from=begun))
-    world.see(CheckpointEvent(t=0.0, path=begun, event="complete", step=40, epoch=4, mtime=-50.0))
-    world.begin().watch(story(20))
-    world.see(CheckpointEvent(t=world.t, path=own, event="complete", step=20, epoch=2, mtime=world.t))
-    crash(world)
-    starts = world.of(StartAttempt)
-    assert [(s.resume_from, s.begun_epochs) for s in starts] == [(begun, 4), (own, 4)]
-    assert starts[0].epochs_done == 4
-
-
 def _notes(world: World) -> str:
     return "\n".join(n.text for n in world.of(Note))
 
@@ -502,15 +422,6 @@ def test_resume_of_a_log_without_steps_is_proven_by_its_epoch() -> None:
 
 def test_log_without_steps_between_both_places_proves_nothing() -> None:
     assert "cannot be seen in its output" in _notes(resumed_by_epochs(1.25))
-
-
-def test_a_log_that_is_read_late_shows_no_other_checkpoint() -> None:
-    """A supervisor that came back saw step 89 first: the run had gone on from 40, and 0 lost steps were reported."""
-    told = AttemptProgress(number=2, resume_from="/out/step_40.pt", resume_step=40, told_resume=True)
-    late, verdict = follow(told, *(step(n) for n in range(41, 90)), at_once=True)
-    assert (verdict, late.elsewhere, late.resumed_at, late.first_step) == ("taken", False, 40, 41)
-    other = follow(told, step(89), step(90))[0]
-    assert (other.elsewhere, other.resumed_at) == (True, 88)
 
 
 def test_what_a_supervisor_has_not_read_shows_no_other_checkpoint() -> None:

@@ -8,10 +8,9 @@ from tests.shipped import FAILURES, SHAPES
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-from trainwatch.core.judge.resume.checkpoint_index import DOUBTED, names_another_file
+from trainwatch.core.judge.resume.checkpoint_index import DOUBTED
 from trainwatch.core.model.checkpoint import LoadRefusal
-from trainwatch.core.model.decision import NotifyPeople, StartAttempt, VerifyCheckpoint
+from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.progress import Why
@@ -117,12 +116,6 @@ def test_a_cause_that_lies_elsewhere_takes_no_checkpoint_away(text: str) -> None
     assert set(resumed(world)) == {"out/step-40"}
 
 
-def test_a_message_counts_more_than_the_type_of_the_exception() -> None:
-    lines = ["_pickle.UnpicklingError: CUDA out of memory. Tried to allocate 2.00 GiB\n"]
-    assert diagnosis_of(lines, SHIPPED, 1).failure == "cuda_oom"
-    assert diagnosis_of(["_pickle.UnpicklingError: what is this\n"], SHIPPED, 1).failure == "checkpoint_corrupt"
-
-
 @pytest.mark.parametrize("error", ["zipfile.BadZipFile: File is not a zip file", UNREADABLE.strip()])
 def test_a_resume_that_worked_is_not_blamed_on_its_checkpoint(error: str) -> None:
     """BadZipFile came from a data file, hours after the resume."""
@@ -137,22 +130,6 @@ def test_a_resume_that_worked_is_not_blamed_on_its_checkpoint(error: str) -> Non
 def test_a_message_that_names_another_file_says_nothing_about_the_checkpoint() -> None:
     world = crash(three(), "\nRuntimeError: PytorchStreamReader failed reading zip archive: /data/cache/latents.pt\n")
     assert set(resumed(world)) == {"out/step-40"}
-
-
-@pytest.mark.parametrize(
-    ("message", "other"),
-    [
-        ("File is not a zip file", False),
-        ("cannot read out/step-40/optimizer.pt: invalid header", False),
-        ("cannot read /mnt/out/step-40.safetensors: invalid header", True),
-        ("cannot read ../data/shard-1.zip", True),
-        ("data/shard-1.zip is corrupt", True),
-        ("an error of read/write", False),
-        ("optimizer.pt is corrupt", False),
-    ],
-)
-def test_which_messages_name_another_file(message: str, other: bool) -> None:
-    assert names_another_file(message, "/mnt/out/step-40") is other
 
 
 def test_without_another_one_it_is_taken_again_and_nothing_begins_anew() -> None:
@@ -173,14 +150,6 @@ def test_after_a_resume_that_worked_another_one_is_passed_over_once_more() -> No
     assert resumed(world)[-1] == "out/step-20"  # step-40 could not be read either
 
 
-def test_a_rescan_leaves_it_passed_over() -> None:
-    world = crash(three(), UNREADABLE)
-    save(world, "out/step-40", 40)
-    assert len(world.of(CheckpointsSetAside)) == 1
-    crash(world, "\nRuntimeError: CUDA error: unknown error\n")
-    assert resumed(world)[-1] == "out/step-20"
-
-
 def test_another_save_at_its_path_is_not_passed_over() -> None:
     world = running(judge(quick(backoff_s=(0.0,), max_restarts=9), catalogue=SHIPPED))
     event(event(world, "step-20", "complete", 1000.0, step=20), "step-40", "complete", 1100.0, step=40)
@@ -193,57 +162,10 @@ def test_another_save_at_its_path_is_not_passed_over() -> None:
     assert resumed(crash(world, "\nRuntimeError: CUDA error: unknown error\n"))[-1] == "out/step-40"
 
 
-def test_what_our_own_verification_found_counts_at_once() -> None:
-    world = three().answer("verify_checkpoint", verdict="corrupt", reason="bad CRC")
-    crash(world, "\nRuntimeError: CUDA error: unknown error\n")
-    assert [order.path for order in world.of(VerifyCheckpoint)] == ["out/step-40", "out/step-40", "out/step-20"]
-    assert resumed(world)[-1] == "out/step-20"
-
-
 def event(world: World, name: str, kind: str, mtime: float, **more: object) -> World:
     return world.see(
         CheckpointEvent(t=world.t, path=f"out/{name}", event=kind, mtime=mtime, form="directory", **more)  # type: ignore[arg-type]
     )
-
-
-def test_one_that_is_announced_again_by_a_new_supervisor_keeps_what_is_known_of_it() -> None:
-    world = running().see()
-    event(world, "step-20", "complete", 1100.0, step=20)
-    event(world, "step-40", "complete", 1200.0, step=40).answer("verify_checkpoint", verdict="corrupt", reason="CRC")
-    crash(world)
-    for kind, verdict in (("created", "writing"), ("complete", "complete")):
-        event(world, "step-40", kind, 1200.0, step=40, verdict=verdict)
-    assert resumed(crash(world.wait(20.0)))[-1] == "out/step-20"
-    event(world, "step-40", "growing", 1200.0, step=40, verdict="writing")
-    event(world, "step-40", "complete", 1300.0, step=40, verdict="complete")
-    assert resumed(crash(world.wait(20.0)))[-1] == "out/step-40"
-
-
-def saved_at(world: World, step: int, mtime: float, name: str | None = None) -> World:
-    """A save of the running trainer, or with a name a file that somebody copied into the folder."""
-    later = Story(meta=False, period_s=5.0)
-    later.step = 40 if name else step - 2
-    world.watch(later.train(2))
-    path = name or f"step-{step}"
-    event(world, path, "created", mtime, step=step, verdict="writing")
-    return event(world, path, "complete", mtime, step=step, verdict="complete")
-
-
-def test_a_clock_that_is_set_back_makes_no_checkpoint_old() -> None:
-    """By an hour, to before the run began: the new ones have an earlier time than the old ones, and are its own."""
-    world = running(judge(created_wall=1_000_000.0), steps=40)
-    at = 1_000_000.0 + world.t
-    saved_at(saved_at(saved_at(world, 50, at - 60.0), 60, at), 70, at - 3600.0)
-    assert resumed(crash(world)) == ["out/step-70"]
-
-
-@pytest.mark.parametrize("earlier_s", [60.0, 3600.0])
-@pytest.mark.parametrize("step", [20, 9000])
-def test_one_that_is_copied_into_the_folder_is_as_old_as_its_time(step: int, earlier_s: float) -> None:
-    world = running(judge(created_wall=1_000_000.0), steps=40)
-    at = 1_000_000.0 + world.t
-    saved_at(saved_at(world, 40, at), step, at - earlier_s, "copied")
-    assert resumed(crash(world)) == ["out/step-40"]
 
 
 REFUSAL = LoadRefusal(place="fit.py:9", objects=("argparse.Namespace",))

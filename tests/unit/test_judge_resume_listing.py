@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from tests.builders import Story, World, judge
-from tests.unit.test_judge_recovery import crash, quick, running, save
+from tests.builders import Story, World
+from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.resume.checkpoint_index import AT_MOST, IN_SNAPSHOT
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.judge.run_states import Listing
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import Note, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
@@ -63,13 +63,6 @@ def test_one_that_became_complete_during_the_verification_is_taken() -> None:
     assert resumed(world) == ["out/step-40"]
 
 
-def test_one_that_became_complete_during_the_back_off_is_taken() -> None:
-    world = crash(save(running(judge(quick(backoff_s=(30.0,)))), "out/step-20", 20))
-    assert world.word == "backing_off"
-    save(world, "out/step-40", 40).wait(40.0)
-    assert resumed(world) == ["out/step-40"]
-
-
 def test_one_that_was_written_anew_during_the_verification_is_verified_again() -> None:
     world = running().see(written(20))
     world.silent.add("verify_checkpoint")
@@ -108,11 +101,6 @@ def test_a_folder_that_cannot_be_listed_holds_the_launch_and_is_told_once() -> N
     assert any("is listed again" in note.text for note in world.of(Note))
 
 
-def test_a_run_without_checkpoints_expects_none_and_one_with_them_does() -> None:
-    assert crash(running()).of(ListCheckpoints)[0].expected is False
-    assert crash(save(running())).of(ListCheckpoints)[0].expected is True
-
-
 def test_a_checkpoint_that_a_person_names_does_not_wait_for_the_list() -> None:
     world = save(running()).command("stop").answer("list_checkpoints", ok=False, detail="no answer")
     world.answer("list_checkpoints", ok=False, detail="no answer").command("resume", checkpoint="elsewhere/step-5")
@@ -130,26 +118,6 @@ def test_a_verification_that_fails_for_the_disk_says_nothing_about_the_checkpoin
     told = [notice for notice in world.of(NotifyPeople) if "cannot be verified" in notice.title]
     assert len(told) == 1
     assert "Stale file handle" in told[0].body
-
-
-def test_one_that_changes_while_it_is_verified_is_verified_again_later() -> None:
-    world = save(save(running(), "out/step-20", 20).wait(1.0), "out/step-40", 40)
-    world.answer("verify_checkpoint", ok=False, verdict="writing")
-    crash(world).wait(15.0)
-    assert resumed(world) == ["out/step-40"]
-
-
-def test_one_that_was_removed_is_no_damage() -> None:
-    world = save(save(running(), "out/step-20", 20).wait(1.0), "out/step-40", 40)
-    world.answer("verify_checkpoint", ok=False, verdict="gone")
-    assert resumed(crash(world)) == ["out/step-20"]
-    assert [incident.kind for incident in world.incidents] == ["crash"]
-
-
-def test_seventy_small_weight_files_do_not_push_a_checkpoint_out() -> None:
-    world = running().see(written(100), written(200))
-    world.see(*(written(201 + n, holds="weights") for n in range(70)))
-    assert resumed(crash(world)) == ["out/step-200"]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -174,13 +142,6 @@ def test_a_new_supervisor_takes_the_newest_of_hundreds(order: int) -> None:
         assert newest is not None
         assert newest.step == (4020 if order == 1 else 4060)
         assert len(new.state.checkpoints.known) == (201 if order == 1 else 203)
-
-
-def test_a_snapshot_keeps_the_newest() -> None:
-    world = running().see(*(written(step) for step in range(1, 200)))
-    known = from_snapshot(to_snapshot(world.state))
-    assert known is not None
-    assert newest_verified(known.checkpoints) == newest_verified(world.state.checkpoints)
 
 
 def test_the_record_of_a_checkpoint_that_was_written_again_counts_more_than_an_older_snapshot() -> None:

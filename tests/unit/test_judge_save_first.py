@@ -6,7 +6,7 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.model.decision import RequestSave, StartAttempt
 from trainwatch.core.model.fact import ActionWithheld, Note
-from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, LogChunk, Outcome, TerminationNotice
+from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, LogChunk, TerminationNotice
 from trainwatch.core.model.settings import Restart, Settings
 
 GB = 1e9
@@ -143,23 +143,6 @@ def test_a_danger_sign_asks_for_nothing_unless_act_is_all() -> None:
     world = tight(asking(Settings(restart=Restart(act="notify"))))
     assert world.of(RequestSave) == []
     assert [w.sentence for w in world.of(ActionWithheld)] == ["asked the trainer for a checkpoint"]
-
-
-def test_a_full_disk_asks_for_no_checkpoint() -> None:
-    world = asking()
-    for _ in range(30):
-        world.see(HostSample(t=world.t + 1, disk_free_bytes=1 * GB, ram_available_bytes=19 * GB))
-    assert any(i.kind == "disk" for i in world.incidents)
-    assert world.of(RequestSave) == []
-
-
-def test_an_outcome_of_the_request_changes_nothing_after_the_stop_began() -> None:
-    world = World(judge(can_ask_to_save=True), silent=("request_save",)).begin()
-    world.watch(Story(meta=False).load(10).train(60)).command("stop")
-    (order,) = world.of(RequestSave)
-    save(world, "out/step-61", 61)
-    world.see(Outcome(t=world.t, decision=order.id, action="request_save", ok=True))
-    assert world.word == "stopped"
 
 
 def test_a_notice_that_the_machine_ends_asks_at_once_and_is_told_once() -> None:

@@ -10,7 +10,7 @@ from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.run_states import Machine, RestartPlan, Starting, WaitingForRoom
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
-from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, JudgeSnapshot, RunCreated
+from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated
 from trainwatch.core.model.observation import Exit, LogChunk, Start
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
@@ -49,18 +49,6 @@ def test_a_live_trainer_is_adopted_and_nothing_is_launched() -> None:
     assert new.decisions == []
     assert new.word == "running"
     assert new.of(AttemptStarted) == []
-
-
-def test_an_adopted_trainer_is_judged_by_what_was_learned_before() -> None:
-    new = taken_over(running(steps=200), live=True)
-    new.watch(Story(meta=False).dead(170))
-    assert [i.class_ for i in new.hangs] == ["idle"]
-
-
-def test_a_trainer_that_was_never_seen_is_adopted_as_its_own_attempt() -> None:
-    world = World().see(Start(t=0.0, attempt=1, pid=7, adopted=True)).begin()
-    assert world.decisions == []
-    assert world.of(AttemptStarted)[0].adopted
 
 
 def test_a_vanished_trainer_is_resumed_uncharged() -> None:
@@ -169,20 +157,6 @@ def test_a_paused_one_stays_paused() -> None:
     assert new.command("resume").word == "running"
 
 
-@pytest.mark.parametrize("end", ["stop", "crash", "finish"])
-def test_what_is_over_waits_for_a_command(end: str) -> None:
-    world = running(judge(quick(max_restarts=0)))
-    if end == "stop":
-        world.command("stop").wait(3.0)
-    elif end == "crash":
-        crash(world)
-    else:
-        world.see(Exit(t=world.t, code=0))
-    new = taken_over(world, live=False)
-    assert new.decisions == []
-    assert new.word == world.word
-
-
 def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> None:
     world = save(running())
     state = from_snapshot(to_snapshot(world.state))
@@ -235,14 +209,6 @@ def test_a_launch_that_was_decided_and_not_begun_takes_no_number(newest_folder: 
     assert [start.attempt for start in new.of(StartAttempt)] == [number]
 
 
-def test_a_launch_that_was_decided_and_stopped_before_it_began_takes_no_number() -> None:
-    world = launching().command("stop")
-    new = from_journal(world, to_snapshot(world.state), 1).begin()
-    assert (new.word, new.decisions) == ("stopped", [])
-    new.command("resume")
-    assert [start.attempt for start in new.of(StartAttempt)] == [2]
-
-
 def test_a_launch_that_was_decided_goes_where_a_person_sent_it() -> None:
     world = save(running())
     world.silent = {"start_attempt"}
@@ -250,12 +216,6 @@ def test_a_launch_that_was_decided_goes_where_a_person_sent_it() -> None:
     new = from_journal(world, to_snapshot(world.state), 1).begin()
     (start,) = new.of(StartAttempt)
     assert (start.attempt, start.resume_from) == (2, "elsewhere/step-10")
-
-
-def test_an_attempt_that_the_journal_has_keeps_its_number_without_its_folder() -> None:
-    world = save(running())
-    new = from_journal(world, to_snapshot(world.state), 0).begin()
-    assert [start.attempt for start in new.of(StartAttempt)] == [2]
 
 
 def test_without_a_snapshot_the_journal_says_where_the_run_stands() -> None:
@@ -271,12 +231,6 @@ def test_without_a_snapshot_the_journal_says_where_the_run_stands() -> None:
     start = new.of(StartAttempt)[0]
     assert (start.attempt, start.resume_from, start.resume_step) == (2, "out/step-40", 40)
     assert start.id > 3
-
-
-def test_with_the_snapshot_it_keeps_what_was_learned() -> None:
-    world = running(steps=100)
-    new = from_journal(world, to_snapshot(world.state))
-    assert new.state.clock.typical_s == world.state.clock.typical_s
 
 
 @pytest.mark.parametrize(
@@ -307,26 +261,8 @@ def test_with_the_snapshot_what_was_decided_is_taken_up_again() -> None:
     assert from_journal(world, to_snapshot(world.state)).begin().word == "stopped"
 
 
-def test_a_run_with_nothing_but_its_first_record_is_started() -> None:
-    assert from_journal(World()).begin().decisions == ["start_attempt"]
-
-
 def test_a_run_that_was_about_to_start_is_started() -> None:
     assert from_journal(World(silent={"start_attempt"}).begin()).begin().decisions[-1] == "start_attempt"
-
-
-def test_a_new_run_begins_with_its_profile() -> None:
-    from trainwatch.core.model.settings import Profiles, Settings
-
-    world = World(judge(Settings(profiles=Profiles(use="safe")))).begin()
-    assert world.of(StartAttempt)[0].profile == "safe"
-
-
-def test_snapshots_are_facts() -> None:
-    state = running().state
-    text = msgspec.json.encode(JudgeSnapshot(version=1, state=to_snapshot(state)))
-    known = from_snapshot(msgspec.json.decode(text, type=JudgeSnapshot).state)
-    assert known == msgspec.structs.replace(state, taken_over=False)
 
 
 def test_steps_of_a_log_that_a_new_supervisor_reads_again_keep_their_time() -> None:

@@ -12,8 +12,7 @@ from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.judge.recovery.restarts import former, settings_of
 from trainwatch.core.judge.resume.agreement import Compared, began_again
 from trainwatch.core.judge.run_states import Finished
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.judge.text.loss_run import FEW, MOST_POINTS, LossCurve, with_loss
+from trainwatch.core.judge.text.loss_run import LossCurve, with_loss
 from trainwatch.core.model.change import Change
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import Note
@@ -163,21 +162,6 @@ def test_a_learning_rate_that_begins_high_again_explains_it() -> None:
     assert judged(falls, again, lr=decays, lr_after=lambda s: 1e-6 * (s - 240)) is not None  # a warmup
 
 
-def test_a_log_whose_beginning_was_not_read_proves_nothing() -> None:
-    former, new = curve(range(1, 245), falls), curve(range(241, 260), lambda step: falls(step - 240))
-    assert began_again(msgspec.structs.replace(former, gap=True), new, 240, new_epoch=False) is None
-    assert began_again(former, msgspec.structs.replace(new, gap=True), 240, new_epoch=False) is None
-    assert began_again(LossCurve(), new, 240, new_epoch=False) is None
-
-
-def test_the_losses_kept_are_few_and_reach_from_the_first_to_the_newest() -> None:
-    found = curve(range(1, 100_001), falls)
-    assert len(found.first) == FEW
-    assert len(found.points) <= MOST_POINTS
-    assert found.points[0].step == 1
-    assert found.points[-1].step > 90_000
-
-
 def lines(first: int, last: int, loss: Losses) -> str:
     return "".join(f"step {step}/1000 loss {loss(step):.4f}\n" for step in range(first, last + 1))
 
@@ -251,18 +235,3 @@ def test_losses_under_other_settings_are_not_compared() -> None:
     quiet = Change(where="env", key="PYTORCH_CUDA_ALLOC_CONF", before=None, after="expandable_segments:True")
     env = msgspec.structs.replace(state, applied=(AppliedRemedy(name="allocator", changes=(quiet,)),))
     assert settings_of(env, state.attempt.profile) == same
-
-
-def test_a_snapshot_without_losses_is_read() -> None:
-    world = resumed_with(falls)
-    old = to_snapshot(world.state)
-    new = from_snapshot(old)
-    assert new is not None
-    assert new.attempt.former == world.state.attempt.former
-    for name in ("former", "loss_settings", "losses_compared", "began_again", "former_epoch"):
-        old["attempt"].pop(name, None)
-    for name in ("settled", "now"):
-        old["reading"][name].pop("curve", None)
-    read = from_snapshot(old)
-    assert read is not None
-    assert read.attempt.former == LossCurve()

@@ -48,8 +48,7 @@ def now_of(world: World) -> Situation:
 
 
 def status(world: World) -> dict[str, Any]:
-    now = now_of(world)
-    return status_object(now.story, run="run", wall=now.now_wall, gpu=None, host=None, progress=None)
+    return status_object(now_of(world), run="run")
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_the_page_is_served_and_nothing_else(made: Made) -> None:
     until(serves(port, b"up 1\n"))
     assert asked(port, "/metrics?x=1") == (200, b"up 1\n")
     assert asked(port, "/etc/passwd")[0] == 404
-    assert asked(port, verb="POST")[0] == 405
+    assert asked(port, verb="POST")[0] == 501
     assert asked(port, verb="HEAD") == (200, b"")
     assert len(pages) == 1, "a young page is given again"
     assert told == []

@@ -12,7 +12,7 @@ from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.checkpoints import list_checkpoints
 from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, with_event
 from trainwatch.core.judge.resume.resume_point import newest_verified
-from trainwatch.core.model.checkpoint import Checkpoint, age_order, newest_complete
+from trainwatch.core.model.checkpoint import Checkpoint, newest_complete
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside, Fact
 from trainwatch.core.model.observation import CheckpointEvent
@@ -20,7 +20,7 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.checkpoint_list import checkpoint_views, resume_point
+from trainwatch.core.views.checkpoint_list import resume_point
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
 from trainwatch.core.views.state.verdict import verdict
 
@@ -83,19 +83,6 @@ def test_an_older_checkpoint_that_is_announced_again_last_is_not_the_newest(
     assert newest(event(100.0, OLD, 20, old_mtime), new, event(again_t, OLD, 20, old_mtime)) == NEW
 
 
-def test_an_older_checkpoint_that_is_announced_first_after_the_newer_is_not_the_newest() -> None:
-    assert newest(event(200.0, NEW, 40, 1200.0), event(300.0, OLD, 20, 1100.0)) == NEW
-
-
-def test_checkpoints_of_the_same_time_go_by_step() -> None:
-    assert newest(event(200.0, NEW, 40, 1200.0), event(300.0, OLD, 20, 1200.0)) == NEW
-
-
-@pytest.mark.parametrize("rewritten", [event(300.0, OLD, 60), event(300.0, OLD, 20, size=2e6)])
-def test_a_checkpoint_that_was_written_anew_is_the_newest(rewritten: CheckpointEvent) -> None:
-    assert newest(event(100.0, OLD, 20), event(200.0, NEW, 40), rewritten) == OLD
-
-
 def test_a_restart_goes_on_from_the_newest_although_an_older_one_was_announced_last() -> None:
     world: World = save(save(save(running(), OLD, 20), NEW, 40), OLD, 20)
     assert crash(world).of(StartAttempt)[-1].resume_from == NEW
@@ -129,15 +116,6 @@ FACTS = (
 )
 
 
-def test_screens_show_the_newest_as_the_resume_point_although_an_older_one_was_announced_last() -> None:
-    now = Situation(story=story(*FACTS), now_wall=1300.0)
-    point = resume_point(now)
-    assert point is not None
-    assert point.path == NEW
-    assert [(view.path, view.resume) for view in checkpoint_views(now)] == [(NEW, True), (OLD, False)]
-    assert "restarting from step 40" in " ".join(verdict(now).clauses).lower()
-
-
 def test_a_checkpoint_that_is_set_aside_is_no_resume_point_on_any_screen() -> None:
     now = Situation(story=story(*FACTS, CheckpointsSetAside(paths=(NEW,), why="went back")), now_wall=1300.0)
     point = resume_point(now)
@@ -152,16 +130,3 @@ def test_the_newest_complete_skips_what_is_not_complete() -> None:
     torn = checkpoint("torn", 3.0, verdict="torn")
     assert newest_complete([torn, checkpoint("b", 2.0), checkpoint("a", 1.0)]) == checkpoint("b", 2.0)
     assert newest_complete([torn]) is None
-
-
-def test_the_order_of_age() -> None:
-    oldest, no_step, epoch, step, later, final = ordered = (
-        ("luca-000009", 1.0, 9, 9),
-        ("luca-000001", 2.0, None, None),
-        ("luca-000001", 2.0, None, 1),
-        ("luca-000001", 2.0, 0, None),
-        ("luca-000001", 2.0, 5, None),
-        ("luca", 2.0, None, None),
-    )
-    shuffled = (final, step, no_step, later, oldest, epoch)
-    assert tuple(sorted(shuffled, key=lambda of: age_order(*of))) == ordered

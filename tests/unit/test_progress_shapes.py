@@ -135,8 +135,8 @@ def test_progress_every_shape_is_the_one_that_reads_its_examples(row: LineShape)
 
 def first_match(line: str) -> str | None:
     for shape in SHAPES.rows:
-        if any(gate in line for gate in shape.gates) and shape.pattern.search(line):
-            return shape.name
+        if any(gate in line for gate in shape.row.gates) and shape.pattern.search(line):
+            return shape.row.name
     return None
 
 
@@ -157,7 +157,6 @@ def test_progress_a_shape_is_added_with_one_row(tmp_path: Path) -> None:
     row = """
 [[shapes]]
 name = "mine"
-framework = "my trainer"
 gates = ["tick="]
 pattern = '^tick=(?P<step>%{COUNT})/(?P<total_steps>%{COUNT}) cost=(?P<loss>%{NUMBER})'
 source = "train.py"

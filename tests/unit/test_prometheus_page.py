@@ -11,10 +11,11 @@ import pytest
 
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, MetricValues
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.situation import SupervisorLife
+from trainwatch.core.model.situation import Situation, SupervisorLife
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.views.metrics import Metric, Sample, exposition
 from trainwatch.core.views.run_metrics import METRICS, RunNow, run_samples
+from trainwatch.core.views.run_summary import summarise
 from trainwatch.core.views.state.status import status_object
 
 LIFE = SupervisorLife(pid=9, alive=True, responsive=True, age_s=0.5)
@@ -25,15 +26,15 @@ def page(*runs: RunNow) -> str:
 
 
 def run_now(name: str = "luca-1", *, progress: Progress | None = None, life: Any = LIFE, **more: Any) -> RunNow:
-    status = status_object(
-        RunStory(state="running", wall0=1000.0), run="luca", run_id=name, wall=2000.0, gpu=None, host=None,
-        progress=None, supervisor=life,
-    )  # fmt: skip
-    if progress is not None:
-        shown = {"epoch": progress.epoch, "loss": progress.loss, "lr": progress.lr}
-        status["progress"] |= {**shown, "sec_per_step": progress.sec_per_step, "eta_s": progress.eta_s}
-        status["overall"] = {"step": progress.step, "total_steps": progress.total_steps}
-    return RunNow(status=status, wall=2000.0, **more)
+    now = Situation(
+        story=RunStory(state="running", wall0=1000.0),
+        progress=progress,
+        progress_t=999.0,
+        now_t=1000.0,
+        now_wall=2000.0,
+    )
+    status = status_object(now, run="luca", run_id=name, supervisor=life)
+    return RunNow(said=summarise(now), status=status, wall=2000.0, **more)
 
 
 FULL = (

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuUser
 from trainwatch.core.app.queue.entries import amount, loads, place
 from trainwatch.core.model.trial import QueueEntry
@@ -98,22 +97,9 @@ def test_what_can_never_fit_does_not_hold_up_the_others() -> None:
     assert not place(entry(need=15.9), one).never
 
 
-def test_a_run_that_goes_on_gets_the_gpu_that_it_had() -> None:
-    assert chosen(entry(on=(1,)), gpu(0, 0.1), gpu(1, 0.4)) == (1,)
-
-
-def test_a_run_without_gpu_needs_no_driver() -> None:
-    assert place(entry(wants=0), (), "no driver").gpus == ()
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [("10GB", 10e9), ("10", 10e9), ("10 gib", 10 * 2**30), ("500MiB", 500 * 2**20), ("12e9", 12e9), ("1.5T", 1.5e12)],
 )
 def test_amounts_of_memory_are_read(text: str, value: float) -> None:
     assert amount(text) == value
-
-
-def test_another_amount_is_refused() -> None:
-    with pytest.raises(CliError, match="no amount of memory"):
-        amount("much")

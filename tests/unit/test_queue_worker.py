@@ -9,7 +9,7 @@ import pytest
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
 from trainwatch.core.app.queue.entries import Started, add_entry, move_entry, new_entry, queue_now, remove_entry
-from trainwatch.core.app.queue.worker import MOST_BEGINNINGS, OVER_KEPT, QueueWorker
+from trainwatch.core.app.queue.worker import MOST_BEGINNINGS, QueueWorker
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.model.trial import LABEL, QueueEntry
@@ -215,17 +215,6 @@ def test_after_a_reboot_interrupted_runs_go_on_before_those_that_wait(machine: M
     assert machine.states() == {"a": "started", "b": "started", "c": "queued"}
 
 
-def test_a_run_goes_on_elsewhere_if_its_gpu_is_taken_after_the_reboot(machine: Machine) -> None:
-    machine.add("a")
-    machine.turns()
-    machine.ends("a", "running")
-    machine.gpus[0] = GpuSeen(index=0, mem_used_bytes=9 * GB, mem_total_bytes=16 * GB, users=())
-    machine.boot = "two"
-    machine.new_worker()
-    machine.turns()
-    assert machine.starts == [("a", (0,)), ("a", (1,))]
-
-
 def test_a_run_whose_supervisor_died_is_supervised_again_but_not_for_ever(machine: Machine) -> None:
     machine.add("a")
     machine.turns()
@@ -258,14 +247,6 @@ def test_a_run_that_was_forgotten_is_over(machine: Machine) -> None:
     assert machine.states() == {"a": "gone"}
 
 
-def test_entries_that_are_over_are_listed_for_a_while(machine: Machine) -> None:
-    machine.answer = lambda _entry: Started(how="failed", why="no")
-    for number in range(OVER_KEPT + 5):
-        machine.add(f"e{number}")
-    machine.turns(OVER_KEPT + 10)
-    assert len(machine.file.read().entries) == OVER_KEPT
-
-
 def test_places_can_be_changed_and_only_of_what_waits(machine: Machine) -> None:
     a, b, c = (machine.add(name) for name in "abc")
     assert move_entry(c, 1) == 1
@@ -288,19 +269,6 @@ def test_places_can_be_changed_and_only_of_what_waits(machine: Machine) -> None:
         move_entry(a, 1)
     assert remove_entry(a).name == "a"
     assert machine.states() == {"b": "started"}
-
-
-def test_one_that_is_removed_while_the_gpus_are_read_is_not_started(machine: Machine) -> None:
-    number = machine.add("a")
-
-    def read() -> GpuSurvey:
-        if number in [entry.id for entry in machine.file.read().entries]:
-            remove_entry(number)
-        return GpuSurvey(gpus=tuple(machine.gpus))
-
-    machine.read_gpus = read
-    machine.turns(2)
-    assert machine.starts == []
 
 
 def test_a_damaged_queue_is_not_written_over(machine: Machine) -> None:

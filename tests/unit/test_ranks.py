@@ -7,8 +7,8 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE
 from trainwatch.core.app.runs.run_usage import ranks_now
-from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.hang.ranks import Ranks, silent, with_processes, with_text
+from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.model.observation import LogChunk, ProcessSample, Rank
 
 

@@ -70,12 +70,6 @@ def test_a_trainer_that_went_on_without_being_told_resumes_by_itself_whatever_it
     assert (found.verdict, found.will, found.source) == ("safe", "self", "self")
 
 
-def test_what_was_told_in_the_command_and_taken_is_yes_whatever_could_be_read() -> None:
-    spec = msgspec.structs.replace(SPEC, resume_way=ResumeWay(will="unknown", source="command"))
-    found = conclude(LaunchPlan(spec=spec), PROVEN, Rehearsal(run="job", command=SPEC.command, wall=0.0), 60.0)
-    assert (found.verdict, found.will, found.source) == ("safe", "yes", "command")
-
-
 def test_weights_without_their_step_are_told() -> None:
     anew = StepProof(holds=True, why="the loss goes on", checkpoint=200, first_after=5)
     assert "save step, optimizer and weights" in " ".join(result(PROVEN, steps=anew).advice)
@@ -91,9 +85,3 @@ def test_no_checkpoint_in_time_names_the_setting_and_a_longer_time() -> None:
     assert any("save_steps = 500" in sentence for sentence in found.advice)
     assert not any("learning_rate" in sentence for sentence in found.advice)
     assert any("--timeout 240" in sentence for sentence in found.advice)
-
-
-def test_files_that_are_no_understood_checkpoint_are_named() -> None:
-    found = result(Seen(stage="checkpoint", timed_out=True, written=("/out/state.bin",)))
-    assert any("/out/state.bin" in sentence for sentence in found.advice)
-    assert any("--output-dir" in sentence for sentence in found.advice)

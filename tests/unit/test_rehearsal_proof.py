@@ -42,18 +42,6 @@ def test_steps_after_a_resume_continue_begin_anew_or_cannot_be_told(after: list[
     assert prove_steps(lines(1, 53), after, 40).holds is holds
 
 
-def test_steps_prove_nothing_before_a_resume_differs_from_a_new_start() -> None:
-    early = prove_steps(lines(10, 20, every=10), lines(20, 30, every=10), 10)
-    assert early.holds is None
-    assert "too early" in early.why
-    assert prove_steps([], [], None).why == "no step is read from the log"
-    assert prove_steps(lines(1, 53), lines(41, 46), None).holds is None
-
-
-def test_a_checkpoint_between_two_printed_steps_is_continued_by_the_next_printed_one() -> None:
-    assert prove_steps(lines(50, 500, every=50), lines(450, 600, every=50), 420).holds is True
-
-
 @pytest.mark.parametrize(
     ("after", "holds"),
     [
@@ -69,19 +57,6 @@ def test_a_loss_that_begins_again_shows_that_the_weights_were_not_loaded(
     proof = prove_loss(lines(1, 53), after, 40)
     assert proof.holds is holds
     assert (holds is False) == ("the weights were not loaded" in proof.why)
-
-
-def test_a_loss_that_did_not_change_clearly_proves_nothing() -> None:
-    noisy = [Printed(step, 0.1 + 0.02 * (step * 7 % 5)) for step in range(1, 54)]
-    assert prove_loss(noisy, noisy[:6], 40).holds is None
-    assert "changed enough" in prove_loss(noisy, noisy[:6], 40).why
-    assert prove_loss([Printed(step, None) for step in range(9)], [], 4).why == "no loss is read from the log"
-
-
-def test_a_loss_halfway_back_is_unknown() -> None:
-    before = lines(1, 53)
-    start, late = 4.0 / (1 + 3 / 10), 4.0 / (1 + 43 / 10)
-    assert prove_loss(before, [Printed(41, (start + late) / 2)], 40).holds is None
 
 
 def test_a_loss_that_rises_by_design_is_compared_like_one_that_falls() -> None:

@@ -130,17 +130,6 @@ def test_a_total_batch_of_another_profile_is_not_compared() -> None:
     assert builder.entries == []
 
 
-def test_a_total_batch_without_one_to_compare_it_with_says_nothing() -> None:
-    world = prints(second_attempt("hf", HF), TOTALS["hf"].format(32))
-    assert world.of(RemediesDropped) == []
-
-
-def test_what_is_printed_after_the_first_step_says_nothing() -> None:
-    world = second_attempt("kohya", KOHYA).watch(story(5))
-    world.see(LogChunk(t=world.t, text="train_batch_size=4\n")).watch(story(6))
-    assert world.of(RemediesDropped) == []
-
-
 def test_a_remedy_of_one_setting_is_withdrawn_without_a_new_start() -> None:
     values = {"train_batch_size": 1, "vae_batch_size": 4}
     settings = Settings(restart=Restart(max_restarts=3, backoff_s=(0.0,)))

@@ -1,7 +1,6 @@
 """The step of the whole run: bars that begin again in each epoch, resumed attempts, and what cannot be told."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.shipped import progress_of, read_progress
 from trainwatch.core.judge.progress import START, begin_attempt
-from trainwatch.core.judge.text.run_count import Count, RunCount, with_count, with_declared, with_epoch
 
 
 def bar(label: str, count: int, total: int, post: str = "", left: str = "00:09") -> str:
@@ -199,14 +197,6 @@ def test_how_a_trainer_counts_stays_known_in_the_next_attempt() -> None:
     assert again.progress.run_step == 20
 
 
-def test_another_counter_takes_over_when_the_first_one_is_gone() -> None:
-    run = with_count(RunCount(), Count(source="bar", step=7, total=10))
-    for step in (71, 72, 73):
-        run = with_count(run, Count(source="line", step=step))
-        assert run.run_step == 7
-    assert with_count(run, Count(source="line", step=74)).run_step == 74
-
-
 def test_epoch_beyond_the_last_one_leaves_the_total_unknown() -> None:
     assert progress_of([bars("Epoch 4/3: ", 0, 8, 8, ", loss=1")]).run_total_steps is None
     assert progress_of([bars("Epoch 0/3: ", 0, 8, 8) + bars("Epoch 3/3: ", 0, 8, 8)]).run_total_steps == 32
@@ -274,32 +264,6 @@ def test_a_counter_with_a_total_takes_the_place_of_a_number_that_never_rose() ->
     assert (progress_of([text]).run_step, progress_of([text]).run_total_steps) == (1, None)
     rose = "step 8: lr 0.1\nstep 9: lr 0.1\n" + bar("Epoch 1: ", 1, 12)
     assert progress_of([rose]).run_step == 9
-
-
-any_count = st.builds(
-    Count,
-    source=st.sampled_from(("bar", "line")),
-    step=st.integers(0, 20),
-    total=st.none() | st.integers(1, 20),
-    epoch=st.none() | st.integers(0, 4) | st.just(0.5),
-    epochs=st.none() | st.integers(0, 4),
-    broken=st.booleans(),
-    overall=st.none() | st.integers(0, 60),
-)
-
-
-@given(st.lists(any_count | st.tuples(st.integers(0, 4), st.none() | st.integers(1, 4), st.booleans())))
-def test_run_step_is_never_above_its_total_nor_below_0(lines: list[Any]) -> None:
-    run = with_declared(RunCount(), 3)
-    for line in lines:
-        if isinstance(line, Count):
-            run = with_count(run, line)
-        else:
-            run = with_epoch(run, line[0], line[1], broken=False, bar=line[2])
-        assert (run.run_step or 0) >= 0
-        if run.run_total is not None:
-            assert run.run_step is not None
-            assert run.run_step <= run.run_total
 
 
 def test_settings_that_are_printed_twice_say_the_same() -> None:

@@ -1,6 +1,5 @@
 """The list of runs: order, choice, columns; and two runs compared."""
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -8,17 +7,14 @@ import pytest
 
 from tests.fakes.feed import empty, finished, given_up, healthy, unwatched
 from tests.unit.test_views_header import NAN, with_incidents
-from trainwatch.core.act.launch import spool
 from trainwatch.core.app.screen.run_cards import card_of, hide, run_cards
-from trainwatch.core.app.screen.run_looks import options, settings_of
 from trainwatch.core.app.screen.run_picker import MachineRuns
-from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.situation import RunCard, RunSettings, Situation
+from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.model.trial import EntryState, QueueEntry
 from trainwatch.core.store.lists import QueueFile
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.screens.profiles import compare_runs, comparison_markdown
+from trainwatch.core.views.run_summary import summarise
 from trainwatch.core.views.screens.run_list import (
     SORTS,
     end_text,
@@ -29,7 +25,7 @@ from trainwatch.core.views.screens.run_list import (
     shown_name,
     speed_text,
     trouble_text,
-    with_situation,
+    with_summary,
 )
 from trainwatch.tui.screens.runs_screen import about_run
 
@@ -39,7 +35,7 @@ replace = msgspec.structs.replace
 def card(name: str, now: Situation | None = None, **more: object) -> RunCard:
     fields = {"id": f"{name}-1", "name": name, "state": "idle", "watched": True, "created_wall": 0.0}
     made = msgspec.convert(fields | more, RunCard)
-    return made if now is None else with_situation(made, now)
+    return made if now is None else with_summary(made, summarise(now), now)
 
 
 def test_a_row_says_what_is_wrong_and_how_far_it_is() -> None:
@@ -158,81 +154,6 @@ def test_each_order_keeps_every_run_and_puts_the_unknown_last() -> None:
     assert names(listed(CARDS, sort="name")) == ["lone", "luca", "mira", "old"]
     assert names(listed((card("none"), CARDS[0]), sort="loss")) == ["luca", "none"]
     assert names(listed((card("none"), CARDS[0]), sort="end")) == ["luca", "none"]
-
-
-def test_two_runs_differ_in_settings_and_results() -> None:
-    of_a = RunSettings(run_id="a", name="luca", values={"lr": "1e-4", "seed": "1", "fp16": "on"})
-    of_b = RunSettings(run_id="b", name="mira", values={"lr": "5e-5", "seed": "1", "ema": "on"})
-    found = compare_runs(CARDS[0], CARDS[1], of_a, of_b)
-    assert [(v.name, v.first, v.second) for v in found.settings] == [
-        ("lr", "1e-4", "5e-5"), ("fp16", "on", "not set"), ("ema", "not set", "on"),
-    ]  # fmt: skip
-    assert found.same == 1
-    assert ("state", "running", "given up") in [(v.name, v.first, v.second) for v in found.results]
-    assert "| lr | 1e-4 | 5e-5 |" in comparison_markdown(found)
-    assert compare_runs(CARDS[0], CARDS[0], of_a, of_a).first == "luca-1"  # the names do not tell them apart
-
-
-def test_a_path_of_a_config_is_no_setting_that_differs(tmp_path: Path) -> None:
-    """Each launch has a derived copy of its own: before, two runs with equal settings differed in one."""
-    found = []
-    for name, rate in (("a", "1e-4"), ("b", "1e-4"), ("c", "5e-5")):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "own.toml").write_text(f"lr = {rate}\n")
-        spec = RunSpec(
-            id=f"{name}-1", name=name, command=("python", "t.py", "--config", "own.toml"), cwd=str(folder),
-            created_wall=1.0, config=str(folder / "own.toml"),
-        )  # fmt: skip
-        found.append(settings_of(RunDirectory.create(tmp_path / "home", spec), spec))
-    same = compare_runs(CARDS[0], CARDS[1], found[0], found[1])
-    assert [v.name for v in same.settings] == ["working folder"]
-    assert not same.files, "both command lines name own.toml"
-    other = compare_runs(CARDS[0], CARDS[1], found[0], found[2])
-    assert [v.name for v in other.settings] == ["working folder", "lr (config)"]
-    elsewhere = msgspec.structs.replace(found[1], values={**found[1].values, "config": "/b/own.toml"})
-    (path,) = compare_runs(CARDS[0], CARDS[1], found[0], elsewhere).files
-    assert (path.name, path.first, path.second) == ("config (path)", "own.toml", "/b/own.toml")
-    unread = msgspec.structs.replace(elsewhere, config_paths=frozenset())
-    assert "config" in [v.name for v in compare_runs(CARDS[0], CARDS[1], found[0], unread).settings]
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("python", "t.py", "--lr", "1e-4"), {"word 1": "python", "word 2": "t.py", "lr": "1e-4"}),
-        (("--lr=1e-4", "--fp16", "--seed", "-1"), {"lr": "1e-4", "fp16": "on", "seed": "-1"}),
-        (("model.depth=12", "+trainer.lr=1"), {"model.depth": "12", "trainer.lr": "1"}),
-        (("--flag",), {"flag": "on"}),
-    ],
-)
-def test_options_of_a_command_have_names(words: tuple[str, ...], expected: dict[str, str]) -> None:
-    assert dict(options(words)) == expected
-
-
-def test_settings_are_those_of_the_newest_launch_and_hold_no_secret(tmp_path: Path) -> None:
-    config = tmp_path / "own.toml"
-    config.write_text("lr = 1e-4\n[vae]\ntiling = true\n")
-    spec = RunSpec(
-        id="luca-1", name="luca", command=("python", "t.py", "{config}"), cwd=str(tmp_path), created_wall=1.0,
-        config=str(config), env={"HF_TOKEN": "hf_SecretSecretSecret", "OMP_NUM_THREADS": "4"},
-    )  # fmt: skip
-    run = RunDirectory.create(tmp_path / "home", spec)
-    before = settings_of(run, spec).values
-    assert before["vae.tiling (config)"] == "True"
-    folder = run.attempt(1)
-    folder.mkdir(parents=True)
-    derived = folder / "own.toml"
-    derived.write_text("lr = 5e-5\n")
-    argv = ("python", "t.py", str(derived), "--batch", "2", "--api_key", "abcdef1234567890")
-    order = LaunchOrder(attempt=1, argv=argv, cwd=spec.cwd, env={}, log=str(folder / "train.log"))
-    (folder / spool.ORDER).write_bytes(msgspec.json.encode(order))
-    values = settings_of(run, spec).values
-    assert values["lr (config)"] == "5e-05"
-    assert values["batch"] == "2"
-    assert values["$OMP_NUM_THREADS"] == "4"
-    assert "hf_SecretSecretSecret" not in json.dumps(dict(values))
-    assert "abcdef1234567890" not in json.dumps(dict(values))
 
 
 def test_a_run_is_hidden_by_a_mark_in_its_folder(tmp_path: Path) -> None:

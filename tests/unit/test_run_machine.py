@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from tests.builders import Story, World, judge
-from tests.unit.test_judge_recovery import quick, running
+from tests.builders import Story
+from tests.unit.test_judge_recovery import running
 from tests.unit.test_judge_takeover import taken_over
 from trainwatch.core.judge.run_states import (
     EVENTS,
@@ -44,7 +44,6 @@ from trainwatch.core.judge.run_states import (
     name_of,
     wake_t,
 )
-from trainwatch.core.model.decision import GiveUp
 
 DOCS = Path(__file__).parents[2] / "docs"
 PLAN = RestartPlan(reason="restart after a crash")
@@ -134,9 +133,3 @@ def test_a_trainer_that_could_not_be_ended_is_adopted_by_the_next_supervisor() -
     new = taken_over(world, live=True)
     assert new.word == "running"
     assert new.watch(Story(meta=False, period_s=5.0).train(5)).decisions == []
-
-
-def test_a_resume_of_a_run_that_never_started_and_may_not_start_over_gives_up() -> None:
-    world = World(judge(quick(without_checkpoint=False))).command("stop").command("resume")
-    assert world.word == "given_up"
-    assert "starting over is disabled" in world.of(GiveUp)[0].reason

@@ -1,21 +1,13 @@
 """What a save costs, and how often a run should save: only with evidence."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.builders import Story, World
 from tests.fakes.feed import healthy
 from tests.unit.test_lost_time import incident, state, told
-from trainwatch.core.app.plan.launch_plan import LaunchPlan
-from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.launch_checks import check_cadence
 from trainwatch.core.judge.findings import pace
 from trainwatch.core.judge.findings.pace import SaveCost
 from trainwatch.core.model.fact import AttemptStarted, Fact, SaveMeasured
-from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.state.cadence import Cadence, cadence, cadence_words
 from trainwatch.core.views.timeline import timeline_view
 
@@ -39,31 +31,10 @@ def test_a_save_costs_what_its_step_took_longer() -> None:
     assert second.every_s == pytest.approx(40 * 2.5 + 20, abs=5.0)
 
 
-def test_a_save_in_the_background_costs_nothing() -> None:
-    story = Story(meta=False).load(10).train(40).checkpoint("out/a", step=40).train(20)
-    (save,) = measured(world_with(story))
-    assert save.cost_s == 0.0
-
-
 def test_the_files_of_one_save_count_once() -> None:
     story = Story(meta=False).load(10).train(40).save(20.0, "out/a")
     story.checkpoint("out/b", step=40).checkpoint("out/c", step=40).train(20)
     assert len(measured(world_with(story))) == 1
-
-
-def test_lines_for_many_steps_are_compared_with_as_many_steps() -> None:
-    story = (
-        Story(meta=False).load(10).train(200, every=10, step_s=0.5).save(20.0, "out/a").train(40, every=10, step_s=0.5)
-    )
-    (save,) = measured(world_with(story))
-    assert save.cost_s == pytest.approx(20.0, abs=2.0)
-
-
-def test_without_a_known_pace_nothing_is_measured() -> None:
-    story = Story(meta=False).load(10).train(2).save(20.0, "out/a").train(1)
-    assert measured(world_with(story)) == []
-    known, found = pace.with_checkpoint(SaveCost(), 5.0)
-    assert (known, found) == (SaveCost(), None)
 
 
 def test_a_checkpoint_that_is_noticed_late_belongs_to_its_own_step() -> None:
@@ -119,22 +90,3 @@ def test_an_interval_that_is_nearly_right_is_left_alone() -> None:
 
 def test_the_screen_advises_only_where_much_is_lost() -> None:
     assert "better a save" not in timeline_view(healthy()).title
-
-
-def test_the_check_knows_what_the_last_attempts_showed(tmp_path: Path) -> None:
-    plan = LaunchPlan(spec=RunSpec(id="luca-1", name="luca", command=("python",), cwd="/", created_wall=0.0))
-    machine = Machine(home=tmp_path)
-    assert check_cadence(plan, machine) is None
-    folder = RunDirectory(tmp_path / "runs" / "luca-1")
-    folder.path.mkdir(parents=True)
-    writer = JournalWriter(folder.journal)
-    for t, fact in FIRST:
-        writer.append_all(t, t, (fact,))
-    assert check_cadence(plan, machine) is None
-    for t, fact in (*saves(9.0, 2100.0), incident(7200, "crash", 0.0), state(7200, "finished")):
-        writer.append_all(t, t, (fact,))
-    writer.close()
-    check = check_cadence(plan, machine)
-    assert check is not None
-    assert check.result == "warn"
-    assert check.found.startswith("saves every 35 min; every 6 min would lose less")

@@ -11,13 +11,8 @@ from tests.integration.sense_world import HandClock, ListInbox, identity, python
 from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.sense.gpu.gpu_details import Device, Devices, GpuList, is_own, parse_visible_devices
 from trainwatch.core.sense.gpu.nvml_child import GETTERS, _memory
-from trainwatch.core.sense.gpu.nvml_codes import driver_message, gpu_message, throttle_reasons
 from trainwatch.core.sense.gpu.simulated_gpu import (
-    IDLE_BYTES,
-    TRAINING_BYTES,
     SimulatedGpu,
-    SimulatedState,
-    advance,
 )
 
 
@@ -69,13 +64,6 @@ def test_gpu_memory_of_own_processes_is_unknown_if_it_could_be_wrong(
     assert reading.own_mem_bytes == memory
 
 
-def test_nvml_error_codes_become_sentences() -> None:
-    assert throttle_reasons(0x0) == throttle_reasons(0x1) == ()
-    assert throttle_reasons(0x64) == ("power cap", "thermal (driver)", "thermal (hardware)")
-    assert "NVML 77" in driver_message(77, "Strange")
-    assert "NVML 77" in gpu_message(77)
-
-
 @pytest.mark.parametrize(
     ("value", "choice"),
     [
@@ -118,21 +106,6 @@ def test_every_nvml_getter_raises_only_handled_errors_if_the_driver_is_lost() ->
     for getter in GETTERS:
         with pytest.raises(pynvml.NVMLError):
             getter(None)
-
-
-def test_simulated_gpu_fills_works_and_is_released() -> None:
-    state = SimulatedState()
-    for second in range(30):
-        state = advance(state, seconds=1.0, t=float(second), alive=True, busy=True)
-    assert state.util_pct > 80
-    assert state.mem_used_bytes == pytest.approx(TRAINING_BYTES, rel=0.01)
-    assert 55 < state.temp_c < 70
-    state = advance(state, seconds=1.0, t=31.0, alive=True, busy=False)
-    assert state.util_pct == 0
-    assert state.mem_used_bytes == pytest.approx(TRAINING_BYTES, rel=0.01)
-    for second in range(5):
-        state = advance(state, seconds=1.0, t=32.0 + second, alive=False, busy=False)
-    assert state.mem_used_bytes == pytest.approx(IDLE_BYTES, rel=0.05)
 
 
 def test_the_simulated_sensor_follows_the_trainer() -> None:

@@ -10,36 +10,21 @@ from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.host import host_sensor
 from trainwatch.core.sense.host import host_sensor as memory_limit_module
-from trainwatch.core.sense.host.disk_space import DiskSpace, Room, is_local, nearest_existing, room_of
+from trainwatch.core.sense.host.disk_space import DiskSpace, Room, is_local, room_of
 from trainwatch.core.sense.host.host_sensor import (
     Host,
     HostMemory,
     MemoryLimit,
     TrainerMemory,
     memory_limit,
-    parse_busy,
-    parse_meminfo,
-    parse_pressure,
     trainer_memory,
 )
-from trainwatch.core.sense.sampler import kernel_text
+from trainwatch.core.sense.process.proc_stat import kernel_text
 
 GIB = 2**30
 MEMINFO = (
     "MemTotal:       33554432 kB\nMemFree: 1 kB\nMemAvailable:   16777216 kB\nSwapTotal: 2048 kB\nSwapFree: 1024 kB\n"
 )
-
-
-def test_meminfo_is_parsed() -> None:
-    assert parse_meminfo(MEMINFO) == HostMemory(32 * GIB, 16 * GIB, 2 * 2**20, 2**20)
-    assert parse_meminfo("") == HostMemory(None, None, None, None)
-
-
-def test_pressure_and_processor_times_are_parsed() -> None:
-    assert parse_pressure("some avg10=12.50 avg60=0.00 avg300=0.00 total=1\nfull avg10=1.00\n") == 12.5
-    assert parse_pressure("") is None
-    assert parse_busy("cpu  10 0 5 100 20 0 0 0 3 0\ncpu0 …") == (15, 135)
-    assert parse_busy("intr 1") is None
 
 
 def test_memory_limit_is_the_lower_of_host_and_control_group() -> None:
@@ -116,10 +101,6 @@ def test_cgroup_path_in_a_container_begins_at_the_mount(tmp_path: Path) -> None:
     assert limit.limit_bytes == 2 * GIB
 
 
-def test_without_a_control_group_memory_has_no_limit(tmp_path: Path) -> None:
-    assert memory_limit("self", proc=tmp_path) is None
-
-
 def test_unreadable_proc_gives_none_and_not_zero(tmp_path: Path) -> None:
     inbox = ListInbox()
     Host(inbox=inbox, clock=HandClock(), interval_s=1.0, proc=tmp_path).sample()
@@ -164,11 +145,6 @@ def test_host_sensor_reads_the_real_machine(monkeypatch: pytest.MonkeyPatch) -> 
     assert sample.ram_used_bytes is not None
     assert 0 < sample.ram_used_bytes <= sample.ram_total_bytes
     assert sample.disk_free_bytes is not None
-
-
-def test_nearest_existing_folder_is_found(tmp_path: Path) -> None:
-    assert nearest_existing(tmp_path / "a/b/c") == tmp_path
-    assert DiskSpace(None).room() is None
 
 
 def test_room_is_asked_for_in_one_thread_that_a_stuck_file_system_keeps(

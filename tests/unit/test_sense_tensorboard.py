@@ -12,7 +12,7 @@ from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observ
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.files.inotify import OpenFile
-from trainwatch.core.sense.files.scalars import Damaged, Scalar, ScalarFiles, logdir, masked_crc, read_records, scalars
+from trainwatch.core.sense.files.scalars import Damaged, Scalar, ScalarFiles, read_records, scalars
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "tensorboard"
 
@@ -21,12 +21,6 @@ def all_in(path: Path) -> list[Scalar]:
     found = read_records(path)
     assert found.bad == 0
     return [scalar for data in found.data for scalar in scalars(data)]
-
-
-def test_the_checksum_is_masked_crc32c() -> None:
-    """123456789 has the CRC32C 0xE3069283 (RFC 3720); the mask is that of TFRecord."""
-    crc = 0xE3069283
-    assert masked_crc(b"123456789") == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def test_what_pytorch_logged_is_read() -> None:
@@ -75,22 +69,6 @@ def test_room_made_in_advance_is_no_damage_and_a_wrong_length_is(tmp_path: Path)
     path.write_bytes(first + b"\x01" * 100)
     with pytest.raises(Damaged, match=f"no record at byte {len(first)}"):
         read_records(path, len(first))
-
-
-def test_records_of_pictures_are_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    picture = record(os.urandom(200_000))
-    path.write_bytes(picture[:-4] + b"????" + record(event("loss", 0.5, 1, 10.0)))
-    found = read_records(path, limit_bytes=1)
-    assert (found.data, found.offset, found.bad) == ((), len(picture), 0)
-    assert len(read_records(path, found.offset).data) == 1
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"\x00", b"\x0a\xff", b"\x2a\x03\x0a\x01", b"\xff" * 30, b"\x0b", bytes(range(200, 256))]
-)
-def test_bytes_that_are_no_event_have_no_scalar(data: bytes) -> None:
-    assert list(scalars(data)) == []
 
 
 # --- the sensor ---
@@ -262,20 +240,6 @@ def test_names_beyond_the_bound_are_counted(tmp_path: Path) -> None:
     watched.writes(tmp_path / "runs" / "events.out.tfevents.1", *tags)
     (values,) = watched.looks()
     assert (len(values), watched.inbox.got[0].left_out) == (MOST_METRICS, 3)
-
-
-@pytest.mark.parametrize(
-    ("file", "folder"),
-    [
-        ("/r/out/runs/may/f", "/r/out"),
-        ("/r/out/f", "/r/out"),
-        ("/r/runs/may/f", "/r/runs"),
-        ("/r/f", "/r"),
-        ("/e/x/f", "/e/x"),
-    ],
-)
-def test_the_folder_for_tensorboard_is_that_of_the_run(file: str, folder: str) -> None:
-    assert logdir(Path(file), ["/r/out", "/r"]) == folder
 
 
 # --- the writer itself ---

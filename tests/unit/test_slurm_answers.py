@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.act.slurm.commands import (
-    SEPARATOR,
     Seen,
     duration_s,
     limit_of,
@@ -39,35 +38,6 @@ RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
 )
 def test_a_state_that_is_not_known_is_no_end(state: str, expected: tuple[str, str | None]) -> None:
     assert phase_of(state) == expected
-
-
-def line(*fields: str) -> str:
-    return SEPARATOR.join(fields) + "\n"
-
-
-def test_reasons_and_comments_may_hold_blanks_and_bars() -> None:
-    text = line(
-        "7", "PENDING", "job requeued in held state", "", "2026-11-22T23:05:28", "1-00:00:30", "trainwatch:a|b:1"
-    ) + line("8", "RUNNING", "None", "n[1-2]", "2026-11-22T23:05:29", "UNLIMITED", "(null)")
-    found = read_squeue(text)
-    assert found["7"] == Seen(
-        "7", "queued", None, "PENDING", "job requeued in held state", "", "2026-11-22T23:05:28", 86430.0,
-        "trainwatch:a|b:1",
-    )  # fmt: skip
-    assert (found["8"].nodes, found["8"].left_s, found["8"].reason, found["8"].comment) == ("n[1-2]", None, "", "")
-
-
-def test_an_odd_line_blinds_no_other() -> None:
-    good = line("7", "RUNNING", "None", "n1", "2026-11-22T23:05:28", "9:59", "x")
-    assert list(read_squeue("slurm_load_jobs error: odd\n" + good + "6_[2-3%2]" + good)) == ["7"]
-
-
-def test_scontrol_shows_state_nodes_and_comment() -> None:
-    done = read_scontrol((RECORDED / "scontrol-22.05-completed.txt").read_text())
-    assert done is not None
-    assert (done.phase, done.cause, done.nodes, done.submitted) == ("ended", "ok", "n1", "2026-11-22T23:05:28")
-    assert done.comment == "trainwatch:limit-092fcd41:2"
-    assert read_scontrol("slurm_load_jobs error: Invalid job id specified") is None
 
 
 def test_accounting_has_the_newest_row_last() -> None:
@@ -159,17 +129,6 @@ def test_words_that_a_person_typed_are_no_fields() -> None:
     seen = read_scontrol(text)
     assert seen is not None
     assert (seen.comment, seen.nodes) == ("trainwatch:recorded:completed", "n1")
-
-
-def test_squeue_as_it_was_printed() -> None:
-    found = read_squeue((RECORDED / "squeue-22.05.txt").read_text())
-    assert {
-        seen.comment: (seen.phase, seen.reason) for seen in found.values() if seen.comment.startswith("trainwatch")
-    } == {
-        "trainwatch:r:1": ("queued", "PartitionNodeLimit"),
-        "trainwatch:r:2": ("running", ""),
-        "trainwatch:r:3": ("queued", "JobHeldUser"),
-    }
 
 
 def test_states_and_reasons_of_later_versions() -> None:

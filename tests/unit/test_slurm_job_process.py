@@ -28,7 +28,6 @@ from trainwatch.core.act.slurm.job_start import (
     end_job,
     tag_of,
 )
-from trainwatch.core.act.slurm.slurm_engine import SharedQueue, now
 from trainwatch.core.model.job import JobHandle, JobRecord
 from trainwatch.core.model.settings import Slurm
 
@@ -80,19 +79,6 @@ class Cluster:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Cluster:
     return Cluster(tmp_path)
-
-
-def test_it_ends_with_the_status_of_the_script_and_passes_its_log_on(cluster: Cluster) -> None:
-    cluster.answers("squeue", "")
-    cluster.answers("scontrol", "JobId=77 JobState=FAILED SubmitTime=2026-11-22T23:05:28 NodeList=n1 Reason=None")
-    (cluster.directory / STARTED_FILE).write_text("{}")
-    (cluster.directory / LOG_FILE).write_text("step 1\nstep 2\n")
-    (cluster.directory / EXIT_FILE).write_text('{"code": 7}')
-    done = cluster.runs()
-    assert done.returncode == 7
-    assert "step 1\nstep 2\n" in done.stdout
-    assert (cluster.record().phase, cluster.record().cause) == ("ended", "error")
-    assert cluster.called("sbatch") == 1
 
 
 def test_a_live_job_of_the_run_is_followed_and_no_other_submitted(cluster: Cluster) -> None:
@@ -336,22 +322,6 @@ def test_nodes_with_a_bad_gpu_are_left_out_unless_no_other_is_left(cluster: Clus
     assert "submitted with all nodes" in said[0]
 
 
-def test_several_runs_ask_slurm_one_question(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.job("RUNNING")
-    queues = [SharedQueue(Commands(cluster.env), tmp_path / "shared") for _ in range(8)]
-    since = now()
-    for each in queues:
-        assert list(each.jobs(since)) == ["77"]
-    assert cluster.called("squeue") == 1
-    assert list(queues[0].jobs(now())) == ["77"]
-    assert cluster.called("squeue") == 2
-    cluster.refuses("squeue", "Unable to contact slurm controller")
-    since = now()
-    for each in queues:
-        with pytest.raises(SlurmError):
-            each.jobs(since)
-
-
 @pytest.mark.parametrize(
     ("text", "node"),
     [
@@ -362,12 +332,6 @@ def test_several_runs_ask_slurm_one_question(cluster: Cluster, tmp_path: Path) -
 )
 def test_the_node_on_which_a_task_failed_first(text: bytes, node: str) -> None:
     assert job_process.node_in(text) == node
-
-
-def test_the_script_is_one_that_bash_can_read(tmp_path: Path) -> None:
-    path = tmp_path / "job.sh"
-    path.write_text(script(time="5", setup=("module() { :; }", "module load cuda")))
-    assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
 
 
 def test_a_job_whose_follower_could_not_note_it_is_ended_by_its_comment(cluster: Cluster) -> None:

@@ -21,23 +21,18 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.operate import goes_on_waiting, require_checked
 from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
 from trainwatch.core.app.plan.trainer_folders import partly_used_when_adopted
-from trainwatch.core.app.rehearse import rehearse as rehearse_module
 from trainwatch.core.app.runs.output_claim import rival_of
 from trainwatch.core.app.runs.supervisor_life import as_found
-from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.start.project_run import create_run, give_command, project_run
 from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start, resumes_by_itself
-from trainwatch.core.app.trial import trial_here
 from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.fact import ActionWithheld, AttemptEnded, AttemptStarted, RunCreated, StateChanged
-from trainwatch.core.model.launch import LaunchRequest
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.progress import PLAIN, Why
 from trainwatch.core.model.run import RunState
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.screens.launch import plan_rows
 
 COMMAND = ("true", "--resume", "{resume}", "--output_dir", "out")
 NO_PLACE = ("true", "--output_dir", "out")
@@ -92,13 +87,6 @@ def refused(command: tuple[str, ...] = COMMAND, code: ExitCode = ExitCode.OWNED,
         chosen(command, **wish)
     assert error.value.code is code
     return str(error.value)
-
-
-def test_a_new_folder_and_one_without_checkpoints_are_begun_in(folder: Path) -> None:
-    assert chosen() == StartChoice()
-    (folder / "out").mkdir()
-    (folder / "out" / "log.txt").write_text("x")
-    assert chosen() == StartChoice()
 
 
 @pytest.mark.parametrize("state", ["running", "backing_off", "interrupted", "starting"])
@@ -160,11 +148,6 @@ def test_a_run_that_ended_is_refused_and_the_ways_are_named(state: RunState) -> 
     for way in (f"trainwatch resume {run.id}", "run --from newest", "--from PATH", "run --fresh", "-- NEW COMMAND"):
         assert way in message
     assert "model-step00000020" in message
-
-
-def test_a_run_that_ended_before_it_made_anything_is_begun_again() -> None:
-    ran(state="given_up", step=None)
-    assert chosen() == StartChoice()
 
 
 def test_a_run_whose_saves_are_of_an_unknown_make_is_not_written_over() -> None:
@@ -277,15 +260,6 @@ def test_other_words_do_not_say_that_a_command_goes_on_by_itself(words: tuple[st
     refused((*NO_PLACE, *words))
 
 
-def test_of_a_framework_that_names_its_saves_only_those_names_are_in_danger() -> None:
-    command = ("accelerate", "launch", "train_network.py", "--output_dir", "out", "--output_name", "mia")
-    saved("luca-000004.safetensors")
-    saved("mia2.safetensors")
-    assert chosen(command) == StartChoice()
-    saved("mia-try2-000004.safetensors")
-    assert "mia-try2-000004" in refused(command)
-
-
 def test_from_a_checkpoint_is_a_new_run_or_goes_on_with_the_known_one(folder: Path) -> None:
     path = saved()
     for given in ("newest", str(path), path.name, str(folder / path)):
@@ -378,15 +352,6 @@ def test_a_refused_start_is_suggested_as_it_was_typed(folder: Path, capsys: pyte
     assert f"`trainwatch resume {run.id} --from newest`" in said
 
 
-def test_newest_is_also_what_only_the_trainer_can_read(folder: Path) -> None:
-    (folder / "out").mkdir()
-    path = folder / "out" / "last.pkl"
-    path.write_bytes(pickle.dumps({"step": 40, "w": [0.5] * 100}))
-    (folder / "out" / "cache.pkl").write_bytes(pickle.dumps([1]))
-
-    assert chosen(checkpoint="newest").checkpoint == str(path)
-
-
 def test_a_state_of_nobody_that_is_not_understood_is_not_written_over(folder: Path) -> None:
     (folder / "out").mkdir()
     (folder / "out" / "last.pkl").write_bytes(pickle.dumps({"step": 40, "w": [0.5] * 100}))
@@ -428,15 +393,6 @@ def test_begin_anew_over_checkpoints_is_refused_if_nobody_can_be_asked(
     assert "add --yes" in said
     assert path.read_bytes() == before
     assert not (folder / "home").exists()
-
-
-def test_a_new_run_knows_the_checkpoint_that_it_begins_from(folder: Path) -> None:
-    path = saved()
-    plan = plan_command(COMMAND)
-    ready = create_run(plan, choose_start(plan, Wish(checkpoint="newest")))
-    assert ready.claim is not None
-    ready.claim.release()
-    assert ready.run.load_spec().begin_from == str(folder / path)
 
 
 TOML = '[run]\nname = "n"\ncommand = ["true"]\noutput_dir = "out"\n'
@@ -573,26 +529,6 @@ def test_the_same_command_does_not_begin_anew_beside_a_run_whose_journal_was_del
         chosen(("true", "train"))
 
 
-@pytest.mark.parametrize("below", [False, True])
-def test_a_command_beside_a_trainwatch_toml_is_told_that_the_file_is_not_used(
-    below: bool, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``run -- COMMAND`` said nothing of the file: a night without the notices of its [notify]."""
-    path, words = folder / "trainwatch.toml", ["run", "--dry-run", "--", "true"]
-    path.write_text('[run]\ncommand = ["false"]\n[notify]\ncommand = ["true"]\n[hang]\nmin_s = 60\n')
-    if below:
-        (folder / "inner").mkdir()
-        monkeypatch.chdir(folder / "inner")
-    assert main(words) == 0
-    where = path if below else "trainwatch.toml"
-    assert (
-        f"{where} is not used for this command: [hang], [notify] and all else in it do not apply. To use it, write the "
-        "command into its [run] and start that with `trainwatch run`, without a command\n"
-    ) in capsys.readouterr().err
-    assert main(["run", "--dry-run"]) == 0
-    assert "not used" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -611,33 +547,6 @@ def test_what_is_said_of_a_trainwatch_toml_beside_a_command(
     told = capsys.readouterr().err
     assert said in told
     assert ("not used" in told) is bool(said)
-
-
-def test_the_start_page_the_rehearsal_and_the_trial_say_it_too(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before: only ``run`` and ``queue add`` said it."""
-    (folder / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["false"]\n[notify]\ncommand = ["true"]\n')
-    said = "trainwatch.toml is not used for this command: [notify] and all else in it do not apply"
-    preview = FolderLauncher().plan(LaunchRequest(command="true"))
-    assert said in preview.unused
-    assert any(row.label == "file" and said in row.text for row in plan_rows(preview))
-    of_file = FolderLauncher().plan(LaunchRequest(run="a"))
-    assert of_file.unused == ""
-    assert not any(row.label == "file" for row in plan_rows(of_file))
-
-    def refuse(*_: object, **__: object) -> None:
-        raise CliError(ExitCode.FAILED, "not in this test")
-
-    monkeypatch.setattr(rehearse_module, "rehearse", refuse)
-    monkeypatch.setattr(trial_here, "try_here", refuse)
-    for words, use in ((["rehearse"], "`trainwatch rehearse`"), (["trial", "--yes"], "`trainwatch trial`")):
-        assert main([*words, "--", "true"]) == 1
-        told = capsys.readouterr().err
-        assert said in told
-        assert f"with {use}, without a command" in told
-        assert main(words) == 1
-        assert "not used" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

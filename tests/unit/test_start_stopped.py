@@ -15,7 +15,7 @@ from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
 from trainwatch.core.app.plan.launch_plan import plan_command
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.checklist import before_launch, why_not_start
+from trainwatch.core.app.preflight.checklist import before_launch, told_at_launch, why_not_start
 from trainwatch.core.config.spec import Overrides
 
 MODEL = "model:\n  channels: {}\ndata:\n  dataset_path: ./data\n"
@@ -198,7 +198,7 @@ def test_sdxl_on_a_card_of_8_gb_is_not_started_unless_it_is_forced(
 ) -> None:
     card = GpuSurvey(gpus=(GpuSeen(index=0, name="RTX 4060", mem_total_bytes=8.2e9, mem_used_bytes=0.3e9),))
     small = Machine(gpus=card, home=folder / "home")
-    monkeypatch.setattr(checklist, "look_at_machine", lambda: small)
+    monkeypatch.setattr(checklist, "look_at_machine", lambda *_, **__: small)
     (folder / "sdxl_train_network.py").touch()
     words = ("--output_dir", "out")
     command = ("python3", "sdxl_train_network.py")
@@ -242,3 +242,43 @@ def test_a_dry_run_shows_the_room_on_the_disk(
     assert main(["run", "--json", *words[1:]]) == 0
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert "free in" in checks["disk"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("built", "words", "said"),
+    [
+        ("None", (), "built without CUDA"),
+        ("None", ("--device", "cpu"), ""),
+        ("'12.8'", (), ""),
+    ],
+)
+def test_a_torch_without_cuda_beside_a_gpu_stops_a_start_unless_the_cpu_is_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, built: str, words: tuple[str, ...], said: str
+) -> None:
+    card = GpuSurvey(gpus=(GpuSeen(index=0, name="RTX 4060", mem_total_bytes=16e9, mem_used_bytes=0.3e9),))
+    here = Machine(gpus=card, home=folder / "home")
+    monkeypatch.setattr(checklist, "look_at_machine", lambda *_, **__: here)
+    (folder / "train.py").write_text("import argparse, torch\nargparse.ArgumentParser().parse_known_args()\n")
+    python, torch = folder / "venv/bin/python", folder / "venv/lib/python3.12/site-packages/torch"
+    for place in (python, torch / "version.py"):
+        place.parent.mkdir(parents=True)
+    (torch / "__init__.py").touch()
+    (torch / "version.py").write_text(f"__version__ = '2.9.0'\ncuda: Optional[str] = {built}\nhip = None\n")
+    python.symlink_to(sys.executable)
+    found = why_not_start(plan_command((str(python), "train.py", *words), Overrides(output_dir="out")))
+    assert (said in found.sentence) if said and found is not None else found is None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--save_steps", "500", "--max_steps", "400"), "the first checkpoint comes after the end (step 400)"),
+        (("--save_steps", "500", "--max_steps", "501"), ""),
+        (("--save_only_model",), "leaves the optimizer out"),
+    ],
+)
+def test_what_cannot_be_resumed_is_told_at_a_start(folder: Path, words: tuple[str, ...], said: str) -> None:
+    told = [
+        c.found for c in told_at_launch(plan_command(("python3", "train.py", *words), Overrides())) if c.name == "saves"
+    ]
+    assert [said in each for each in told] == ([True] if said else [])

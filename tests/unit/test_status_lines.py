@@ -47,7 +47,7 @@ def test_what_is_wrong_and_the_reason_stand_there_once_if_they_are_the_same() ->
 
 
 def said(story: RunStory, wall: float) -> dict[str, Any]:
-    return status_object(story, run="luca", wall=wall, gpu=None, host=None, progress=None)
+    return status_object(Situation(story=story, now_t=wall - story.wall0, now_wall=wall), run="luca")
 
 
 @pytest.mark.parametrize("now", [healthy(), hung(), given_up()])

@@ -14,7 +14,7 @@ from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample,
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
 from trainwatch.core.store.history_reader import extents_statement, tier_rows
-from trainwatch.core.store.history_schema import COLUMNS, TIERS, kept_since
+from trainwatch.core.store.history_schema import COLUMNS, TIERS
 from trainwatch.core.store.latest import latest_without_metrics
 
 HOUR, DAY = 3600, 86_400
@@ -31,6 +31,13 @@ def read() -> Iterator[Open]:
 
 def gpus(t: float, *utils: float | None) -> GpuSample:
     return GpuSample(t=t, gpus=tuple(GpuReading(index=i, util_pct=u, name="G") for i, u in enumerate(utils)))
+
+
+def tables(path: Path) -> sqlite3.Connection:
+    """All tiers of a history, the finest one from its own file."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("ATTACH ? AS recent", (f"{path}.recent",))
+    return connection
 
 
 def is_well(writer: HistoryWriter) -> bool:
@@ -91,7 +98,7 @@ def test_old_history_is_thinned_but_keeps_minimum_and_maximum(tmp_path: Path, re
         writer.add(gpus(t, 100.0 if t == spike_t else 50.0))
     writer.commit()
     reader = read(tmp_path / "h")
-    connection = sqlite3.connect(tmp_path / "h")
+    connection = tables(tmp_path / "h")
     assert connection.execute("SELECT COUNT(*), MIN(t) FROM gpu_1").fetchone() == (HOUR + 10, HOUR - 10)
     assert connection.execute("SELECT COUNT(*), MIN(t) FROM gpu_10").fetchone() == (2 * HOUR // 10 - 1, 0)
     assert connection.execute("SELECT COUNT(*), MIN(t) FROM gpu_600").fetchone() == (2 * HOUR // 600 - 1, 0)
@@ -101,7 +108,7 @@ def test_old_history_is_thinned_but_keeps_minimum_and_maximum(tmp_path: Path, re
     assert mean == pytest.approx(50 + 50 / (2 * HOUR))
     writer.add(gpus(3 * DAY, 50.0))
     writer.close()
-    assert connection.execute("SELECT COUNT(*) FROM gpu_1").fetchone() == (1,)
+    assert len(reader.series("gpu0.util", 3 * DAY - HOUR, 3 * DAY + 10, 5000)) == 1
     assert connection.execute("SELECT COUNT(*) FROM gpu_60").fetchone() == (2 * HOUR // 60,)
     connection.close()
     [(_, low, mean, high)] = reader.series("gpu0.util", 0, 2 * HOUR, 1)
@@ -132,7 +139,7 @@ def test_every_moment_is_read_from_one_tier_and_a_week_from_the_coarsest(tmp_pat
     kept = [t for t, *_ in reader.rows("host.ram_used")]
     assert kept == sorted(set(kept))
     assert sum(1 for t in kept if t >= end - HOUR) == sum(1 for t in times if t >= end - HOUR)
-    connection = sqlite3.connect(tmp_path / "h")
+    connection = tables(tmp_path / "h")
     extents = connection.execute(extents_statement("host")).fetchone()
     connection.close()
     parts = tier_rows(list(zip(extents[::2], extents[1::2], strict=True)), 0, end, end / 512)
@@ -150,27 +157,6 @@ def test_a_value_that_is_logged_late_is_in_every_tier(tmp_path: Path, read: Open
     for points in (7200, 720, 120, 12, 1):
         highs = [high for *_, high in read(tmp_path / "h").series("metric.f1", 0, 2 * HOUR, points)]
         assert max(highs) == 9.0
-
-
-def test_a_history_whose_tiers_had_no_overlap_is_filled_when_it_is_continued(tmp_path: Path, read: Open) -> None:
-    writer = HistoryWriter(tmp_path / "h")
-    for t in range(0, 3 * HOUR, 10):
-        writer.add(gpus(t, float(t)))
-    writer.close()
-    connection = sqlite3.connect(tmp_path / "h", isolation_level=None)
-    before = [read(tmp_path / "h").series("gpu0.util", 0, 3 * HOUR, points) for points in (1, 18)]
-    for tier, coarser in pairwise(TIERS):
-        since = max(0, kept_since(tier, coarser, 3 * HOUR - 10))
-        connection.execute(f"DELETE FROM gpu_{coarser.span_s} WHERE t >= {since}")
-    assert connection.execute("SELECT COUNT(*) FROM gpu_600").fetchone() == (0,)
-    for points, drawn in zip((1, 18), before, strict=True):
-        again = read(tmp_path / "h").series("gpu0.util", 0, 3 * HOUR, points)
-        assert [p[1::2] for p in again] == [p[1::2] for p in drawn], "the same extremes, from finer buckets"
-    writer = HistoryWriter(tmp_path / "h")
-    writer.add(gpus(3 * HOUR, 0.0))
-    writer.close()
-    assert connection.execute("SELECT COUNT(*) FROM gpu_600").fetchone() == (18,)
-    connection.close()
 
 
 def around(field: str) -> float:
@@ -209,7 +195,7 @@ def test_history_of_eight_gpus_for_a_week_stays_under_fifty_megabytes(tmp_path: 
     assert is_well(writer)
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 50e6
     reader = read(tmp_path / "h")
-    connection = sqlite3.connect(tmp_path / "h")
+    connection = tables(tmp_path / "h")
     rows = {span: connection.execute(f"SELECT COUNT(*) FROM gpu_{span}").fetchone()[0] for span in (1, 10, 60)}
     connection.close()
     assert rows[1] >= 8 * HOUR
@@ -228,7 +214,7 @@ def test_bytes_clocks_and_fans_are_whole_in_every_tier_and_shares_are_not(tmp_pa
             writer.commit()
     writer.close()
     assert is_well(writer)
-    with closing(sqlite3.connect(tmp_path / "h")) as connection:
+    with closing(tables(tmp_path / "h")) as connection:
         for tier in TIERS:
             rows = connection.execute(f"SELECT clock, pcie_in, pcie_in_max, util FROM gpu_{tier.span_s}").fetchall()
             assert rows
@@ -335,7 +321,7 @@ def test_newest_samples_are_seen_before_the_history_is_committed(tmp_path: Path)
             latest = reader.latest().host
             assert latest is not None
             assert latest.t == t
-        assert [t for t, *_ in reader.series("host.cpu", 0, 60, 60)] == [0.5], "committed at once, then once a minute"
+        assert [t for t, *_ in reader.series("host.cpu", 0, 60, 60)] == [0.5], "written at once, then once a minute"
         writer.add(HostSample(t=50, cpu_pct=50))
         writer.show(50)
         assert len(reader.series("host.cpu", 0, 60, 60)) == 51, "somebody reads charts now"
@@ -379,67 +365,47 @@ def test_newest_samples_of_a_damaged_file_are_those_of_the_history(tmp_path: Pat
     writer.close()
 
 
-def test_readings_that_nobody_watches_are_written_as_whole_buckets_whoever_looked_between(tmp_path: Path) -> None:
-    writer = HistoryWriter(tmp_path / "history.sqlite")
-    commits = {25: False, 33: True, 57: False, 71: False}
-    for second in range(80):
-        writer.add(HostSample(t=second + 0.5, cpu_pct=float(second)))
-        if second in commits:
-            writer.commit(fine=commits[second])
-    writer.close()
-    with sqlite3.connect(tmp_path / "history.sqlite") as connection:
-        fine = [int(t) for (t,) in connection.execute("SELECT t FROM host_1 ORDER BY t")]
-        coarse = connection.execute("SELECT t, cpu, cpu_min, cpu_max FROM host_10 ORDER BY t").fetchall()
-    assert coarse == [(t, t + 4.5, t, t + 9) for t in range(0, 80, 10)][: len(coarse)]
-    assert len(coarse) >= 7
-    assert fine == list(range(70, 80)), "the finest tier begins where the last whole bucket ended"
-    with closing(HistoryReader(tmp_path / "history.sqlite")) as reader:
-        points = reader.rows("host.cpu")
-    assert [row[0] for row in points] == [*range(0, 70, 10), *range(70, 80)]
+def disk_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir() if not file.is_symlink())
 
 
-def test_a_quiet_hour_writes_a_tenth_of_the_rows(tmp_path: Path) -> None:
-    writer = HistoryWriter(tmp_path / "history.sqlite")
-    for second in range(3600):
-        writer.add(HostSample(t=float(second), cpu_pct=50.0))
-        writer.show(float(second))
-    with sqlite3.connect(tmp_path / "history.sqlite") as connection:
-        (rows,) = connection.execute("SELECT (SELECT COUNT(*) FROM host_1) + (SELECT COUNT(*) FROM host_10)").fetchone()
-    writer.close()
-    assert rows < 400
-
-
-def test_coarse_tiers_that_nobody_reads_are_filled_each_hour_and_charts_are_whole_meanwhile(tmp_path: Path) -> None:
+def test_what_changes_each_second_is_in_memory_and_survives_a_kill(tmp_path: Path, read: Open) -> None:
     path = tmp_path / "history.sqlite"
     writer = HistoryWriter(path)
-    filled: list[int] = []
-    with closing(HistoryReader(path)) as reader, sqlite3.connect(path) as connection:
-        for second in range(10_000):
-            writer.add(HostSample(t=second, cpu_pct=float(second)))
-            if second % 600 == 599:
-                writer.commit(fine=False)
-                ((newest,),) = connection.execute("SELECT COALESCE(MAX(t) + 60, 0) FROM host_60")
-                assert second - newest < 3600 + 60
-                filled.append(newest)
-        assert len(set(filled)) == 3, "at the start not yet, then twice in three hours"
-        for points in (10, 100, 900):
-            values = [mean for _, _, mean, _ in reader.series("host.cpu", 0, 9600, points)]
-            assert len(values) >= 0.98 * points
-            assert values == sorted(values)
-            assert sum(values) / len(values) == pytest.approx(4800, abs=50)
-        writer.commit()
-        assert connection.execute("SELECT MAX(t) FROM host_60").fetchone() == (9900,), "somebody looks: all is filled"
-    writer.close()
+    for second in range(700):
+        writer.add(HostSample(t=second, cpu_pct=float(second)))
+        writer.add(MetricValues(t=second, values={"f1": float(second)}))
+        read(path).series("host.cpu", 0, 700, 700)  # somebody reads charts
+        writer.show(second)
+        if second == 610:
+            committed = disk_bytes(tmp_path)
+    assert path.with_name("history.sqlite.recent").is_symlink()
+    assert disk_bytes(tmp_path) == committed, "nothing reaches the disk between two commits"
+    latest = read(path).latest().metrics
+    assert latest is not None
+    assert latest.values == {"f1": 699.0}
+    continued = HistoryWriter(path)  # the first was killed
+    continued.add(HostSample(t=800, cpu_pct=800.0))
+    continued.close()
+    assert is_well(continued)
+    assert not path.with_name("history.sqlite.recent").is_symlink()
+    for points in (900, 90):
+        values = [mean for _, _, mean, _ in read(path).series("host.cpu", 0, 900, points)]
+        assert values == sorted(values)
+        assert len(values) >= points * 0.77
+    path.with_name("history.sqlite.recent").unlink()
+    assert len(read(path).series("host.cpu", 0, 900, 900)) == 70, "without it, ten seconds each"
 
 
-def test_a_late_value_changes_coarse_buckets_that_nobody_reads(tmp_path: Path) -> None:
+def test_a_late_value_changes_coarse_buckets(tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     writer = HistoryWriter(path)
     writer.add(MetricValues(t=7300, at_t=6700, values={"f1": 1.0}))
     writer.add(HostSample(t=7300, cpu_pct=1.0))
     writer.commit()
     writer.add(MetricValues(t=7310, at_t=6715, values={"f1": 4.0}))
-    writer.commit(fine=False)
+    writer.commit(whole=False)
+    writer.commit()
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT t, value, value_max FROM metric_60").fetchall() == [(6660, 2.5, 4.0)]
     writer.close()

@@ -53,6 +53,7 @@ ALLOWED = {
     ("core/config/init.py", "trainwatch diagnose"),  # comments of a file, about any log
     ("core/config/shipped.py", "trainwatch diagnose"),
     ("src/trainwatch/cli/control.py", "trainwatch resume"),  # usage
+    ("src/trainwatch/cli/control.py", "trainwatch wait"),  # --help
     ("tui/screens/away_watch.py", "trainwatch report"),
     ("src/trainwatch/cli/parser.py", "trainwatch status"),  # examples of --help
 }

@@ -9,11 +9,10 @@ import pytest
 from trainwatch.cli import main
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.plan.specs import read_definitions, spec_of_command
-from trainwatch.core.app.plan.trainer_folders import logging_folder, output_folder
+from trainwatch.core.app.plan.trainer_folders import output_folder
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.host_checks import check_output_dir
 from trainwatch.core.config.location import FILE_NAME
-from trainwatch.core.config.project import load_project
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.run import RunSpec
@@ -62,28 +61,6 @@ def test_flags_win_over_the_config_and_values_that_are_no_folders_are_skipped(
     assert output_folder(spec(folder, *command, preset=preset), load_presets()[preset]) == said
 
 
-def test_a_broken_config_names_no_folder(folder: Path) -> None:
-    (folder / "cfgs" / "sdxl.toml").write_text("output_dir = [")
-    assert output_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()["kohya"]) is None
-
-
-def test_a_bare_command_gets_its_trainers_output_folder(folder: Path) -> None:
-    def made(output_dir: str | None) -> str | None:
-        return spec_of_command(KOHYA, Overrides(output_dir=output_dir), read_definitions(folder / FILE_NAME)).output_dir
-
-    assert made(None) == str(folder / "outputs" / "luca")
-    assert made("mine") == str(folder / "mine")
-
-
-def test_init_writes_the_output_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["init", "--", *KOHYA]) == 0
-    assert "output_dir outputs/luca" in capsys.readouterr().out
-    run = load_project(folder / "trainwatch.toml", presets=load_presets()).run()
-    assert (run.output_dir, run.config) == (str(folder / "outputs" / "luca"), str(folder / "cfgs" / "sdxl.toml"))
-    assert '(its logging_dir is "logs"; name text logs only)' in (folder / "trainwatch.toml").read_text()
-    assert logging_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()["kohya"]) == "logs"
-
-
 def found_for(folder: Path, *command: str) -> tuple[str | None, str, str | None]:
     made = spec_of_command(command, Overrides(), read_definitions(folder / FILE_NAME))
     relative = None if made.output_dir is None else str(Path(made.output_dir).relative_to(folder))
@@ -123,14 +100,6 @@ def test_a_framework_that_makes_a_folder_in_each_launch_has_a_hint_only(folder: 
     assert found_for(folder, "python", "train.py", "--default_root_dir", "x") == (None, "", "x/lightning_logs")
     yolo = ("yolo", "detect", "train", "model=a.yaml")
     assert found_for(folder, *yolo)[2] == "runs"
-
-
-def test_timm_saves_to_its_experiment(folder: Path) -> None:
-    (folder / "train.py").write_text("from timm.scheduler import create_scheduler_v2\n")
-    timm = ("python", "train.py", "data")
-    assert found_for(folder, *timm) == (None, "", "output/train")
-    given = found_for(folder, *timm, "--output", "o", "--experiment", "e")
-    assert given == ("o/e", "its output and experiment", "o")
 
 
 def test_check_says_how_the_output_folder_is_known(folder: Path) -> None:

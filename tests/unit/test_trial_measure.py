@@ -6,15 +6,13 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import StoryTeller, created
-from trainwatch.cli.prepare import table, trial_object
-from trainwatch.core.app.trial.trial_run import evaluations, falls, measure, rises
+from trainwatch.core.app.trial.trial_run import measure
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.trial import TrialResult
 from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
 from trainwatch.core.store.trials import keep_trial, newest_trials
-from trainwatch.core.views.screens.profiles import measured_words
 
 GOOD = TrialResult(
     profile="balanced", wall=0.0, started=True, memory_stable=True, loss_falling=True, s_per_step=2.5,
@@ -43,23 +41,6 @@ def bad(**changes: object) -> TrialResult:
 def test_stable_combines_five_criteria(result: TrialResult, stable: bool | None, doubt: str | None) -> None:
     assert result.stable is stable
     assert result.doubts == (() if doubt is None else (doubt,))
-
-
-def test_trends() -> None:
-    assert falls([3.0, 2.9, 2.5, 2.6, 2.0, 2.1]) is True
-    assert falls([2.0, 2.0, 2.5, 2.6, 3.0, 3.1]) is False
-    assert falls([3.0, 1.0]) is None
-    assert rises([0.5, 0.4, 0.6]) is True
-    assert rises([0.6, 0.5]) is False
-    assert rises([0.6]) is None
-
-
-def test_evaluations_are_read_from_the_log(tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    log.write_text("step 1 acc 0.1\nval_accuracy: 0.51\nValidation Acc = 62.5%\neval/acc=0.7\nvaluable 3\n")
-    assert evaluations(str(log)) == [0.51, 62.5, 0.7]
-    assert evaluations(str(tmp_path / "none")) == []
-    assert evaluations(None) == []
 
 
 def history(tmp_path: Path, rss: float = 0.0, seconds: int = 60) -> HistoryReader:
@@ -96,14 +77,6 @@ def test_memory_that_grows_is_not_stable(tmp_path: Path) -> None:
     assert result.doubts == ("memory grows",)
 
 
-def test_the_table_has_one_line_per_profile_and_the_doubts() -> None:
-    lines = table([GOOD, bad(profile="aggressive", no_error=False, reason="CUDA out of memory", s_per_step=None)])
-    assert " ".join(lines[1].split()) == "balanced 2.50 s/step 14.3/15.2 GiB 11.2 GiB 97 % yes ended after its time"
-    assert "NO" in lines[2]
-    assert lines[3].strip() == "aggressive: CUDA out of memory"
-    assert trial_object(GOOD)["stable"] is True
-
-
 def test_the_newest_result_counts_and_damaged_files_are_skipped(tmp_path: Path) -> None:
     keep_trial(tmp_path, "luca", GOOD)
     keep_trial(tmp_path, "luca", bad(s_per_step=2.0))
@@ -111,10 +84,3 @@ def test_the_newest_result_counts_and_damaged_files_are_skipped(tmp_path: Path) 
     path.write_bytes(path.read_bytes() + b'{"torn')
     assert newest_trials(tmp_path, "luca") == {"balanced": bad(s_per_step=2.0)}
     assert newest_trials(tmp_path, "other") == {}
-
-
-def test_result_as_text_for_the_screen() -> None:
-    words = dict(measured_words(GOOD, 60.0))
-    assert words["speed"] == "2.50 s/step"
-    assert words["stable"] == "yes"
-    assert measured_words(None, 0.0) == ()

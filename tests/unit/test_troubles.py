@@ -64,9 +64,7 @@ def test_a_run_that_is_over_needs_no_supervisor(state: RunState, kinds: list[str
 
 
 def test_status_has_the_fields_of_a_frozen_supervisor() -> None:
-    status = status_object(
-        story(), run="r", wall=1100.0, gpu=None, host=None, progress=None, supervisor=FROZEN
-    )  # fmt: skip
+    status = status_object(Situation(story=story(), now_wall=1100.0), run="r", supervisor=FROZEN)
     assert status["supervisor"] == {"pid": 7, "alive": True, "responsive": False, "age_s": 40.0}
     assert [set(t) for t in status["troubles"]] == [{"kind", "level", "text", "since"}]
 

@@ -46,7 +46,7 @@ def test_the_head_says_it_first_and_not_twice() -> None:
 
 def test_status_says_what_follows_and_what_to_write() -> None:
     def status(now: Situation) -> dict[str, object]:
-        return status_object(now.story, run="luca", wall=now.now_wall, gpu=None, host=None, progress=None)
+        return status_object(now, run="luca")
 
     lines = status_lines(status(told()), "")
     at = lines.index(f"  open incident 9: progress no_step: {REASON}")

@@ -8,7 +8,7 @@ from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, comparison, dump,
 from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.attempt import EvidenceFile
 from trainwatch.core.model.change import Change
-from trainwatch.core.model.preset import NO_PROFILE, Profile
+from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.screens.checkpoint_details import (
     Verification,
@@ -24,12 +24,9 @@ from trainwatch.core.views.screens.confirmation import (
     resume_price,
     stop_price,
 )
-from trainwatch.core.views.screens.incident_card import incident_card
-from trainwatch.core.views.screens.incident_detail import incident_detail, incident_markdown, spreads
+from trainwatch.core.views.screens.incident_card import spreads
 from trainwatch.core.views.screens.profiles import (
-    kept_of_yours,
     leaves,
-    profile_differences,
     profiles_view,
     switch_differences,
 )
@@ -37,74 +34,6 @@ from trainwatch.core.views.timeline import RANK, event_words, events, timeline_v
 from trainwatch.tui.panes.timeline_pane import MARK_STYLES
 
 pytestmark = pytest.mark.usefixtures("utc")
-
-
-def test_incident_view_separates_cause_and_consequences() -> None:
-    detail = incident_detail(troubled(), 1)
-    assert detail is not None
-    parts = {line.part: line for line in detail.lines}
-    assert parts["cause"].line == 48_211
-    assert parts["then"].text.startswith("subprocess.CalledProcessError")
-    assert parts["evidence"].text == "exit code 1"
-    assert [line.part for line in detail.lines].index("cause") < [line.part for line in detail.lines].index("then")
-
-
-def test_view_of_an_unknown_incident_is_none() -> None:
-    assert incident_detail(troubled(), 99) is None
-
-
-def test_an_unfinished_action_is_shown_as_in_progress() -> None:
-    now = troubled()
-    pending = tuple(
-        msgspec.structs.replace(a, done_t=None, ok=None) if a.incident == 2 else a for a in now.story.actions
-    )
-    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, actions=pending))
-    detail = incident_detail(now, 2)
-    assert detail is not None
-    assert not detail.captured
-    assert any(line.text.endswith("→ under way") for line in detail.lines if line.part == "did")
-
-
-@pytest.mark.parametrize(
-    ("kind", "reason", "detail", "seconds", "told"),
-    [
-        ("list_checkpoints", "list the checkpoints before the launch", "", 0.2,
-         "listed the checkpoints before the launch → done"),
-        ("verify_checkpoint", "verify the resume point a.pt", "a.pt: complete", 4.0,
-         "verified the resume point a.pt → a.pt: complete (4 s)"),
-        ("stop_attempt", "restart after a hang", "1 process ended by SIGKILL after 4.1 s", 4.0,
-         "ended the processes: restart after a hang → 1 process ended by SIGKILL after 4.1 s"),
-        ("clear_gpu", "wait until it is free", "GPU memory is released (0.0 s)", 0.2,
-         "waited until it is free → GPU memory is released"),
-        ("clear_gpu", "wait until it is free", "GPU memory is released (4.0 s)", 4.0,
-         "waited until it is free → GPU memory is released (4.0 s)"),
-        ("start_attempt", "start", "", 4.0, "started the next attempt: start → done (4 s)"),
-    ],
-)  # fmt: skip
-def test_an_action_says_its_reason_and_its_seconds_once(
-    kind: str, reason: str, detail: str, seconds: float, told: str
-) -> None:
-    now = troubled()
-    one = next(a for a in now.story.actions if a.incident == 2)
-    one = msgspec.structs.replace(one, kind=kind, reason=reason, detail=detail, t=100.0, done_t=100 + seconds, ok=True)
-    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, actions=(one,)))
-    shown = incident_detail(now, 2)
-    assert shown is not None
-    (line,) = (line for line in shown.lines if line.part == "did")
-    assert line.text.endswith(f" {told}")
-    card = incident_card(now, 2)
-    assert card is not None
-    assert not any("0.0 s" in row.text or row.text.endswith("4.1 s (4 s)") for row in card.rows)
-
-
-def test_incident_markdown_has_every_part_once_and_quotes_the_log() -> None:
-    detail = incident_detail(troubled(), 1)
-    assert detail is not None
-    text = incident_markdown(detail, "luca")
-    assert text.startswith("### luca: crash, CUDA out of memory (00:57:48)\n")
-    assert text.count("**Cause**") == 1
-    assert "- `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB` (log line 48,211)" in text
-    assert text.endswith("Log: `/data/outputs/luca/.trainwatch/0002.log`\n")
 
 
 def test_stack_dumps_are_paired_by_process_and_compared_by_frames() -> None:
@@ -205,44 +134,6 @@ def test_nested_settings_flags_and_variables_are_separate_rows() -> None:
         name="p", settings={"training": {"batch_size": 4}}, env={"OMP_NUM_THREADS": "4"}, flags=("--a", "b")
     )
     assert leaves(profile) == {"training.batch_size": 4, "$OMP_NUM_THREADS": "4", "--a": "b"}
-
-
-def test_flags_and_variables_are_compared_like_settings() -> None:
-    own = Profile(name=NO_PROFILE)
-    triton = Profile(name="disable_triton", flags=("--disable_triton", "--mode", "separated"))
-    safe = Profile(name="safe", flags=("--mode=whole", "--sizes", "1", "-2"), env={"CUDA_LAUNCH_BLOCKING": "1"})
-    told = [(d.where, d.key, d.before, d.after) for d in profile_differences(triton, safe)]
-    assert told == [
-        ("flag", "--disable_triton", "true", "your own"),
-        ("flag", "--mode", "separated", "whole"),
-        ("env", "$CUDA_LAUNCH_BLOCKING", "your own", "1"),
-        ("flag", "--sizes", "your own", "1 -2"),
-    ]
-    assert [(d.key, d.before, d.after) for d in profile_differences(triton, own)] == [
-        ("--disable_triton", "true", "your own"),
-        ("--mode", "separated", "your own"),
-    ]
-    assert profile_differences(own, own) == ()
-
-
-def test_a_setting_that_a_profile_leaves_to_you_is_no_change() -> None:
-    """The dialog said "max_train_epochs  your own → 12" of a config that says 20, and 20 was launched."""
-    balanced = Profile(
-        name="b", settings={"max_train_epochs": 12, "workers": 2, "lowram": True}, yields=("max_train_epochs",)
-    )
-    told = [
-        (d.key, d.before, d.after) for d in profile_differences(None, balanced, {"max_train_epochs": 20, "workers": 3})
-    ]
-    assert told == [("workers", "your own 3", "2"), ("lowram", "your own", "true")]
-    assert kept_of_yours(balanced, {"max_train_epochs": 20}) == (("max_train_epochs", "20", "12"),)
-    told = [
-        (d.key, d.before, d.after)
-        for d in profile_differences(None, balanced, {"max_train_epochs": None, "workers": 2})
-    ]
-    assert told == [("max_train_epochs", "your own", "12"), ("lowram", "your own", "true")]
-    assert kept_of_yours(balanced, {}) == ()
-    back = [(d.key, d.before, d.after) for d in profile_differences(balanced, Profile(name="none"), {"workers": 2})]
-    assert back == [("max_train_epochs", "12", "your own"), ("lowram", "true", "your own")]
 
 
 def test_the_flag_of_the_profile_in_use_is_the_current_value() -> None:

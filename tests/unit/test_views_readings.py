@@ -9,7 +9,6 @@ from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import Fact, HealthChanged, IncidentOpened, StateChanged
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
 from trainwatch.core.model.progress import Level
-from trainwatch.core.model.settings import Health
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.views.dashboard import header_view
@@ -34,7 +33,7 @@ def levels(metric: str, value: float, unit: str, level: Level, *, incident: bool
 
 
 def shown(story: RunStory, gpu: GpuSample | None, host: HostSample | None = None) -> dict[str, tuple[float, str]]:
-    found = status_object(story, run="r", wall=1100.0, gpu=gpu, host=host, progress=None, health=Health())
+    found = status_object(Situation(story=story, gpu=gpu, host=host, now_t=100.0, now_wall=1100.0), run="r")
     return {r["metric"]: (r["value"], r["level"]) for r in found["health"]}
 
 

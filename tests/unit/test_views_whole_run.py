@@ -77,14 +77,14 @@ def test_steps_of_the_whole_run_continue_after_resuming_weights() -> None:
     assert "step 207 of 240" in header_view(now).verdict.clauses
     assert header_view(now).done == 207 / 240
     assert overall_step(now) == 207
-    status = status_object(now.story, run="r", wall=1100.0, gpu=None, host=None, progress=now.progress)
+    status = status_object(now, run="r")
     assert status["overall"] == {"step": 207, "total_steps": 240}
     assert (status["progress"]["step"], status["progress"]["total_steps"]) == (167, 200)
 
 
 @pytest.mark.parametrize(("step_t", "age_s"), [(None, None), (90.0, 10.0), (101.0, 0.0)])
 def test_status_has_the_age_of_the_last_step(step_t: float | None, age_s: float | None) -> None:
-    status = status_object(told(*WEIGHTS), run="r", wall=1100.0, gpu=None, host=None, progress=None, step_t=step_t)
+    status = status_object(Situation(story=told(*WEIGHTS), step_t=step_t, now_t=100.0, now_wall=1100.0), run="r")
     assert status["last_step_age_s"] == age_s
 
 

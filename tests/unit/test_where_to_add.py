@@ -23,7 +23,7 @@ from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.screen_ports import OpenRun
 from trainwatch.core.model.situation import RunCard
-from trainwatch.core.sense.gpu.nvml_details import CHANGING, LASTING
+from trainwatch.core.sense.gpu.nvml_child import CHANGING, LASTING
 from trainwatch.core.store import history_schema
 from trainwatch.core.store.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory

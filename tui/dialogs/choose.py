@@ -1,6 +1,6 @@
-"""Dialogs to choose a checkpoint to resume from, or a profile."""
+"""Dialogs to choose a checkpoint to resume from, a way to act, a cause, and remedies."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -10,16 +10,12 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from ...core.model.preset import Profile
-from ...core.model.screen_ports import LaunchSettings
 from ...core.model.verdict_words import verdict_word
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointView
 from ...core.views.columns import Column, text_rows
-from ...core.views.screens.profiles import NOTHING_KNOWN, is_setting, kept_of_yours, leaves, profile_differences
 from ...core.views.state.concerns import AFTER_NAN
 from ...core.views.words import RemedyRow
-from ..background import TaskQueue
 from ..ui.cells import size_of, wrap_words
 from .dialog import Dialog
 
@@ -136,97 +132,6 @@ def choose_cause(classes: Sequence[tuple[str, str]]) -> Choice:
     rows = [(name, f"{name:<{wide}}  {title}") for name, title in classes]
     body = "What ended it? The line that ended the log will be known as this."
     return Choice("Name the cause", body, rows, "[Enter] choose   [Esc] cancel")
-
-
-class ChooseProfile(Choice):
-    """A profile, with its settings below the list. Enter: at the next checkpoint; ``n``: now."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("n", "at_once", show=False)]
-
-    def __init__(self, profiles: Sequence[Profile], current: str | None, launch: LaunchSettings | None = None) -> None:
-        names = max((len(p.name) for p in profiles), default=0)
-        rows = [
-            (p.name, f"{p.name:<{names}}  {p.title or p.description}{'  ← now' if p.name == current else ''}".rstrip())
-            for p in profiles
-        ]
-        super().__init__(
-            "Profile", "Switch to which? The settings that differ are below.", rows,
-            "[Enter] at next checkpoint   [n] now   [Esc] cancel", chosen=current,
-        )  # fmt: skip
-        self.profiles = {p.name: p for p in profiles}
-        self.current = current
-        self.at_once = False
-        self.launch = launch
-        self.own: Mapping[str, object] = {}
-        self.tasks = TaskQueue(self, "profiles")
-
-    def on_mount(self) -> None:
-        """Read your own values in a thread; until then they are not known."""
-        launch = self.launch
-        if launch is None:
-            return
-        keys = list(dict.fromkeys(key for p in self.profiles.values() for key in leaves(p) if is_setting(key)))
-
-        def read() -> Callable[[], None]:
-            try:
-                own = launch.values(None, keys)
-            except Exception:  # a config that cannot be read: they stay unknown
-                own = {}
-            return lambda: self._take(own)
-
-        self.tasks.submit(read)
-
-    def _take(self, own: Mapping[str, object]) -> None:
-        self.own = own
-        self._show_chosen()
-
-    def _show_chosen(self) -> None:
-        highlighted = self.query_one(OptionList).highlighted
-        if highlighted is not None:
-            self._show(self.rows[highlighted][0])
-
-    def more(self) -> ComposeResult:
-        """The list, and the difference to the current profile."""
-        yield from super().more()
-        yield Static("", id="difference", markup=False)
-
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show what would change."""
-        self._show(self.rows[event.option_index][0])
-
-    def _show(self, name: str) -> None:
-        lines = difference(self.profiles.get(self.current or ""), self.profiles[name], self.own)
-        rows = (row for line in lines for row in below_each_other(line, self._room))
-        self.query_one("#difference", Static).update("\n" + "\n".join(rows))
-
-    def on_resize(self, _: events.Resize) -> None:
-        """The settings as there is room for them."""
-        self.call_after_refresh(self._show_chosen)
-
-    def action_at_once(self) -> None:
-        highlighted = self.query_one(OptionList).highlighted
-        if highlighted is not None:
-            self.at_once = True
-            self.dismiss(self.rows[highlighted][0])
-
-
-def below_each_other(line: str, width: int) -> list[str]:
-    """A line of ``difference`` in so many cells: a value that has no room beside its key stands below it."""
-    key, gap, value = line.strip().partition("  ")
-    if size_of(line) <= width or not gap:
-        return [line]
-    return [f"  {key}", *(f"    {row}" for row in wrap_words(value.strip(), width - 4))]
-
-
-def difference(before: Profile | None, after: Profile, own: Mapping[str, object] = NOTHING_KNOWN) -> list[str]:
-    """``batch_size  2 → 1`` a line: settings, flags and variables that differ only, then what stays as you set it."""
-    if before is not None and before.name == after.name:
-        return ["this is the profile in use"]
-    found = profile_differences(before, after, own)
-    kept = kept_of_yours(after, own)
-    width = max((len(key) for key in (*(d.key for d in found), *(k for k, _, _ in kept))), default=0)
-    lines = [f"  {d.key:<{width}}  {d.before} → {d.after}" for d in found] or ["  nothing differs"]
-    return lines + [f"  {key:<{width}}  {mine}, your own, stays ({after.name} has {its})" for key, mine, its in kept]
 
 
 # The dialog to choose the remedies of a resume: keep or undo the applied ones, take proposed ones.

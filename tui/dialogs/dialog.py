@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from ...core.model.screen_ports import Launcher
 from ...core.views.screens.confirmation import Price
-from ..background import Show, TaskQueue
+from ..background import TaskQueue
 from ..ui.cells import cut, size_of, wrap_words
 
 Answer = TypeVar("Answer")
@@ -271,16 +271,9 @@ class TypeCommand(Ask):
         number, command = self._newest, event.value.strip()
         launcher = self._launcher
 
-        def ask() -> Show:
-            try:
-                message = launcher.preset_of(command) if command else ""
-            except Exception as error:
-                message = str(error)
-            return lambda: self._show(number, message)
+        def show(said: str | None, trouble: str) -> None:
+            if number == self._newest:
+                self.message = said or trouble
+                self.query_one("#objection", Static).update(self.message)
 
-        self._tasks.submit(ask)
-
-    def _show(self, number: int, message: str) -> None:
-        if number == self._newest:
-            self.message = message
-            self.query_one("#objection", Static).update(message)
+        self._tasks.fetch(lambda: launcher.preset_of(command) if command else "", show)

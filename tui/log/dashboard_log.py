@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import msgspec
 from textual import events
@@ -15,7 +16,11 @@ from ..panes.pane import Pane
 from ..ui.cells import Line, Span, cut
 from .log_driver import LogSource
 from .log_view import LogView
-from .log_viewer import Host, LogViewer
+from .log_viewer import LogViewer
+
+if TYPE_CHECKING:
+    from ..screens.pane_screen import PanedScreen
+
 
 PATH_COLUMNS = 100
 """Narrower screens leave the path of the log out of its title."""
@@ -24,7 +29,7 @@ PATH_COLUMNS = 100
 class DashboardLog:
     """Follows the end of the log, or holds and searches it; another attempt's log is opened when it starts."""
 
-    def __init__(self, host: Host, pane: LogView, run: OpenRun) -> None:
+    def __init__(self, host: "PanedScreen", pane: LogView, run: OpenRun) -> None:
         self.viewer = LogViewer(host, pane, self.show)
         self._pane, self._run = pane, run
         self._now = Situation()

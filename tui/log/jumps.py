@@ -1,45 +1,18 @@
 """Jumps in the logs of a run: to errors, incidents and starts of attempts."""
 
 from functools import partial
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from ...core.model.attempt import Incident
-from ...core.model.log_lines import ALARM, LogFile
-from ...core.model.situation import Situation
+from ...core.model.log_lines import ALARM
 from ...core.views.words import title_of
 from .log_search import BEYOND
-from .log_viewer import LogViewer
+
+if TYPE_CHECKING:
+    from ..screens.log_screen import LogScreen
+
 
 Jump = Literal["error", "incident", "attempt"]
-
-
-class LogFiles(Protocol):
-    """The screen that shows the logs of a run. ``file``: the one of ``files`` that is shown."""
-
-    files: tuple[LogFile, ...]
-    file: LogFile | None
-    viewer: LogViewer
-
-    @property
-    def now(self) -> Situation:
-        """The state of the run as last polled."""
-        ...
-
-    def choose(self, file: LogFile) -> None:
-        """Show another file, from its end."""
-        ...
-
-    def clock(self, t: float) -> str:
-        """Time of day of run seconds."""
-        ...
-
-    def show_message(self, text: str) -> None:
-        """Show a sentence in the footer."""
-        ...
-
-    def clear_message(self) -> None:
-        """Remove the sentence from the footer."""
-        ...
 
 
 class LogJumps:
@@ -49,12 +22,12 @@ class LogJumps:
         self.last: Jump = "error"
         self._incident: int | None = None
 
-    def go(self, screen: LogFiles, kind: Jump, direction: int) -> None:
+    def go(self, screen: "LogScreen", kind: Jump, direction: int) -> None:
         """Jump from the current position."""
         self.last = kind
         {"error": self._error, "incident": self._to_incident, "attempt": self._attempt}[kind](screen, direction)
 
-    def to_line(self, screen: LogFiles, log: str | None, number: int) -> None:
+    def to_line(self, screen: "LogScreen", log: str | None, number: int) -> None:
         """To a line, counted from 1, of one of the run's logs."""
         file = next((f for f in screen.files if f.path == log), None)
         if file is None:
@@ -67,7 +40,7 @@ class LogJumps:
         source = screen.viewer.driver.source
         screen.viewer.search.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
 
-    def _error(self, screen: LogFiles, direction: int) -> None:
+    def _error(self, screen: "LogScreen", direction: int) -> None:
         older = direction < 0
         at = screen.viewer.start_of_search(older=older)
         screen.show_message("Looking for an error …")
@@ -75,7 +48,7 @@ class LogJumps:
         alarm = ALARM.compiled()
         screen.viewer.search.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
 
-    def _to_incident(self, screen: LogFiles, direction: int) -> None:
+    def _to_incident(self, screen: "LogScreen", direction: int) -> None:
         incidents = sorted(screen.now.story.incidents, key=lambda i: (i.t, i.id))
         incidents = [i for i in incidents if any(f.attempt == i.attempt for f in screen.files)]
         at = next((n for n, i in enumerate(incidents) if i.id == self._incident), None)
@@ -90,7 +63,7 @@ class LogJumps:
             return
         self._show(screen, incidents[at])
 
-    def _nearest(self, screen: LogFiles, incidents: list[Incident], direction: int) -> int:
+    def _nearest(self, screen: "LogScreen", incidents: list[Incident], direction: int) -> int:
         """The newest of this attempt or older ones going back, the oldest of it or newer ones going forward."""
         number = screen.file.attempt if screen.file is not None else None
         if number is None:
@@ -99,7 +72,7 @@ class LogJumps:
             return sum(1 for i in incidents if i.attempt <= number) - 1
         return sum(1 for i in incidents if i.attempt < number)
 
-    def _show(self, screen: LogFiles, incident: Incident) -> None:
+    def _show(self, screen: "LogScreen", incident: Incident) -> None:
         self._incident = incident.id
         file = next(f for f in screen.files if f.attempt == incident.attempt)
         if screen.file != file:
@@ -118,7 +91,7 @@ class LogJumps:
         source = screen.viewer.driver.source
         screen.viewer.search.seek(lambda s, stopped: s.place_of(incident, stopped), found, source)
 
-    def _attempt(self, screen: LogFiles, direction: int) -> None:
+    def _attempt(self, screen: "LogScreen", direction: int) -> None:
         """Back: to the start of this attempt's log, then of the one before. Forward: to the start of the next."""
         own = [f for f in screen.files if f.attempt is not None]
         if screen.file not in own:
@@ -137,7 +110,7 @@ class LogJumps:
         screen.show_message(f"start of {target.label}")
 
 
-def _arrive(screen: LogFiles, missing: str, offset: int | None) -> None:
+def _arrive(screen: "LogScreen", missing: str, offset: int | None) -> None:
     """Go to an offset; None: show ``missing`` in the footer."""
     if offset is None:
         screen.show_message(missing)

@@ -4,45 +4,34 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.events import Key as EventsKey
 from textual.events import Resize
-from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from ...core.model.log_lines import LEVELS, level_pattern, rank_of, rank_pattern
 from ...core.views import quantity
-from ..background import Owner, Show
+from ..background import Show
 from ..keys import Key
 from ..ui.cells import cut
 from .log_driver import LogDriver, LogSource, combined, compiled
 from .log_search import BEYOND, LogSearch
 from .log_view import LogView
 
+if TYPE_CHECKING:
+    from ..screens.pane_screen import PanedScreen
+
+
 RANKS_SHOWN = 12
-
-
-class Host(Owner, Protocol):
-    """The screen that the viewer is part of."""
-
-    def show_message(self, text: str) -> None:
-        """Show a sentence in the footer."""
-        ...
-
-    def query(self, selector: type[Widget], /) -> Any:
-        """The prompts that are open."""
-        ...
-
-    def mount(self, *widgets: Widget) -> Any: ...
 
 
 class LogViewer:
     """``changed`` is called when something beside the lines may have changed: the title, the position, the count."""
 
-    def __init__(self, host: Host, view: LogView, changed: Callable[[], None]) -> None:
+    def __init__(self, host: "PanedScreen", view: LogView, changed: Callable[[], None]) -> None:
         self.view = view
         self.pattern: re.Pattern[str] | None = None
         """What is searched for."""

@@ -1,41 +1,27 @@
 """Greets somebody who comes back to a run, and remembers when a person last looked at it."""
 
-from collections.abc import Callable
 from time import time
-from typing import TYPE_CHECKING, Any, Protocol
-
-from textual.app import App
+from typing import TYPE_CHECKING
 
 from ...core.model.situation import Situation
 from ...core.model.story import Look, Summary
 from ...core.views.away import AWAY_S, is_due, since_wall, urgent_keys
-from ..background import TaskQueue
 from ..operations import ACTS
-from ..run_session import Application, RunSession
 
 if TYPE_CHECKING:
     from ...core.views.screens.incident_card import AwayChoice
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
 
 KEEP_S = 60.0
 """How often a look is written while keys are pressed."""
 AGAIN = "m shows what happened while you were away"
 
 
-class Greeted(RunSession, Protocol):
-    """The open run, and where work runs in threads."""
-
-    tasks: TaskQueue
-
-    @property
-    def app(self) -> App[Any]:
-        """Where the card is opened."""
-        ...
-
-
 class AwayWatch:
     """Of one dashboard. ``see`` is called with each poll, ``used`` with each key, click and focus."""
 
-    def __init__(self, application: Application, on: Greeted) -> None:
+    def __init__(self, application: "TrainwatchApp", on: "Dashboard") -> None:
         self._application, self._on = application, on
         self._last: Look | None = None
         self._known = self._decided = self._reading = False
@@ -48,17 +34,12 @@ class AwayWatch:
         if looks is None:
             return
 
-        def read() -> Callable[[], None]:
-            last = looks.last()
+        def take(last: Look | None, _: str) -> None:
+            self._last, self._known = last, True
+            if self._on.now.now_wall:
+                self.see(self._on.now)
 
-            def take() -> None:
-                self._last, self._known = last, True
-                if self._on.now.now_wall:
-                    self.see(self._on.now)
-
-            return take
-
-        self._on.tasks.submit(read)
+        self._on.tasks.fetch(looks.last, take)
 
     def see(self, now: Situation) -> None:
         """Decide once, when the run is known, whether the card is shown."""
@@ -105,11 +86,7 @@ class AwayWatch:
             return
         self._kept_at, look = time(), self._look()
 
-        def write() -> Callable[[], None]:
-            looks.keep(look)
-            return lambda: None
-
-        self._on.tasks.submit(write)
+        self._on.tasks.fetch(lambda: looks.keep(look), lambda _, __: None)
 
     def _read(self, since: float | None, *, asked: bool) -> None:
         looks = self._on.run.looks
@@ -117,24 +94,16 @@ class AwayWatch:
             return
         self._reading, keys = True, self._keys
 
-        def read() -> Callable[[], None]:
-            try:
-                said, trouble = looks.summary(since), ""
-            except Exception as error:
-                said, trouble = None, f"The summary cannot be read: {error}"
+        def show(said: Summary | None, trouble: str) -> None:
+            self._reading = False
+            if said is None:
+                self._on.show_message(f"The summary cannot be read: {trouble}")
+            elif asked or keys == self._keys:
+                self._open(said)
+            else:  # somebody is at work here already
+                self._on.show_message(AGAIN)
 
-            def show() -> None:
-                self._reading = False
-                if said is None:
-                    self._on.show_message(trouble)
-                elif asked or keys == self._keys:
-                    self._open(said)
-                else:  # somebody is at work here already
-                    self._on.show_message(AGAIN)
-
-            return show
-
-        self._on.tasks.submit(read)
+        self._on.tasks.fetch(lambda: looks.summary(since), show)
 
     def _open(self, said: Summary) -> None:
         from ...core.views.screens.incident_card import away_card  # the first picture does not wait for it
@@ -147,7 +116,7 @@ class AwayWatch:
         self._on.app.push_screen(AwayDialog(away_card(said), read_only=self._on.context.read_only), chosen)
 
     def _do(self, choice: "AwayChoice") -> None:
-        from .place_screen import explain
+        from .incidents_screen import explain
 
         match choice.act:
             case "explain":

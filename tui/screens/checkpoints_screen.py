@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from time import time
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 
-from ...core.model.checkpoint import Checkpoint
+from ...core.model.checkpoint import Checkpoint, CheckpointListing
 from ...core.model.checkpoint_results import PrunePlan
 from ...core.model.screen_ports import CheckpointJobs
 from ...core.views import quantity
@@ -29,9 +29,14 @@ from ..keys import Key
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import CheckpointRows, PagePane, RowsPane
-from ..run_session import Application, Box, RunSession, TaskPlace, start_task
+from ..run_session import Box
 from ..ui.cells import Paragraph
-from .place_screen import PlaceScreen, bindings_of, share
+from .place_screen import RunPage, bindings_of, share
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
 
 SIDE_FROM = 160
 """Columns from which table and detail stand side by side."""
@@ -69,16 +74,15 @@ ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-class CheckpointsScreen(PlaceScreen):
+class CheckpointsScreen(RunPage):
     """Table, detail, and the work under way."""
 
     place = "checkpoints"
     keys = CHECKPOINT_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(CHECKPOINT_KEYS, ALSO)
 
-    def __init__(self, application: Application, session: RunSession) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self.session: RunSession = session
         state = session.screen_states.setdefault("checkpoints", CheckpointsState())
         assert isinstance(state, CheckpointsState)
         self.state = state
@@ -159,21 +163,13 @@ class CheckpointsScreen(PlaceScreen):
         if jobs is None or jobs.directory is None or self._reading:
             return
         self._reading = True
+        self.tasks.fetch(jobs.listing, self._take)
 
-        def read() -> Callable[[], None]:
-            try:
-                listing, trouble = jobs.listing().checkpoints, ""
-            except Exception as error:
-                listing, trouble = None, str(error)
-            return lambda: self._take(listing, trouble)
-
-        self.tasks.submit(read)
-
-    def _take(self, listing: tuple[Checkpoint, ...] | None, trouble: str) -> None:
+    def _take(self, found: CheckpointListing | None, trouble: str) -> None:
         self._reading = False
-        if listing is not None:
-            self.state.listing = listing
-            here = {c.path for c in listing}
+        if found is not None:
+            self.state.listing = found.checkpoints
+            here = {c.path for c in found.checkpoints}
             self.state.marked = [p for p in self.state.marked if p in here]
         self._trouble = trouble
         self.draw()
@@ -319,29 +315,10 @@ class CheckpointsState:
         self.report = self.plan = None
 
 
-class CheckpointsPlace(TaskPlace, Protocol):
-    """The checkpoints screen, as its tasks use it."""
-
-    state: CheckpointsState
-    rows: tuple[CheckpointRow, ...]
-
-    @property
-    def jobs(self) -> CheckpointJobs | None: ...
-
-    @property
-    def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """Those of ``rows``, in their order."""
-        ...
-
-    def message(self) -> str:
-        """Why there is nothing to see."""
-        ...
-
-
 class CheckpointWork:
     """The tasks of a checkpoints screen. Results are kept in its state, which outlives the screen."""
 
-    def __init__(self, screen: CheckpointsPlace) -> None:
+    def __init__(self, screen: "CheckpointsScreen") -> None:
         self._on = screen
         self._state = screen.state
 
@@ -478,4 +455,4 @@ class CheckpointWork:
 
     def _start(self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str]) -> None:
         """``done`` keeps the result and returns a sentence."""
-        start_task(self._on, title, work, done)
+        self._on.start_task(title, work, done)

@@ -107,10 +107,6 @@ class FocusedPanes(DashboardPanes):
         """Show everything that changed."""
         raise NotImplementedError
 
-    def show_message(self, text: str) -> None:
-        """A sentence in the footer."""
-        raise NotImplementedError
-
     def action_follow_end(self) -> None:
         """Follow the log, whatever it showed."""
         raise NotImplementedError
@@ -369,8 +365,8 @@ class Dashboard(FocusedPanes):
         """A sentence in the footer for a few seconds, on whatever screen is in front."""
         if self.in_front is not None:
             self.in_front.show_message(text)
-            return
-        self.answer(text)
+        else:
+            super().show_message(text)
 
     @property
     def in_front(self) -> "PlaceScreen | None":

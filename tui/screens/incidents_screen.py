@@ -1,35 +1,48 @@
 """Key 3: every incident of the run, and all about the one under the cursor."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.binding import BindingType
 
 from ...core.model.screen_ports import IncidentFiles
 from ...core.views.incident_list import IncidentView, incident_views
-from ...core.views.screens.incident_detail import (
-    IncidentDetail,
+from ...core.views.screens.incident_card import (
+    Choice,
+    Heading,
+    IncidentCard,
     Sheet,
     Spread,
-    incident_detail,
-    incident_markdown,
+    card_markdown,
+    incident_card,
+    innermost,
     spreads,
 )
 from ..keys import Key
+from ..operations import ACTS
 from ..panes.pane import Pane
 from ..panes.rows_pane import IncidentRows, PagePane, RowsPane
-from ..run_session import Application, Box, RunSession
+from ..run_session import Box
 from ..ui.cells import Paragraph
-from .place_screen import PlaceScreen, bindings_of, share
+from .place_screen import PlaceScreen, RunPage, bindings_of, share
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
 
 SIDE_FROM = 120
 """Columns from which list and detail stand side by side."""
-LABELS: dict[str, str] = {
-    "state": "state", "seen": "seen", "why": "means", "cause": "cause", "then": "then", "evidence": "evidence",
-    "stacks": "stacks", "did": "did", "changed": "changed", "proposed": "could do", "ended": "end", "cost": "cost",
+LABELS: dict[Heading, str] = {
+    "happened": "seen", "why": "why", "where": "where", "done": "did", "cost": "cost", "end": "end",
 }  # fmt: skip
-LISTED = frozenset({"evidence", "did", "then", "changed", "proposed"})
-"""Parts with several lines, each with a dash before it."""
+CHOICE_LABELS: dict[str, str] = {
+    "answer": "yes", "wait": "wait", "take": "apply", "resume": "resume", "kill": "kill", "acknowledge": "ack",
+    "stacks": "stacks", "teach": "cause", "copy": "copy",
+}  # fmt: skip
+ON_PAGE = frozenset({"log"})
+"""What the page has a key of its own for."""
 KEPT_FROM, KEPT_ROWS = 150, 34
 """Columns and rows from which the newest stack dump stands below the list."""
 NONE_SO_FAR = (
@@ -41,10 +54,6 @@ INCIDENT_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="jump", label="log",
         help="go to the log at the marked line of evidence (the first if none is marked)"),
     Key(key="tab", shown="tab", action="walk(1)", label="line", help="mark the next line of evidence (shift: back)"),
-    Key(key="s", shown="s", action="stacks", label="stacks", help="stack dumps and what else was kept, side by side"),
-    Key(key="c", shown="c", action="acknowledge", label="ack", help="acknowledge this incident", acts=True,
-        when=lambda c: c.watched and any(not i.acknowledged for i in c.now.story.open_incidents)),
-    Key(key="y", shown="y", action="copy", label="copy", help="copy this incident as markdown"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose an incident (also j, Home, End)"),
     Key(key="pagedown", shown="PgDn", action="scroll(8)", label="scroll", help="scroll the detail (PgUp: back)",
         footer=False),
@@ -58,19 +67,18 @@ ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-class IncidentsScreen(PlaceScreen):
+class IncidentsScreen(RunPage):
     """List and detail; the cursor stays on its incident when new ones come."""
 
     place = "incidents"
     keys = INCIDENT_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(INCIDENT_KEYS, ALSO)
 
-    def __init__(self, application: Application, session: RunSession) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self.session: RunSession = session
         self.views: tuple[IncidentView, ...] = ()
         self.chosen: int | None = None
-        self.detail: IncidentDetail | None = None
+        self.card: IncidentCard | None = None
         self._evidence_of: tuple[int, bool] | None = None
         self.evidence_spreads: tuple[Spread, ...] | None = None
 
@@ -105,26 +113,46 @@ class IncidentsScreen(PlaceScreen):
         self.table.show_incidents(self.views, NONE_SO_FAR)
         before = self.chosen
         self.chosen = self.views[at].id if self.views else None
-        self.detail = None if self.chosen is None else incident_detail(self.now, self.chosen)
-        if self.detail is None:
+        self.card = None if self.chosen is None else incident_card(self.now, self.chosen)
+        if self.card is None:
             self.page.show((), title="")
             self.evidence.show((), title="")
             return
-        view = self.detail.view
+        view = self.card.view
         self.page.set_class(view.open and not view.acknowledged and view.level == "danger", "-danger")
         self.page.show(
-            paragraphs(self.detail), title=f"{view.at} · {view.kind}: {view.title}",
-            hint="[s] stacks" if self.detail.captured else "", fresh=before != self.chosen,
+            paragraphs(self.card, self.choices), title=f"{view.at} · {view.kind}: {view.title}",
+            fresh=before != self.chosen,
         )  # fmt: skip
         if self.evidence.display:
-            self._show_evidence(self.detail)
+            self._show_evidence(self.card)
 
-    def _show_evidence(self, detail: IncidentDetail) -> None:
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What can be done about the incident, by its letter."""
+        found = () if self.card is None else self.card.choices
+        return tuple(c for c in found if c.act not in ON_PAGE and not (c.acts and self.context.read_only))
+
+    def offered(self) -> tuple[Key, ...]:
+        """Those of the page, and the letters of the card."""
+        keys = super().offered()
+        letters = tuple(Key(key=c.key, shown=c.key, action="", label=CHOICE_LABELS[c.act], help=c.text)
+                        for c in self.choices)  # fmt: skip
+        return (*(k for k in keys if not k.always), *letters, *(k for k in keys if k.always))
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter of the card."""
+        chosen = next((c for c in self.choices if c.key == event.character), None)
+        if chosen is not None and self.card is not None:
+            event.stop()
+            do(self.application, self.session, self.card, chosen)
+
+    def _show_evidence(self, card: IncidentCard) -> None:
         """Show the newest stack dump of the first process."""
-        which = (detail.view.id, detail.captured)
+        which = (card.number, card.captured)
         if which != self._evidence_of and self.session.run.incident_files is not None:
             self._evidence_of, self.evidence_spreads = which, None
-            read_spreads(self, self.session.run.incident_files, detail.view.id, self._took)
+            read_spreads(self, self.session.run.incident_files, card.number, self._took)
         found = self.evidence_spreads
         if not found:
             text = "Reading …" if found is None and self.session.run.incident_files is not None else NOTHING_KEPT
@@ -167,57 +195,34 @@ class IncidentsScreen(PlaceScreen):
     def action_scroll(self, rows: int) -> None:
         self.page.scroll(rows)
 
-    def action_acknowledge(self) -> None:
-        incident = next((i for i in self.now.story.incidents if i.id == self.chosen), None)
-        if incident is None or not incident.open or incident.acknowledged:
-            self.show_message("Only an open, unacknowledged incident can be acknowledged.")
-            return
-        self.session.operations.acknowledge(incident.id)
-
-    def action_copy(self) -> None:
-        """Put the markdown on the clipboard of the terminal."""
-        if self.detail is None:
-            return
-        self.app.copy_to_clipboard(incident_markdown(self.detail, self.session.run.name))
-        self.show_message("Copied as markdown (if this terminal allows it).")
-
     def action_jump(self) -> None:
         """Go to the log at the marked line of evidence."""
         links = self.page.links
-        if self.detail is None or not links:
+        if self.card is None or not links:
             self.show_message("No line of this incident's evidence has a place in the log.")
             return
         line = links[self.page.link or 0]
-        self.application.show_log_line(self.detail.log, line)
-
-    def action_stacks(self) -> None:
-        """Open the screen of its evidence files."""
-        if self.detail is not None:
-            self.app.push_screen(
-                StacksScreen(self.application, self.session, self.detail.view.id, self.detail.view.title)
-            )
+        self.application.show_log_line(self.card.log, line)
 
 
-def paragraphs(detail: IncidentDetail) -> list[Paragraph]:
-    """The detail as paragraphs, a label where a new part begins."""
+def paragraphs(card: IncidentCard, choices: Sequence[Choice]) -> list[Paragraph]:
+    """The rows of the card, a label where a new part begins, and what can be done."""
     found: list[Paragraph] = []
-    part = ""
-    for line in detail.lines:
-        first = line.part != part
-        if first and part and line.part in {"cause", "evidence", "stacks", "did", "changed", "proposed", "ended"}:
+    before: Heading | None = None
+    for row in card.rows:
+        where = "" if row.line is None else f"  (log line {row.line:,})"
+        first = row.heading != before
+        if first and before is not None:
             found.append(Paragraph())
-        part = line.part
-        where = "" if line.line is None else f"  (log line {line.line:,})"
-        style = "strong" if line.part in {"seen", "cause"} else line.level or "text"
-        found.append(
-            Paragraph(
-                text=line.text + where,
-                label=LABELS[line.part] if first else "",
-                style=style,
-                link=line.line,
-                mark=("accent", "- ") if line.part in LISTED else ("text", ""),
-            )
-        )
+        style = "strong" if row.heading == "happened" and first else "text"
+        label = LABELS[row.heading] if first else ""
+        found.append(Paragraph(text=row.text + where, label=label, style=style, link=row.line))
+        before = row.heading
+    if choices:
+        found.append(Paragraph())
+    for number, choice in enumerate(choices):
+        label = "" if number else "you can"
+        found.append(Paragraph(text=choice.text, label=label, mark=("key", f"[{choice.key}] ")))
     return found
 
 
@@ -244,14 +249,14 @@ STACKS_SCREEN_ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-class StacksScreen(PlaceScreen):
+class StacksScreen(RunPage):
     """Belongs to one incident."""
 
     place = "incidents"
     keys = STACK_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(STACK_KEYS, STACKS_SCREEN_ALSO)
 
-    def __init__(self, application: Application, session: RunSession, incident: int, title: str) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard", incident: int, title: str) -> None:
         super().__init__(application, session)
         self.incident, self.subject = incident, title
         self.pages: tuple[Spread, ...] | None = None
@@ -280,7 +285,7 @@ class StacksScreen(PlaceScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        source = self.session.run.incident_files if self.session is not None else None
+        source = self.session.run.incident_files
         if source is None:
             self.pages, self._trouble = (), FOLDER_UNKNOWN
             self.draw()
@@ -328,14 +333,10 @@ def read_spreads(
 ) -> None:
     """Read an incident's folder in a thread; ``take(spreads, why there are none)``."""
 
-    def read() -> Callable[[], None]:
-        try:
-            found, trouble = spreads(source.files(incident)), NOTHING_KEPT
-        except OSError as error:
-            found, trouble = (), f"The folder cannot be read: {error.strerror or error}"
-        return lambda: take(found, trouble)
+    def took(found: tuple[Spread, ...] | None, trouble: str) -> None:
+        take(found or (), f"The folder cannot be read: {trouble}" if trouble else NOTHING_KEPT)
 
-    screen.tasks.submit(read)
+    screen.tasks.fetch(lambda: spreads(source.files(incident)), took)
 
 
 def sheet_lines(sheet: Sheet, verdict: str, *, level: bool = False) -> list[Paragraph]:
@@ -352,3 +353,83 @@ def sheet_lines(sheet: Sheet, verdict: str, *, level: bool = False) -> list[Para
     if sheet.cut:
         found.append(Paragraph(text="(cut here; the whole file is in the incident's folder)", style="label"))
     return found
+
+
+# Opens the card of an incident over the screen, and does what is chosen on it.
+
+
+def explain(application: "TrainwatchApp", on: "Dashboard", number: int) -> None:
+    """Open the card; where the processes were is read in a thread and then added."""
+    from ..dialogs.cards import IncidentDialog
+
+    card = incident_card(on.now, number)
+    if card is None:
+        on.show_message("That incident is not known any more.")
+        return
+    where: tuple[str, ...] = ()
+
+    def newest() -> IncidentCard | None:
+        return incident_card(on.now, number, where)
+
+    dialog = IncidentDialog(card, newest, read_only=on.context.read_only)
+
+    def chosen(choice: Choice | None) -> None:
+        if choice is not None:
+            do(application, on, dialog.card, choice)
+
+    on.app.push_screen(dialog, chosen)
+    source = on.run.incident_files
+    if source is None:
+        return
+
+    def read(found: tuple[str, ...] | None, _: str) -> None:  # the stacks screen says why there is none
+        nonlocal where
+        where = found or ()
+        if dialog.is_attached:
+            dialog.renew()
+
+    on.tasks.fetch(lambda: innermost(source.files(number)), read)
+
+
+def _teach(on: "Dashboard", number: int) -> None:
+    """Ask for the class of the cause, and learn the line that ended the attempt."""
+    from ..dialogs.choose import choose_cause
+
+    causes = on.run.causes
+    attempt = next((each.attempt for each in on.now.story.incidents if each.id == number), None)
+    if causes is None or attempt is None:
+        return
+
+    def ask(classes: Sequence[tuple[str, str]] | None, trouble: str) -> None:
+        if classes is None:
+            on.show_message(trouble)
+        else:
+            on.app.push_screen(choose_cause(classes), chosen)
+
+    def chosen(failure: str | None) -> None:
+        if failure is not None:
+            on.tasks.fetch(
+                lambda: causes.teach(attempt, failure), lambda said, trouble: on.show_message(said or trouble)
+            )
+
+    on.tasks.fetch(causes.classes, ask)
+
+
+def do(application: "TrainwatchApp", on: "Dashboard", card: IncidentCard, choice: Choice) -> None:
+    """What was chosen on a card."""
+    match choice.act:
+        case "take":
+            on.operations.take(choice.name)
+        case "acknowledge":
+            on.operations.acknowledge(card.number)
+        case "log":
+            if card.line is not None:
+                application.show_log_line(card.log, card.line)
+        case "stacks":
+            on.app.push_screen(StacksScreen(application, on, card.number, card.title))
+        case "teach":
+            _teach(on, card.number)
+        case "copy":
+            application.copy(card_markdown(card, on.run.name))
+        case act:
+            ACTS[act](on.operations)

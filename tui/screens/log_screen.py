@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from textual.binding import BindingType
@@ -26,8 +26,13 @@ from ..log.log_viewer import (
     save_marked,
 )
 from ..panes.pane import Pane
-from ..run_session import Application, Box, RunSession
-from .place_screen import PlaceScreen, bindings_of
+from ..run_session import Box
+from .place_screen import RunPage, bindings_of
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
 
 FOLLOW_S = 0.5
 """How often the end of a followed log is read, seconds, at the usual ``refresh_s``."""
@@ -35,7 +40,7 @@ SIDE_CELLS = 20
 NO_ACCESS = "This log cannot be read from here."
 
 
-class LogScreen(PlaceScreen):
+class LogScreen(RunPage):
     """Shows one file at a time; searching, filtering and jumping work on files of any size."""
 
     place = "log"
@@ -43,7 +48,7 @@ class LogScreen(PlaceScreen):
     edged: ClassVar[frozenset[str]] = frozenset({"lines"})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(LOG_KEYS, ALSO)
 
-    def __init__(self, application: Application, session: RunSession) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
         self.access = session.run.logs
         self.files: tuple[LogFile, ...] = ()
@@ -70,7 +75,6 @@ class LogScreen(PlaceScreen):
     def on_mount(self) -> None:
         """Open the newest log at its end, or the last position."""
         super().on_mount()
-        assert self.session is not None
         if self.application.interval_s > 0:
             self.set_interval(FOLLOW_S * self.session.run.screen.refresh_s, self.look)
         before = self.session.screen_states.get("log")
@@ -83,7 +87,7 @@ class LogScreen(PlaceScreen):
 
     def on_unmount(self) -> None:
         """End all reading, and save the position."""
-        if self.session is not None and self.file is not None:
+        if self.file is not None:
             self.session.screen_states["log"] = (self.file, self.driver.place, self.view.wrapped)
         self.viewer.close()
 
@@ -242,7 +246,7 @@ class LogScreen(PlaceScreen):
     def action_save(self) -> None:
         """Ask for a file and write the marked lines into it."""
         label = self.file.label.replace(" ", "-") if self.file is not None else "log"
-        name = f"{self.session.run.name if self.session is not None else 'run'}-{label}-lines.txt"
+        name = f"{self.session.run.name}-{label}-lines.txt"
         self.viewer.ask(
             "save to",
             name,

@@ -1,8 +1,8 @@
 """Key 8: the machine: GPUs, host, processes, ranks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import monotonic
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual.binding import BindingType
 
@@ -25,11 +25,16 @@ from ..panes.machine import FactsPane, GaugesPane
 from ..panes.machine_rows import CoresPane, GpuRows, NodeRows, ProcessRows, RankRows, TreeRows
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane
-from ..run_session import Application, Box, RunSession
+from ..run_session import Box
 from ..ui.cells import Paragraph
 from ..ui.chart import Columns, SeriesQuery
 from ..ui.recent import Recent
-from .place_screen import PlaceScreen, bindings_of
+from .place_screen import RunPage, bindings_of
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
 
 # The base of the GPU page and the host page: reads details while it is shown; panes that tab, z and arrows reach.
 
@@ -93,15 +98,14 @@ class MachineState:
         """The process that is shown alone."""
 
 
-class MachineScreen(PlaceScreen):
+class MachineScreen(RunPage):
     """Subclasses place ``order`` panes and show them."""
 
     order: ClassVar[tuple[str, ...]]
     """The panes in reading order."""
 
-    def __init__(self, application: Application, session: RunSession) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self.session: RunSession = session
         self.state: MachineState = self._state_of(session)
         self._reading = False
         self._opened_s = monotonic()
@@ -111,7 +115,7 @@ class MachineScreen(PlaceScreen):
         """Whether a supervisor that reads details would have shown them by now."""
         return monotonic() - self._opened_s > LATE_S
 
-    def _state_of(self, session: RunSession) -> MachineState:
+    def _state_of(self, session: "Dashboard") -> MachineState:
         kept = session.screen_states.setdefault(self.place, MachineState())
         assert isinstance(kept, MachineState)
         return kept
@@ -133,16 +137,15 @@ class MachineScreen(PlaceScreen):
         if source is None or self._reading:
             return
         self._reading = True
+        self.tasks.fetch(source.look, self._took_details)
 
-        def read() -> Callable[[], None]:
-            found = source.look()
-            return lambda: self.take_details(found)
-
-        self.tasks.submit(read)
+    def _took_details(self, details: MachineDetails | None, _: str) -> None:
+        self._reading = False
+        if details is not None:
+            self.take_details(details)
 
     def take_details(self, details: MachineDetails) -> None:
         """Keep them, and draw."""
-        self._reading = False
         self.state.details = details
         self.remember(details)
         self.draw()
@@ -772,17 +775,12 @@ class RanksScreen(MachineScreen):
         if source is None or self._reading:
             return
         self._reading = True
+        self.tasks.fetch(source.look, self.take_table)
 
-        def read() -> Callable[[], None]:
-            found = source.look()
-            return lambda: self.take_table(found)
-
-        self.tasks.submit(read)
-
-    def take_table(self, table: RankTable) -> None:
+    def take_table(self, table: RankTable | None, _: str) -> None:
         """Keep it, and draw if it is another one."""
         self._reading = False
-        if table != self.table:
+        if table is not None and table != self.table:
             self.table = table
             self.draw()
 

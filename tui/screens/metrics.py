@@ -3,11 +3,9 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import msgspec
-from textual.app import App
 from textual.binding import BindingType
 from textual.timer import Timer
 
@@ -18,10 +16,8 @@ from ...core.views.chart_view import (
     STEPS,
     ChartOptions,
     ChartView,
-    RunRows,
     RunSeries,
     chart_view,
-    csv_text,
     marks_on,
     seconds_in,
     x_bounds,
@@ -46,14 +42,17 @@ from ...core.views.metrics import in_order, matching, without_doubles, words_of
 from ...core.views.timeline import TimelineView, timeline_view
 from ...core.views.timeline import ticks as clock_ticks
 from ..background import Show, TaskQueue
-from ..dialogs.choose import Choice
-from ..dialogs.dialog import Ask
 from ..keys import Key
 from ..panes.charts_pane import ChartsPane, ChartsView
 from ..panes.pane import Pane
-from ..run_session import Application, Box, RunSession
+from ..run_session import Box
 from ..ui.looks import LastValue
-from .place_screen import PlaceScreen, bindings_of
+from .place_screen import RunPage, bindings_of
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
 
 # What the metrics page shows: which charts, which part of their axis, and how they are drawn.
 
@@ -146,7 +145,6 @@ METRIC_KEYS: tuple[Key, ...] = (
     Key(key="o", shown="o", action="overlay", label="overlay", footer=False,
         help="attempts over each other, each from its own start, or joined to one curve"),
     Key(key="slash", shown="/", action="filter", label="filter", help="show the metrics whose name contains a text"),
-    Key(key="e", shown="e", action="export", label="export", help="save the numbers of charts as CSV"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="escape", shown="Esc", action="back", label="back",
         help="take back the newest of: cursor, zoom, single chart, filter; then the previous screen", always=True),
@@ -408,7 +406,7 @@ REST_S = 0.12
 """After zooming the charts are drawn from what is known; finer points are read after this rest."""
 
 
-class MetricsScreen(PlaceScreen):
+class MetricsScreen(RunPage):
     """The page of charts."""
 
     place = "metrics"
@@ -416,9 +414,8 @@ class MetricsScreen(PlaceScreen):
     edged: ClassVar[frozenset[str]] = frozenset({"charts"})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(METRIC_KEYS, ALSO)
 
-    def __init__(self, application: Application, session: RunSession) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self.session: RunSession = session
         state = session.screen_states.setdefault("metrics", MetricsState())
         assert isinstance(state, MetricsState)
         self.state = state
@@ -643,21 +640,6 @@ class MetricsScreen(PlaceScreen):
         self.state.show_all()
         self._turn(overlaid=not self.state.options.overlaid)
 
-    def action_export(self) -> None:
-        """Save the numbers of the chosen chart or of all, as far as they are visible."""
-        metrics, attempts = self.metrics, attempt_spans(self.now.story, self._end_t)
-        if not metrics:
-            self.show_message("There is no chart to save.")
-            return
-        since_t, until_t = self._shown_t(attempts) or (0.0, self._end_t)
-        run = self.session.run
-        export = Export(
-            name=run.name, feed=run.feed, attempts=attempts, wall0=self.now.story.wall0,
-            since_t=max(0.0, since_t), until_t=min(until_t, self._end_t),
-            chosen=metrics[self._chosen], metrics=metrics,
-        )  # fmt: skip
-        ask_export(self.app, self.tasks, export, self.show_message)
-
     def action_filter(self) -> None:
         """Ask for a text; nothing shows all of them."""
         from ..dialogs.dialog import AskFilter
@@ -687,70 +669,3 @@ class MetricsScreen(PlaceScreen):
             self.draw()
         elif message.x is not None:
             self.action_closer(1 if message.what == "in" else -1, message.x)
-
-
-# Saves the numbers of charts as CSV; never over an existing file.
-
-
-class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a run can be saved: ``since_t`` to ``until_t`` in run seconds, of the chosen chart or of all."""
-
-    name: str
-    feed: Feed
-    attempts: tuple[AttemptSpan, ...]
-    wall0: float
-    since_t: float
-    until_t: float
-    chosen: str
-    metrics: tuple[str, ...]
-
-
-def ask_export(app: App[Any], tasks: TaskQueue, export: Export, say: Callable[[str], None]) -> None:
-    """Ask what and where, then write it in a thread."""
-    title = export.chosen.partition(".")[2]
-    rows = [("", f"{title} as CSV"), ("all", f"all {len(export.metrics)} charts as CSV")]
-
-    def chosen(what: str | None) -> None:
-        if what is None:
-            return
-        stem = export.name if what else f"{export.name}-{title}"
-        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in stem) + ".csv"
-
-        def named(path: str | None) -> None:
-            if path:
-                _write(tasks, export, export.metrics if what else (export.chosen,), Path(path).expanduser(), say)
-
-        app.push_screen(
-            Ask("Export", f"Save in which file? (in {Path.cwd()})", "[Enter] save   [Esc] cancel", before=name), named
-        )
-
-    body = "What is visible, in the whole resolution of the history."
-    app.push_screen(Choice("Export", body, rows, "[Enter] choose   [Esc] cancel"), chosen)
-
-
-def _write(tasks: TaskQueue, export: Export, metrics: Sequence[str], path: Path, say: Callable[[str], None]) -> None:
-    def task() -> Show:
-        try:
-            data = "".join(csv_text(_rows(export, metrics))).encode()
-            with path.open("xb") as file:
-                file.write(data)
-            sentence = f"Saved: {path.absolute()} ({quantity.size(len(data))})"
-        except FileExistsError:
-            sentence = f"{path} exists: nothing was written; choose another name"
-        except OSError as error:
-            sentence = f"{path}: {error.strerror or error}"
-        return lambda: say(sentence)
-
-    tasks.submit(task)
-
-
-def _rows(run: Export, metrics: Sequence[str]) -> RunRows:
-    """Every point that the history keeps: one a second is its finest."""
-    seconds = max(1, round(run.until_t - run.since_t))
-    points = run.feed.charts(tuple(dict.fromkeys((*metrics, STEPS))), run.since_t, run.until_t, seconds)
-    return RunRows(
-        name=run.name,
-        points={m: points.get(m, ()) for m in metrics} | ({} if STEPS in metrics else {STEPS: points.get(STEPS, ())}),
-        attempts=run.attempts,
-        wall0=run.wall0,
-    )

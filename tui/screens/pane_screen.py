@@ -78,10 +78,10 @@ class PanedScreen(Screen[None]):
             if pane.edge is not None:
                 _put(pane.edge, _edge_box(box))
 
-    def answer(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show a sentence in the footer for a few seconds; on a screen that is being opened, when it has a footer."""
         if not self.is_mounted:
-            self.call_after_refresh(self.answer, text)
+            self.call_after_refresh(self.show_message, text)
             return
         self.key_bar.show(self.offered(), text)
         if self._clearing is not None:

@@ -1,28 +1,29 @@
 """The base class of the screens over the dashboard: tabs and the run's sentence on top, keys at the bottom."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from textual import events
-from textual.app import App
 from textual.binding import Binding, BindingType
 
-from ...core.model.attempt import EvidenceFile
 from ...core.model.progress import Level
 from ...core.model.situation import Situation
 from ...core.model.suggestion import typed
 from ...core.views.dashboard import HeaderView, header_view
-from ...core.views.screens.incident_card import Choice, IncidentCard, card_markdown, incident_card, innermost
-from ..background import TaskQueue
+from ..background import Progress, TaskQueue
 from ..keys import Key, KeyContext
-from ..operations import ACTS
 from ..panes.head import EMPTY, KeyBar, TabBar, tab_rows
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..places import PLACES
-from ..run_session import Application, Box, RunSession
+from ..run_session import Box
 from .pane_screen import BORDERED_ROWS, PanedScreen
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
 
 
 def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> list[BindingType]:
@@ -33,6 +34,7 @@ def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> li
     ]
 
 
+ONE_AT_A_TIME = "Another task is running. [Esc] cancels it."
 USUAL_ROWS = 24
 """Rows for which panes are placed to find the one that a terminal of a few rows shows."""
 
@@ -50,7 +52,7 @@ class PlaceScreen(PanedScreen):
         Binding("question_mark", "help", show=False),
     ]
 
-    def __init__(self, application: Application, session: RunSession | None) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
         super().__init__()
         self.application, self.session = application, session
         self.tasks = TaskQueue(self)
@@ -136,10 +138,6 @@ class PlaceScreen(PanedScreen):
         key = next((k for k in self.keys if k.action in {action, written}), None)
         return key is None or (key.when(self.context) and not (key.acts and self.context.read_only))
 
-    def show_message(self, text: str) -> None:
-        """Show a sentence in the footer for a few seconds."""
-        self.answer(text)
-
     def open_run(self, run_id: str) -> None:
         """Show the dashboard of a run."""
         picker = self.application.picker
@@ -169,6 +167,31 @@ class PlaceScreen(PanedScreen):
         self.place_boxes(boxes)
 
 
+class RunPage(PlaceScreen):
+    """A page of the open run."""
+
+    session: "Dashboard"
+
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
+        super().__init__(application, session)
+
+    def start_task(
+        self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str], *, timed: bool = False
+    ) -> None:
+        """Start the run's long task. ``done`` keeps the result and returns a sentence; another page may be open."""
+        session, place = self.session, self.place
+
+        def then(result: Any, trouble: str) -> None:
+            text = trouble or done(result)
+            session.renew(place)
+            if text:
+                session.show_message(text)
+
+        if not session.long_task.start(title, work, then, timed=timed):
+            self.show_message(ONE_AT_A_TIME)
+        self.draw()
+
+
 def headline(sentences: tuple[str, ...], level: Level = "unknown") -> HeaderView:
     """A head of these sentences."""
     verdict = msgspec.structs.replace(EMPTY.verdict, level=level, clauses=sentences, aside="")
@@ -183,163 +206,17 @@ def share(total: int, wanted: int, least: int, most: int) -> int:
 # Creates the screens by name. Each module is imported when its screen is first opened, to keep the start fast.
 
 
-def place_screen(name: str, application: Application, session: RunSession | None) -> PlaceScreen:
+MODULES = {
+    "runs": ("runs_screen", "RunsScreen"), "launch": ("launch", "LaunchScreen"), "log": ("log_screen", "LogScreen"),
+    "incidents": ("incidents_screen", "IncidentsScreen"), "checkpoints": ("checkpoints_screen", "CheckpointsScreen"),
+    "profiles": ("profiles_screen", "ProfilesScreen"), "metrics": ("metrics", "MetricsScreen"),
+    "gpus": ("machine", "GpuScreen"), "host": ("machine", "HostScreen"), "ranks": ("machine", "RanksScreen"),
+    "samples": ("samples_screen", "SamplesScreen"),
+}  # fmt: skip
+
+
+def place_screen(name: str, application: "TrainwatchApp", session: "Dashboard | None") -> PlaceScreen:
     """A new screen for a place; ``session`` None only for runs and launch."""
-    if name == "runs":
-        from .runs_screen import RunsScreen
-
-        return RunsScreen(application, session)
-    if name == "launch":
-        from .launch import LaunchScreen
-
-        return LaunchScreen(application, session)
-    assert session is not None
-    if name == "log":
-        from .log_screen import LogScreen
-
-        return LogScreen(application, session)
-    if name == "incidents":
-        from .incidents_screen import IncidentsScreen
-
-        return IncidentsScreen(application, session)
-    if name == "checkpoints":
-        from .checkpoints_screen import CheckpointsScreen
-
-        return CheckpointsScreen(application, session)
-    if name == "profiles":
-        from .profiles_screen import ProfilesScreen
-
-        return ProfilesScreen(application, session)
-    if name == "metrics":
-        from .metrics import MetricsScreen
-
-        return MetricsScreen(application, session)
-    if name == "gpus":
-        from .machine import GpuScreen
-
-        return GpuScreen(application, session)
-    if name == "host":
-        from .machine import HostScreen
-
-        return HostScreen(application, session)
-    if name == "ranks":
-        from .machine import RanksScreen
-
-        return RanksScreen(application, session)
-    if name == "samples":
-        from .samples_screen import SamplesScreen
-
-        return SamplesScreen(application, session)
-    raise KeyError(name)
-
-
-# Opens the card of an incident over the screen, and does what is chosen on it.
-
-
-class Explained(RunSession, Protocol):
-    """The open run, and where work runs in threads."""
-
-    tasks: TaskQueue
-
-    @property
-    def app(self) -> App[Any]:
-        """Where the card is opened."""
-        ...
-
-
-def explain(application: Application, on: Explained, number: int) -> None:
-    """Open the card; where the processes were is read in a thread and then added."""
-    from ..dialogs.cards import IncidentDialog
-
-    card = incident_card(on.now, number)
-    if card is None:
-        on.show_message("That incident is not known any more.")
-        return
-    where: tuple[str, ...] = ()
-
-    def newest() -> IncidentCard | None:
-        return incident_card(on.now, number, where)
-
-    dialog = IncidentDialog(card, newest, read_only=on.context.read_only)
-
-    def chosen(choice: Choice | None) -> None:
-        if choice is not None:
-            _do(application, on, dialog.card, choice)
-
-    on.app.push_screen(dialog, chosen)
-    source = on.run.incident_files
-    if source is None:
-        return
-
-    def read() -> Callable[[], None]:
-        try:
-            files: tuple[EvidenceFile, ...] = tuple(source.files(number))
-        except OSError:  # the stacks screen says why
-            files = ()
-        found = innermost(files)
-
-        def show() -> None:
-            nonlocal where
-            where = found
-            if dialog.is_attached:
-                dialog.renew()
-
-        return show
-
-    on.tasks.submit(read)
-
-
-def _teach(on: Explained, number: int) -> None:
-    """Ask for the class of the cause, and learn the line that ended the attempt."""
-    from ..dialogs.choose import choose_cause
-
-    causes = on.run.causes
-    attempt = next((each.attempt for each in on.now.story.incidents if each.id == number), None)
-    if causes is None or attempt is None:
-        return
-
-    def ask() -> Callable[[], None]:
-        try:
-            classes = causes.classes()
-        except RuntimeError as error:
-            said = str(error)
-            return lambda: on.show_message(said)
-
-        def show() -> None:
-            on.app.push_screen(choose_cause(classes), chosen)
-
-        return show
-
-    def chosen(failure: str | None) -> None:
-        if failure is not None:
-            on.tasks.submit(lambda: learn(failure))
-
-    def learn(failure: str) -> Callable[[], None]:
-        try:
-            said = causes.teach(attempt, failure)
-        except RuntimeError as error:
-            said = str(error)
-        return lambda: on.show_message(said)
-
-    on.tasks.submit(ask)
-
-
-def _do(application: Application, on: Explained, card: IncidentCard, choice: Choice) -> None:
-    match choice.act:
-        case "take":
-            on.operations.take(choice.name)
-        case "acknowledge":
-            on.operations.acknowledge(card.number)
-        case "log":
-            if card.line is not None:
-                application.show_log_line(card.log, card.line)
-        case "stacks":
-            from .incidents_screen import StacksScreen
-
-            on.app.push_screen(StacksScreen(application, on, card.number, card.title))
-        case "teach":
-            _teach(on, card.number)
-        case "copy":
-            application.copy(card_markdown(card, on.run.name))
-        case act:
-            ACTS[act](on.operations)
+    module, made = MODULES[name]
+    screen: PlaceScreen = getattr(import_module(f".{module}", __package__), made)(application, session)
+    return screen

@@ -1,12 +1,13 @@
 """Key 5: the ladder of profiles, the profile of the run and why, and what a switch would change."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
 from ...core.model.change import Change
-from ...core.model.preset import Profile
+from ...core.model.preset import NO_PROFILE, Profile
 from ...core.model.suggestion import typed
 from ...core.model.trial import TrialResult
 from ...core.views.screens.confirmation import Price
@@ -24,9 +25,14 @@ from ..keys import Key, KeyContext
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import LadderRows, PagePane, RowsPane, SettingsTable
-from ..run_session import ONE_AT_A_TIME, Application, Box, RunSession, TaskPlace, start_task
+from ..run_session import Box
 from ..ui.cells import Paragraph
-from .place_screen import PlaceScreen, bindings_of, share
+from .place_screen import ONE_AT_A_TIME, RunPage, bindings_of, share
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
 
 SIDE_FROM = 120
 NO_PROFILES = (
@@ -71,16 +77,15 @@ ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-class ProfilesScreen(PlaceScreen):
+class ProfilesScreen(RunPage):
     """Ladder, table, difference."""
 
     place = "profiles"
     keys = PROFILE_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(PROFILE_KEYS, ALSO)
 
-    def __init__(self, application: Application, session: RunSession) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self.session: RunSession = session
         self.view: ProfilesView | None = None
         self.own: Mapping[str, object] = {}
         self.changes: dict[str, tuple[Change, ...] | str] = {}
@@ -93,8 +98,11 @@ class ProfilesScreen(PlaceScreen):
 
     @property
     def profiles(self) -> Sequence[Profile]:
-        """Those of the ladder, or all that are known."""
-        return self.session.run.profiles
+        """Those of the ladder, or all that are known; also to do without one, if the run has one."""
+        known = self.session.run.profiles
+        if known and self.now.story.profile is not None and all(p.name != NO_PROFILE for p in known):
+            return (*known, Profile(name=NO_PROFILE, title="your own config as it stands"))
+        return known
 
     def offered(self) -> tuple[Key, ...]:
         """Without the keys that would only say why they do nothing."""
@@ -142,44 +150,34 @@ class ProfilesScreen(PlaceScreen):
         if launch is None or not profiles:
             return
 
-        def read() -> Callable[[], None]:
+        def read() -> tuple[Mapping[str, object], dict[str, tuple[Change, ...] | str]]:
             keys = list(dict.fromkeys(k for p in profiles for k in leaves(p) if is_setting(k)))
             changes: dict[str, tuple[Change, ...] | str] = {}
-            try:
-                own: Mapping[str, object] = launch.values(None, keys)
-            except Exception:
-                own = {}
+            own: Mapping[str, object] = {}
+            with contextlib.suppress(Exception):  # a config that cannot be read: they stay unknown
+                own = launch.values(None, keys)
             for profile in profiles:
                 try:
                     changes[profile.name] = tuple(launch.changes(profile))
                 except Exception as error:
                     changes[profile.name] = str(error)
-            return lambda: self._take(own, changes)
+            return own, changes
 
-        self.tasks.submit(read)
+        self.tasks.fetch(read, self._take)
 
     def renew(self) -> None:
         """Read the results of trials, after a trial or when the screen is opened."""
         self.draw()
         trials = self.session.run.trials
-        if trials is None:
-            return
+        if trials is not None:
+            self.tasks.fetch(trials.results, self._take_trials)
 
-        def read() -> Callable[[], None]:
-            try:
-                found = dict(trials.results())
-            except Exception:  # without results nothing is shown as measured
-                found = {}
-            return lambda: self._take_trials(found)
-
-        self.tasks.submit(read)
-
-    def _take_trials(self, found: Mapping[str, TrialResult]) -> None:
-        self.trials = found
+    def _take_trials(self, found: Mapping[str, TrialResult] | None, _: str) -> None:
+        self.trials = found or {}  # without results nothing is shown as measured
         self.draw()
 
-    def _take(self, own: Mapping[str, object], changes: dict[str, tuple[Change, ...] | str]) -> None:
-        self.own, self.changes = own, changes
+    def _take(self, found: tuple[Mapping[str, object], dict[str, tuple[Change, ...] | str]] | None, _: str) -> None:
+        self.own, self.changes = found or ({}, {})
         self.draw()
 
     def show(self) -> None:
@@ -190,7 +188,7 @@ class ProfilesScreen(PlaceScreen):
             self.ladder.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
         over = self.view.over
         self.ladder.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder), over=over)
-        names = [p.name for p in self.profiles]
+        names = [p.name for p in self.session.run.profiles]
         self.table.show(self.view.rows, names, self.ladder.cursor, "These profiles set nothing.", over=over)
         self.page.show(self._difference(), title=self._title())
         self.work.show(self.session.long_task.state)
@@ -332,7 +330,7 @@ def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
 class TrialWork:
     """The trials of one profiles screen; one is a job of the run's dashboard, and outlives the screen."""
 
-    def __init__(self, screen: TaskPlace) -> None:
+    def __init__(self, screen: "ProfilesScreen") -> None:
         self._on = screen
 
     def ask(self, profile: str) -> None:
@@ -345,20 +343,14 @@ class TrialWork:
             self._on.show_message(ONE_AT_A_TIME)
             return
 
-        def look() -> Callable[[], None]:
-            try:
-                rivals = tuple(trials.rivals())
-            except Exception as error:
-                message = str(error)
-                return lambda: self._on.show_message(message)
-            price = trial_price(profile, MINUTES, rivals)
-
-            def ask() -> None:
+        def look(rivals: Sequence[str] | None, trouble: str) -> None:
+            if rivals is None:
+                self._on.show_message(trouble)
+            else:
+                price = trial_price(profile, MINUTES, tuple(rivals))
                 confirm(self._on.app, price, lambda: self._try(profile, beside=bool(rivals)))
 
-            return ask
-
-        self._on.tasks.submit(look)
+        self._on.tasks.fetch(trials.rivals, look)
 
     def _try(self, profile: str, *, beside: bool) -> None:
         trials = self._on.session.run.trials
@@ -370,8 +362,7 @@ class TrialWork:
             words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
             return f"{name}, measured here: {words or result.exit}"
 
-        start_task(
-            self._on,
+        self._on.start_task(
             f"trial of {profile or AS_IT_IS} for {MINUTES:g} minutes",
             lambda progress: trials.attempt(profile, MINUTES, beside=beside, progress=progress),
             done,

@@ -37,12 +37,13 @@ from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane, RunsPane
-from ..run_session import Application, Box, RunSession
+from ..run_session import Box
 from ..ui.cells import Paragraph
 from .place_screen import PlaceScreen, bindings_of, headline, share
 
 if TYPE_CHECKING:
-    from ...core.views.screens.profiles import RunComparison
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
 
 
 AGAIN_S = 5.0
@@ -55,10 +56,8 @@ NONE_YET = "Press l to start one, or use: trainwatch run -- COMMAND"
 """What the list says below a head that says that there is none."""
 NO_RUN = "No run is known yet"
 
-OF_A_RUN = frozenset({"open", "compare", "hide", "forget", "mark", "move(-1)", "copy"})
+OF_A_RUN = frozenset({"open", "hide", "forget", "mark", "move(-1)", "copy"})
 """Actions on the run under the cursor."""
-OF_TWO = frozenset({"compare", "sort"})
-"""Actions that need two runs."""
 OF_A_LIST = frozenset({"search", "filter", "sort", "hidden"})
 """Actions that choose among runs."""
 RUNS_KEYS: tuple[Key, ...] = (
@@ -75,9 +74,7 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key(key="slash", shown="/", action="search", label="search", help="only runs with these words"),
     Key(key="f", shown="f", action="filter", label="filter", help="all, live, with something wrong, over"),
     Key(key="s", shown="s", action="sort", label="sort", help=f"order: {', '.join(SORTS)}"),
-    Key(key="space", shown="space", action="mark", label="mark", help="select it, for d, h and D", footer=False),
-    Key(key="d", shown="d", action="compare", label="compare",
-        help="compare two: the two marked ones, or the marked one and the chosen one"),
+    Key(key="space", shown="space", action="mark", label="mark", help="select it, for h and D", footer=False),
     Key(key="h", shown="h", action="hide", label="hide", acts=True,
         help="leave the chosen or marked ones out of this list, or show them again"),
     Key(key="H", shown="H", action="hidden", label="show hidden", help="show the hidden ones, too", footer=False),
@@ -119,7 +116,7 @@ class RunsScreen(PlaceScreen):
         """What can be done here: without runs nothing can be opened."""
         return headline((NO_RUN, "l starts one")) if self.cards == () else super().head_alone()
 
-    def __init__(self, application: Application, session: RunSession | None) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
         super().__init__(application, session)
         self.cards: tuple[RunCard, ...] | None = None
         self.choice = ListChoice()
@@ -129,14 +126,11 @@ class RunsScreen(PlaceScreen):
         self._reading = False
 
     def offered(self) -> tuple[Key, ...]:
-        """An empty list has no run to do something with; if no run is known, there is none to look for either.
-
-        A single run has none to be compared with.
-        """
+        """An empty list has no run to do something with; if no run is known, there is none to look for either."""
         keys = super().offered()
-        if self.cards is None or (self.listed and len(self.cards) > 1):
+        if self.cards is None or self.listed:
             return keys
-        idle = OF_TWO if self.listed else OF_A_RUN if self.cards else OF_A_RUN | OF_A_LIST
+        idle = OF_A_RUN if self.cards else OF_A_RUN | OF_A_LIST
         return tuple(key for key in keys if key.action not in idle)
 
     def bodies(self) -> Sequence[Pane]:
@@ -213,20 +207,13 @@ class RunsScreen(PlaceScreen):
         if self._reading:
             return
         self._reading = True
+        self.tasks.fetch(lambda: picker.runs(anew=anew), self._take)
 
-        def read() -> Callable[[], None]:
-            try:
-                cards, trouble = tuple(picker.runs(anew=anew)), ""
-            except Exception as error:
-                cards, trouble = (), f"The runs cannot be listed: {getattr(error, 'strerror', None) or error}"
-            return lambda: self._take(cards, trouble)
-
-        self.tasks.submit(read)
-
-    def _take(self, cards: tuple[RunCard, ...], trouble: str) -> None:
+    def _take(self, found: Sequence[RunCard] | None, trouble: str) -> None:
+        cards = tuple(found or ())
         wanted = self.current if self.cards is None else self._under_cursor
         self._reading = False
-        self.cards, self._trouble = cards, trouble
+        self.cards, self._trouble = cards, f"The runs cannot be listed: {trouble}" if trouble else ""
         if self.application.interval_s > 0 and any(c.id.startswith(HOST_ROW) and not c.no_answer for c in cards):
             self.set_timer(ASKED_S, self.action_reload)
         self.marked &= {card.id for card in cards}
@@ -298,14 +285,6 @@ class RunsScreen(PlaceScreen):
             self.table.move(1)
             self.draw()
 
-    def action_compare(self) -> None:
-        ids = list(dict.fromkeys([*sorted(self.marked), self._under_cursor]))[:2] if len(self.marked) < 2 else []
-        found = self.chosen if len(self.marked) >= 2 else tuple(c for c in self.cards or () if c.id in ids)
-        if len(found) == 2:
-            self.doing.compare(found[0], found[1])
-        else:
-            self.show_message("Mark two runs with space, or one and choose another, then press d.")
-
     def action_hide(self) -> None:
         """Hide the chosen ones; if all of them are hidden, show them again."""
         self.doing.hide(self.chosen)
@@ -375,7 +354,7 @@ def about_run(row: RunRow) -> list[Paragraph]:
     return [*paragraphs, Paragraph(row.card.id, "id", "label", hard=True)]
 
 
-# What the list of runs does with runs: search, compare, hide, forget.
+# What the list of runs does with runs: search, hide, forget.
 
 OPEN_HERE = "{} is open on this screen: open another run first."
 
@@ -404,34 +383,6 @@ class RunTasks:
         dialog = SearchRuns("Search the runs", body, "[Enter] search   [Esc] cancel", before=on.choice.words)
         on.app.push_screen(dialog, answered)
 
-    def compare(self, a: RunCard, b: RunCard) -> None:
-        """Read both in a thread, then show how they differ."""
-        picker = self._on.application.picker
-        if picker is None:
-            return
-
-        def read() -> Callable[[], None]:
-            from ...core.views.screens.profiles import compare_runs
-
-            try:
-                found = compare_runs(a, b, picker.settings(a.id), picker.settings(b.id))
-            except RuntimeError as error:
-                said = str(error)
-                return lambda: self._on.show_message(said)
-            return lambda: self._show(found)
-
-        self._on.tasks.submit(read)
-
-    def _show(self, found: "RunComparison") -> None:
-        from ...core.views.screens.profiles import comparison_markdown
-        from ..dialogs.cards import ComparisonChoice, ComparisonDialog
-
-        def chosen(choice: ComparisonChoice | None) -> None:
-            if choice is not None:
-                self._on.application.copy(comparison_markdown(found))
-
-        self._on.app.push_screen(ComparisonDialog(found), chosen)
-
     def hide(self, cards: Sequence[RunCard]) -> None:
         """Hide them; if all of them are hidden, show them again."""
         picker = self._on.application.picker
@@ -451,45 +402,27 @@ class RunTasks:
             on.show_message(OPEN_HERE.format(next(card.name for card in cards if card.id == on.current)))
             return
 
-        def ask(kept: Sequence[str]) -> None:
+        def ask(kept: Sequence[str] | None, trouble: str) -> None:
+            if kept is None:
+                on.show_message(trouble)
+                return
             price = Price(
                 title=f"Forget {_names(cards)}?",
                 lines=(*(f"Removes {text}." for text in kept), "Checkpoints and all other outputs stay."),
                 confirm="forget",
             )
-            confirm(on.app, price, lambda: self._for_each(cards, _forgetting, f"Forgotten: {_names(cards)}."))
+            done = f"Forgotten: {_names(cards)}."
+            confirm(on.app, price, lambda: self._for_each(cards, lambda card: picker.forget(card.id), done))
 
-        def _forgetting(card: RunCard) -> None:
-            picker.forget(card.id)
+        on.tasks.fetch(lambda: [picker.kept_about(card.id) for card in cards], ask)
 
-        def read() -> Callable[[], None]:
-            try:
-                kept = [picker.kept_about(card.id) for card in cards]
-            except RuntimeError as error:
-                said = str(error)
-                return lambda: on.show_message(said)
-            return lambda: ask(kept)
+    def _for_each(self, cards: Sequence[RunCard], do: Callable[[RunCard], object], done: str) -> None:
+        def shown(_: object, trouble: str) -> None:
+            self._on.marked = frozenset()
+            self._on.show_message(trouble or done)
+            self._on.action_reload()
 
-        on.tasks.submit(read)
-
-    def _for_each(self, cards: Sequence[RunCard], do: Callable[[RunCard], None], done: str) -> None:
-        def work() -> Callable[[], None]:
-            said = done
-            for card in cards:
-                try:
-                    do(card)
-                except RuntimeError as error:
-                    said = str(error)
-                    break
-
-            def show() -> None:
-                self._on.marked = frozenset()
-                self._on.show_message(said)
-                self._on.action_reload()
-
-            return show
-
-        self._on.tasks.submit(work)
+        self._on.tasks.fetch(lambda: [do(card) for card in cards], shown)
 
 
 def _names(cards: Sequence[RunCard]) -> str:

@@ -1,8 +1,8 @@
 """Key i: the newest sample images of the run, shown in the terminal with their step and age."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import time
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -13,10 +13,15 @@ from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..panes.sample_panes import CaptionPane, PicturePane, SampleRows
-from ..run_session import Application, Box, RunSession
+from ..run_session import Box
 from ..ui.cells import Line, clauses
-from ..ui.picture import EXTRA, Picture, PictureError, Way, can_decode, decode, image_widget, room_pixels, way_here
-from .place_screen import PlaceScreen, bindings_of
+from ..ui.picture import EXTRA, Picture, Way, can_decode, decode, image_widget, room_pixels, way_here
+from .place_screen import RunPage, bindings_of
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
 
 AGAIN_S = 5.0
 """How often the folder is read again, seconds."""
@@ -45,7 +50,7 @@ ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-class SamplesScreen(PlaceScreen):
+class SamplesScreen(RunPage):
     """Picture and list. The newest picture is shown until another is chosen."""
 
     place = "samples"
@@ -53,9 +58,8 @@ class SamplesScreen(PlaceScreen):
     keys = SAMPLE_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(SAMPLE_KEYS, ALSO)
 
-    def __init__(self, application: Application, session: RunSession) -> None:
+    def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
-        self.session: RunSession = session
         self.samples: tuple[Sample, ...] | None = None
         self.rows: tuple[SampleRow, ...] = ()
         self.list_shown = True
@@ -116,19 +120,11 @@ class SamplesScreen(PlaceScreen):
         if source is None or source.directory is None or self._reading:
             return
         self._reading = True
+        self.tasks.fetch(source.newest, self._take)
 
-        def read() -> Callable[[], None]:
-            try:
-                samples, trouble = tuple(source.newest()), ""
-            except Exception as error:
-                samples, trouble = (), str(error)
-            return lambda: self._take(samples, trouble)
-
-        self.tasks.submit(read)
-
-    def _take(self, samples: tuple[Sample, ...], trouble: str) -> None:
+    def _take(self, samples: Sequence[Sample] | None, trouble: str) -> None:
         self._reading = False
-        self.samples, self.trouble = samples, trouble
+        self.samples, self.trouble = tuple(samples or ()), trouble
         self.draw()
 
     @property
@@ -195,19 +191,12 @@ class SamplesScreen(PlaceScreen):
         if self.picture is None:
             self.trouble = ""
 
-        def read() -> Callable[[], None]:
-            try:
-                picture, trouble = decode(sample.path, room), ""
-            except PictureError as error:
-                picture, trouble = None, f"{sample.name} {error}."
-            return lambda: self._decoded(asked, picture, trouble)
+        def take(picture: Picture | None, trouble: str) -> None:
+            if asked == self._asked:
+                self.picture, self.trouble = picture, f"{sample.name} {trouble}." if trouble else ""
+                self.draw()
 
-        self.tasks.submit(read)
-
-    def _decoded(self, asked: int, picture: Picture | None, trouble: str) -> None:
-        if asked == self._asked:
-            self.picture, self.trouble = picture, trouble
-            self.draw()
+        self.tasks.fetch(lambda: decode(sample.path, room), take)
 
     def _show_graphics(self) -> None:
         graphics = self.graphics

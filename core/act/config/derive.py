@@ -134,10 +134,7 @@ def preview(  # noqa: PLR0917
             settings.append(Setting(style.key, str(resume), why, of="resume"))
         told = told_by(style, argv, resume, spec.cwd, why)
         argv = told.argv
-        flags += [
-            Setting(group.key, group.value, why, words=group.words, of="resume")
-            for group in option_groups(told.options)
-        ]
+        flags += option_groups(told.options, why, "resume")
         named_checkpoint = style.key is not None or bool(style.args or style.env) or style.by_itself
 
     if alone:
@@ -251,10 +248,7 @@ def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Se
             Setting(key, value, source, yields=key in profile.yields, of="profile")
             for key, value in leaves(profile.settings)
         ]
-        flags += [
-            Setting(group.key, group.value, source, words=group.words, of="profile")
-            for group in option_groups(profile.flags)
-        ]
+        flags += option_groups(profile.flags, source, "profile")
     for change in changes:
         value = REMOVED if change.after is None else change.after
         if change.where == "config":

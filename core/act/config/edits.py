@@ -1,19 +1,19 @@
 """Single values changed in JSON, TOML and YAML texts; all else stays as it was written."""
 
+import contextlib
 import io
 import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from .nested_keys import REMOVED, DeriveError, Edit, KeyPath, edited, float_text, present, read_location, same
+from .nested_keys import REMOVED, DeriveError, Edit, KeyPath, dotted, edited, float_text, present, read_location, same
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
-
-# Changes single values in a JSON text. JSON has no comments; the indentation of the file is kept.
 
 _INDENT = re.compile(r"\n([ \t]+)\S")
 
@@ -68,20 +68,24 @@ def edit_toml(text: str, edits: Sequence[Edit], source: str) -> str:
         intended = edited(before, edit)
         if same(before, intended):
             continue
-        text = _first_proven(text, edit, before, intended, source)
+        proven = partial(_is_toml_of, intended)
+        text = _first_proven(_candidates(text, edit, before, source), proven, edit, source)
     return text
 
 
-def _first_proven(text: str, edit: Edit, before: dict[str, Any], intended: dict[str, Any], source: str) -> str:
-    for candidate in _candidates(text, edit, before, source):
-        try:
-            if same(tomllib.loads(candidate), intended):
+def _is_toml_of(intended: dict[str, Any], text: str) -> bool:
+    return same(tomllib.loads(text), intended)
+
+
+def _first_proven(candidates: Iterator[str], proven: Callable[[str], bool], edit: Edit, source: str) -> str:
+    """The first text that reads as intended. Raises DeriveError if none does."""
+    for candidate in candidates:
+        with contextlib.suppress(tomllib.TOMLDecodeError, DeriveError):
+            if proven(candidate):
                 return candidate
-        except tomllib.TOMLDecodeError:
-            continue
-    key = ".".join(edit.path)
     raise DeriveError(
-        f"{source}: {key} could not be changed without touching other values; write the key on a line of its own"
+        f"{source}: {dotted(edit.path)} could not be changed without touching other values; write the key on a line "
+        "of its own"
     )
 
 
@@ -98,7 +102,7 @@ def _candidates(text: str, edit: Edit, before: dict[str, Any], source: str) -> I
     try:
         value = tomlkit.item(edit.value).as_string()
     except (TOMLKitError, ValueError, TypeError) as error:
-        raise DeriveError(f"{source}: {'.'.join(edit.path)} = {edit.value!r} cannot be written in TOML") from error
+        raise DeriveError(f"{source}: {dotted(edit.path)} = {edit.value!r} cannot be written in TOML") from error
     newline = "\r\n" if "\r\n" in text else "\n"
     at_top = f"{_dotted(edit.path)} = {value}{newline}{text}"
     if len(edit.path) == 1:
@@ -132,10 +136,9 @@ def _through_tomlkit(text: str, edit: Edit) -> Iterator[str]:
 def _dotted(path: KeyPath) -> str:
     import tomlkit
 
-    return tomlkit.key(path).as_string() if len(path) > 1 else tomlkit.key(path[0]).as_string()
+    names = list(map(str, path))
+    return tomlkit.key(names if len(names) > 1 else names[0]).as_string()
 
-
-# Values of YAML scalars in the two dialects that trainers use, and texts that both read as the same value.
 
 Dialect = Literal["pyyaml", "core"]
 PYYAML: Dialect = "pyyaml"
@@ -310,21 +313,14 @@ def edit_yaml(text: str, edits: Sequence[Edit], source: str) -> str:
         intended = {dialect: edited(tree, edit) for dialect, tree in before.items()}
         if same(before[PYYAML], intended[PYYAML]) and same(before[CORE], intended[CORE]):
             continue
-        text = _yaml_edit_first_proven(text, edit, intended, source)
+        text = _first_proven(
+            _yaml_edit_candidates(text, edit, source), partial(_is_yaml_of, intended, source), edit, source
+        )
     return text
 
 
-def _yaml_edit_first_proven(text: str, edit: Edit, intended: dict[Dialect, dict[Any, Any]], source: str) -> str:
-    for candidate in _yaml_edit_candidates(text, edit, source):
-        try:
-            if all(same(read_yaml(candidate, source, dialect), tree) for dialect, tree in intended.items()):
-                return candidate
-        except DeriveError:
-            continue
-    key = ".".join(edit.path)
-    raise DeriveError(
-        f"{source}: {key} could not be changed without touching other values; write the key on a line of its own"
-    )
+def _is_yaml_of(intended: dict[Dialect, dict[Any, Any]], source: str, text: str) -> bool:
+    return all(same(read_yaml(text, source, dialect), tree) for dialect, tree in intended.items())
 
 
 def _compose(text: str, source: str) -> Any:

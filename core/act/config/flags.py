@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from ...model.change import Change
+from ...model.change import Change, ChangeOf
 from ...model.command_words import options_start
 from ...model.preset import NUMBER, Preset, Profile, ResumeStyle, is_option
 from ...model.run import PLACEHOLDERS, RunSpec
 from .nested_keys import REMOVED, DeriveError, Setting, float_text, net
 
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
 _TRUTH_PAIRS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no"), ("on", "off"))
 _TRUTH = {text: pair for pair in _TRUTH_PAIRS for text in pair}
 """Spellings of truth values on command lines, each with its pair."""
@@ -168,16 +168,11 @@ def option_text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class OptionGroup(msgspec.Struct, frozen=True):
-    """An option of a preset or a profile. ``words``: as it is written there (``--init_from=resume`` is one word)."""
+def option_groups(flags: Sequence[str], why: str = "", of: ChangeOf = "") -> list[Setting]:
+    """``("--mode", "separated", "--safe_mode")`` → two settings: mode = "separated", safe_mode = True.
 
-    key: str
-    value: Any
-    words: tuple[str, ...]
-
-
-def option_groups(flags: Sequence[str]) -> list[OptionGroup]:
-    """``("--mode", "separated", "--safe_mode")`` → two groups: mode = "separated", safe_mode = True."""
+    Each with its words as they are written there (``--init_from=resume`` is one word).
+    """
     groups: list[list[str]] = []
     for part in flags:
         if is_option(part):
@@ -186,13 +181,13 @@ def option_groups(flags: Sequence[str]) -> list[OptionGroup]:
             groups[-1].append(part)
         else:
             raise DeriveError(f"profile: the flag {part!r} does not begin with a dash")
-    return [_group(words) for words in groups]
-
-
-def _group(words: Sequence[str]) -> OptionGroup:
-    name, equals, value = words[0].lstrip("-").partition("=")
-    values = [value, *words[1:]] if equals else list(words[1:])
-    return OptionGroup(name, True if not values else values[0] if len(values) == 1 else values, tuple(words))
+    found = []
+    for words in groups:
+        name, equals, value = words[0].lstrip("-").partition("=")
+        values = [value, *words[1:]] if equals else list(words[1:])
+        given = True if not values else values[0] if len(values) == 1 else values
+        found.append(Setting(name, given, why, words=tuple(words), of=of))
+    return found
 
 
 def fill(
@@ -240,9 +235,6 @@ def _fill_line(line: str, values: Mapping[str, str | None]) -> str:
     return _PLACEHOLDER.sub(lambda match: shlex.quote(values[match.group(1)] or ""), line)
 
 
-# The environment of a launch: preset, inherited variables, [run] env, profile, remedies, each before the next.
-
-
 def environment(
     spec: RunSpec, preset: Preset, profile: Profile | None, changes: Sequence[Change], *, base: Mapping[str, str]
 ) -> tuple[dict[str, str], list[Change]]:
@@ -276,7 +268,6 @@ def environment(
 # not pass its arguments on gets the words behind the script that it starts: the launch then runs the text itself
 # (``bash -c TEXT`` with the name of the script as ``$0``), and the user's file stays as it is.
 
-_RESUME_WORDS_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 LONGEST_TEXT = 100_000
 """Linux takes one argument of at most 128 kB."""
 
@@ -407,25 +398,16 @@ def _with_text(argv: Sequence[str], change: Callable[[str], str], cwd: str) -> t
         if part.startswith("-") and re.fullmatch(r"-\w*c", part) and at and at + 1 < len(argv):
             return (*argv[: at + 1], change(argv[at + 1]), *argv[at + 2 :])
         path = Path(cwd, part)
-        if not part.startswith("-") and path.is_file() and not _is_program(argv, at):
+        if not part.startswith("-") and path.is_file() and PurePath(part).name not in _SHELLS:
             text = path.read_bytes()[: LONGEST_TEXT + 1].decode("utf-8", "replace")
             if len(text) > LONGEST_TEXT or "BASH_SOURCE" in text:
                 break
-            shell, options = _shell_of(argv, at, text)
-            return (*shell, *options, "-c", change(text), part, *argv[at + 1 :])
+            shell = argv[:at]
+            if not any(PurePath(word).name in _SHELLS for word in shell):
+                first = text.partition("\n")[0]
+                shell = [*shell, *(first[2:].split() if first.startswith("#!") else ["bash"])]
+            return (*shell, "-c", change(text), part, *argv[at + 1 :])
     return None
-
-
-def _is_program(argv: Sequence[str], at: int) -> bool:
-    return PurePath(argv[at]).name in _RESUME_WORDS_SHELLS
-
-
-def _shell_of(argv: Sequence[str], at: int, text: str) -> tuple[list[str], list[str]]:
-    """(words of the shell and what stands before it, its options from the first line of the text)."""
-    if at and any(PurePath(word).name in _RESUME_WORDS_SHELLS for word in argv[:at]):
-        return list(argv[:at]), []
-    first = text.partition("\n")[0]
-    return [*argv[:at], *(first[2:].split() if first.startswith("#!") else ["bash"])], []
 
 
 def _inserted(text: str, script: str, words: Sequence[str]) -> str:

@@ -8,8 +8,8 @@ import msgspec
 
 from ...model.change import Change, ChangeOf
 
-KeyPath = tuple[str, ...]
-"""Keys from the root to a value."""
+KeyPath = tuple[Any, ...]
+"""Keys, and positions in lists, from the root to a value."""
 
 
 class DeriveError(Exception):
@@ -65,7 +65,7 @@ def locate(tree: Mapping[Any, Any], key: str, source: str, *, sections_ignored: 
     A dotted key is a path. A plain key is replaced where it is, and added at the top level if it is nowhere.
     ``sections_ignored``: the framework merges its sections, so a key that is found twice is written twice.
     """
-    found: list[tuple[str, ...]]
+    found: list[KeyPath]
     if key in tree:
         found = [(key,)]
         if sections_ignored:
@@ -101,10 +101,16 @@ def present(tree: Mapping[Any, Any], path: KeyPath) -> bool:
     """Whether the key exists; its value may be null."""
     node: Any = tree
     for name in path:
-        if not isinstance(node, Mapping) or name not in node:
+        if (isinstance(node, list) and isinstance(name, int)) or (isinstance(node, Mapping) and name in node):
+            node = node[name]
+        else:
             return False
-        node = node[name]
     return True
+
+
+def dotted(path: KeyPath) -> str:
+    """The keys with dots between them."""
+    return ".".join(map(str, path))
 
 
 def value_at(tree: Mapping[Any, Any], path: KeyPath) -> Any:
@@ -120,9 +126,9 @@ def value_at(tree: Mapping[Any, Any], path: KeyPath) -> Any:
 def edited(tree: Mapping[Any, Any], edit: Edit) -> dict[Any, Any]:
     """A copy of the tree after the edit. Sections that are missing or null are made."""
     result: dict[Any, Any] = copy.deepcopy(dict(tree))
-    node = result
+    node: Any = result
     for name in edit.path[:-1]:
-        if node.get(name) is None:
+        if isinstance(node, dict) and node.get(name) is None:
             if edit.value is REMOVED:
                 return result
             node[name] = {}
@@ -168,9 +174,6 @@ def shown(value: Any) -> str:
 def one_line(text: str) -> str:
     """Printable ASCII without line ends, for a comment that is read in any locale."""
     return "".join(ch if ch.isascii() and ch.isprintable() else ascii(ch)[1:-1] for ch in text)
-
-
-# The settings that a launch changes.
 
 
 class Setting(msgspec.Struct, frozen=True):

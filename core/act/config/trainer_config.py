@@ -1,10 +1,7 @@
 """The trainer's own config file: reading it, finding it on the command line, copying it for an attempt."""
 
-import copy
-import json
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -20,7 +17,20 @@ from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
 from .edits import edit_json, edit_toml, edit_yaml, read_json, read_toml, read_yaml
 from .flags import dotted_names, find_option, is_shell_line, set_option
-from .nested_keys import REMOVED, DeriveError, Edit, KeyPath, leaves, locate, one_line, present, same, shown, value_at
+from .nested_keys import (
+    REMOVED,
+    DeriveError,
+    Edit,
+    KeyPath,
+    dotted,
+    leaves,
+    locate,
+    one_line,
+    present,
+    same,
+    shown,
+    value_at,
+)
 
 _FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _IN_OPTIONS = frozenset({".toml", ".yaml", ".yml"})
@@ -63,7 +73,8 @@ def _load(path: Path, config_format: str | None) -> tuple[str, str, dict[str, An
         raise DeriveError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from error
     except OSError as error:
         raise DeriveError(
-            f"{path}: the config cannot be read ({error.strerror}); check config in trainwatch.toml, or --config"
+            f"{path}: the config cannot be read ({error.strerror}); correct the path where it is named (run.config, "
+            "--config, the trainer's own config)"
         ) from error
     return kind, text, _READERS[kind](text, str(path))
 
@@ -195,9 +206,6 @@ def write_copy(path: Path, text: str, original: Path) -> None:
 AUTO = "auto"
 """DeepSpeed's word for: as the arguments say."""
 
-Place = tuple[str | int, ...]
-"""Keys and positions in lists, from the root to a value."""
-
 
 class ConfigCopy(msgspec.Struct, frozen=True):
     """A copy for one attempt: where it is written, its text, and the user's file."""
@@ -215,7 +223,7 @@ def deciding_value(cwd: str, further: FurtherConfig, named: Any, key: str, fallb
     if not named or named == UNKNOWN:
         return named or fallback
     try:
-        tree = _read(Path(cwd) / str(named))
+        _, _, tree = _load(Path(cwd) / str(named), None)
     except DeriveError:
         return UNKNOWN
     found = [value for _, value in _occurrences(tree, further.settings[key]) if value != AUTO]
@@ -234,34 +242,23 @@ def changed_copy(
     other values.
     """
     original = Path(cwd) / str(named)
-    tree = _read(original)
-    text = original.read_text(encoding="utf-8-sig")
+    kind, text, tree = _load(original, None)
     made = []
-    edits: list[tuple[Place, Any]] = []
+    edits: list[Edit] = []
     for key, (value, why) in wanted.items():
         for place, before in _occurrences(tree, further.settings[key]):
             if before == AUTO or value is REMOVED:
                 continue
-            edits.append((place, value))
-            where = f"{further.key}: {'.'.join(map(str, place))}"
+            edits.append(Edit(place, value))
+            where = f"{further.key}: {dotted(place)}"
             made.append(Change(where="config", key=where, before=before, after=value, why=why))
     if not edits:
         return None
     path = folder / f"{further.key}-{original.name}"
-    return ConfigCopy(path, _edited_text(text, tree, edits, original), original), tuple(made)
+    return ConfigCopy(path, _EDITORS[kind](text, edits, str(original)), original), tuple(made)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeriveError(f"{path}: the file cannot be read ({error})") from error
-    if path.suffix.lower() not in {".toml", ".json"}:
-        raise DeriveError(f"{path}: this is neither TOML nor JSON by its name, so its settings are not known")
-    return read_toml(text, str(path)) if path.suffix.lower() == ".toml" else read_json(text, str(path))
-
-
-def _occurrences(node: Any, name: str, above: Place = ()) -> Iterator[tuple[Place, Any]]:
+def _occurrences(node: Any, name: str, above: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     """All places of a key with their values, lists of tables included."""
     if isinstance(node, dict):
         for key, value in node.items():
@@ -286,34 +283,6 @@ def _covers(tree: dict[str, Any], name: str) -> bool:
         if any(place[0] == key for place in places)
         for at in range(len(items))
     )
-
-
-def _edited_text(text: str, tree: dict[str, Any], edits: Sequence[tuple[Place, Any]], source: Path) -> str:
-    intended = copy.deepcopy(tree)
-    for place, value in edits:
-        _set(intended, place, value)
-    if source.suffix.lower() == ".json":
-        return json.dumps(intended, indent=2, ensure_ascii=False) + "\n"
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    try:
-        document = tomlkit.parse(text)
-        for place, value in edits:
-            _set(document, place, value)
-        made = tomlkit.dumps(document)
-        if same(tomllib.loads(made), intended):
-            return made
-    except (TOMLKitError, tomllib.TOMLDecodeError, KeyError, IndexError, TypeError, ValueError):
-        pass
-    places = ", ".join(".".join(map(str, place)) for place, _ in edits)
-    raise DeriveError(f"{source}: {places} could not be changed without touching other values")
-
-
-def _set(tree: Any, place: Place, value: Any) -> None:
-    for part in place[:-1]:
-        tree = tree[part]
-    tree[place[-1]] = value
 
 
 # Names of a later attempt's checkpoints, for frameworks that count from zero at each launch.
@@ -445,9 +414,6 @@ def _whole(value: Any) -> int | None:
         return None
 
 
-# The values of the trainer's settings in a launch: profile before command line before config.
-
-
 class TrainerSettings:
     """The values that a launch would use for the trainer's settings. Reads the trainer's config at most once."""
 
@@ -476,13 +442,18 @@ class TrainerSettings:
         """The sections in which the setting stands, on the command line or in the config; () = in none."""
         if profile is not None and key in dict(leaves(profile.settings)) and key not in profile.yields:
             return ()
+        given, found = self._places(key)
+        if given:
+            return tuple(given[-1].split(".")[:-1])
+        return tuple(str(part) for part in found[-1][:-1]) if found else ()
+
+    def _places(self, key: str) -> tuple[list[str], list[KeyPath]]:
+        """Its names on the command line, and where it stands in the config."""
         command, config = self._spec.command, self._config
         full = full_name(command, config, self._preset, key)
         _, locations = places(config, full) if config is not None else (False, ())
-        if given := given_names(command, full, locations):
-            return tuple(given[-1].split(".")[:-1])
         found = [path for path in locations if config is not None and present(config.tree, path)]
-        return tuple(str(part) for part in found[-1][:-1]) if found else ()
+        return given_names(command, full, locations), found
 
     @cached_property
     def hidden(self) -> bool:
@@ -499,12 +470,9 @@ class TrainerSettings:
             if key in settings and key not in profile.yields:
                 return settings[key]
         command, config = self._spec.command, self._config
-        full = full_name(command, config, self._preset, key)
-        _, locations = places(config, full) if config is not None else (False, ())
-        given = given_names(command, full, locations)
+        given, found = self._places(key)
         if given:
             return set_option(command, given[-1], REMOVED).before
-        found = [path for path in locations if config is not None and present(config.tree, path)]
         if config is not None and found:
             return value_at(config.tree, found[-1])
         if profile is None or is_set(command, config, self._preset, key):

@@ -30,13 +30,12 @@ PAUSE_S = 10.0
 """Between the two stack dumps: a loop that makes progress is then at another place."""
 PAUSE_SHARE = 1 / 9
 """The same as a share of ``hang.min_s``, if that is shorter."""
-BUDGET_S = 24.0
-"""For all dumps together. The judge waits 30 s for evidence and then ends the attempt without it."""
-LOG_LINES = 200
 KERNEL_LINES = 200
 
 KernelTail = Callable[[int], Sequence[str]]
 """Number of lines → the last lines of the kernel log. Raises OSError with the reason."""
+Text = Callable[[list[str]], str]
+"""The content of a file; why something is missing is appended to the list. "": no file."""
 
 
 def no_kernel_log(_lines: int) -> Sequence[str]:
@@ -51,33 +50,42 @@ def examine(
     *,
     gpus: Sequence[GpuReading] | None,
     kernel_tail: KernelTail = no_kernel_log,
-    proc: Path = Path("/proc"),
-    py_spy: str | None = None,
 ) -> StackReport:
-    """Collect all evidence of a live or dead attempt. Blocks at most about BUDGET_S.
+    """Collect all evidence of a live or dead attempt on this machine. Blocks at most about BUDGET_S.
 
     Raises OSError only if the folder cannot be made.
     """
+
+    def stacks(notes: list[str]) -> StackReport:
+        report = capture_stacks(target, folder, pause_s=pause_s(spec))
+        if report.frames or (own := dump_stacks(target, folder)) is None:
+            return report
+        notes.append("the stacks are from the trainer's own faulthandler (trainwatch.heartbeat)")
+        return msgspec.structs.replace(report, files=(str(own), *report.files))
+
+    texts: dict[str, Text] = {
+        "gpu.txt": lambda _notes: gpu_text(gpus, gpu_holders()),
+        "kernel-log.txt": lambda notes: _kernel_text(kernel_tail, notes),
+    }
+    return collect(target, folder, spec, texts=texts, stacks=stacks)
+
+
+def collect(
+    target: AttemptTarget,
+    folder: Path,
+    spec: RunSpec,
+    *,
+    texts: Mapping[str, Text],
+    stacks: Callable[[list[str]], StackReport],
+) -> StackReport:
+    """Collect the launch record, these texts and the stacks. Raises OSError only if the folder cannot be made."""
     make_private(folder)
     notes: list[str] = []
     files = list(write_launch_record(target, spec, folder, notes))
-    texts = {
-        "gpu.txt": gpu_text(gpus, gpu_holders(proc)),
-        "kernel-log.txt": _kernel_text(kernel_tail, notes),
-    }
-    files += [str(folder / name) for name, text in texts.items() if text and write_file(folder / name, text)]
-    report = capture_stacks(
-        target,
-        folder,
-        pause_s=pause_s(spec),
-        budget_s=BUDGET_S,
-        log_lines=LOG_LINES,
-        native=True,
-        py_spy=py_spy,
-    )
-    if not report.frames and (own := dump_stacks(target, folder)) is not None:
-        files.append(str(own))
-        notes.append("the stacks are from the trainer's own faulthandler (trainwatch.heartbeat)")
+    for name, text in texts.items():
+        if (content := text(notes)) and write_file(folder / name, content):
+            files.append(str(folder / name))
+    report = stacks(notes)
     notes = list(dict.fromkeys((*report.notes, *notes)))
     if notes and write_file(folder / "notes.txt", "".join(f"{note}\n" for note in notes)):
         files.append(str(folder / "notes.txt"))
@@ -119,8 +127,6 @@ def _kernel_text(kernel_tail: KernelTail, notes: list[str]) -> str:
         return ""
 
 
-# The files of an incident: written without secrets, and the end of a log.
-
 LOG_TAIL_BYTES = 1 << 20
 
 
@@ -148,8 +154,6 @@ def write_file(path: Path, text: str) -> bool:
         return False
     return True
 
-
-# The launch record of an incident: the attempt's command line, environment and config, with secrets removed.
 
 CONFIG_BYTES = 1 << 20
 """Most bytes of a config that are copied."""

@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 from .. import processes
 from .py_spy import dump
 
+PROCESSES = 16
+"""Most processes that are looked at, the trainer first. A hang is visible in the first few."""
 LOOKS = 8
 """Looks of one request."""
 BUSY_SHARE = 0.1
@@ -73,10 +75,10 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
     (a loop asks for something), ``elsewhere`` (a sentence: what is busy and in neither; empty if nothing is),
     ``moving`` (a busy thread moves through its program), ``unread`` (no stack could be read), ``looks``.
     """
-    alive = [p for key in request["keys"][: request["most"]] if (p := _alive(key)) is not None]
+    alive = [p for key in request["keys"][:PROCESSES] if (p := processes.living(key)) is not None]
     spy = request["py_spy"]
     if spy is None:
-        return _answer({}, "py-spy was not found", looks=0, unread=True)
+        return _judged((), {}, 0, "py-spy was not found", {}, waiting=())
     until = time.monotonic() + request["budget_s"]
     before = {process.pid: _ticks(process.pid) for process in alive}
     pause_s = request["pause_s"] / LOOKS
@@ -123,8 +125,15 @@ def _judged(
         moving = moving or len({(f.name, f.file) for stack in stacks for f in own_frames(stack)[:1]}) >= MOVING
         inner = stacks[-1][0].place if stacks else "outside Python"
         elsewhere = elsewhere or f"thread {thread} of process {pid} is busy in no such loop: {inner}"
-    said = elsewhere or ("" if loops or waits else "nothing is busy")
-    return _answer(loops, said, waits=waits, looks=looks, moving=moving, polls=polls, unread=bool(failed))
+    return {
+        "loops": loops,
+        "waits": waits,
+        "polls": polls,
+        "elsewhere": elsewhere or ("" if loops or waits else "nothing is busy"),
+        "moving": moving,
+        "unread": bool(failed),
+        "looks": looks,
+    }
 
 
 def _waiting(
@@ -137,27 +146,6 @@ def _waiting(
         if len(stacks) == looks and len(set(stacks)) == 1:
             still.setdefault(pid, []).append(thread)
     return waiting_for_gpu(spy, still, limit_s) if limit_s > 0.0 else set()
-
-
-def _answer(
-    loops: dict[str, str],
-    elsewhere: str,
-    *,
-    waits: dict[str, str] | None = None,
-    looks: int,
-    moving: bool = False,
-    polls: bool = False,
-    unread: bool = False,
-) -> dict[str, Any]:
-    return {
-        "loops": loops,
-        "waits": waits or {},
-        "polls": polls,
-        "elsewhere": elsewhere,
-        "moving": moving,
-        "unread": unread,
-        "looks": looks,
-    }
 
 
 class Loop(NamedTuple):
@@ -252,29 +240,22 @@ def only_asks(loop: ast.While) -> bool:
 
 
 def _dump_of_moving(spy: str, process: processes.Process, until: float) -> dict[int, Stack]:
-    """``_dump``, once more if it failed: a stack that changes while it is read gives none."""
-    return _dump(spy, process, until - time.monotonic()) or _dump(spy, process, until - time.monotonic())
+    """Stacks of the threads of a process by their native id; empty if there are none to see.
 
-
-def _dump(spy: str, process: processes.Process, limit_s: float) -> dict[int, Stack]:
-    """Stacks of the threads of a process by their native id; empty if there are none to see."""
-    text = dump(spy, process, max(0.1, limit_s), [], options=("--full-filenames", "--json"))
-    try:
-        return {
-            int(thread["os_thread_id"]): tuple(
-                Frame(str(f["name"]), str(f["filename"]), int(f["line"])) for f in thread["frames"]
-            )
-            for thread in json.loads(text or "[]")
-            if thread.get("os_thread_id") is not None and thread["frames"]
-        }
-    except (ValueError, KeyError, TypeError):
-        return {}
-
-
-def _alive(key: list[int]) -> processes.Process | None:
-    process = processes.read_process(key[0])
-    alive = process is not None and process.start_ticks == key[1] and process.state not in processes.DEAD_STATES
-    return process if alive else None
+    Once more if it failed: a stack that changes while it is read gives none.
+    """
+    for _ in range(2):
+        limit_s = max(0.1, until - time.monotonic())
+        text = dump(spy, process, limit_s, [], options=("--full-filenames", "--json"))
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            found = {
+                thread: tuple(Frame(str(f["name"]), str(f["filename"]), int(f["line"])) for f in frames)
+                for thread, frames in frames_by_thread(text or "").items()
+                if frames
+            }
+            if found:
+                return found
+    return {}
 
 
 def _ticks(pid: int) -> dict[int, int]:
@@ -337,7 +318,7 @@ TRIES = 3
 """Most dumps of one process: py-spy cannot always unwind what is below the vDSO."""
 UNKNOWN = "?"
 """File of a frame that py-spy could not place."""
-PROCESSES = 4
+STOPPED = 4
 """Most processes that are stopped for a look: a rank that waits does so like the others."""
 
 
@@ -345,11 +326,11 @@ def waiting_for_gpu(spy: str, threads: Mapping[int, Iterable[int]], limit_s: flo
     """Return which of these threads, by process, wait for a GPU. Blocks at most ``limit_s``.
 
     Stops each process for about a second while its native frames are read. None are found if there are more than
-    ``PROCESSES``, or if a process cannot be read: what was not looked at may work.
+    ``STOPPED``, or if a process cannot be read: what was not looked at may work.
     """
     found: set[tuple[int, int]] = set()
     until = time.monotonic() + limit_s
-    for pid, wanted in threads.items() if len(threads) <= PROCESSES else ():
+    for pid, wanted in threads.items() if len(threads) <= STOPPED else ():
         unclear = set(wanted)
         for _ in range(TRIES):
             process, left_s = processes.read_process(pid), until - time.monotonic()

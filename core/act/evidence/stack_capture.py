@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from ..stopping import members
 POLL_S = 0.05
 MARGIN_S = 2.0
 """For the probe's Python to start and for its answer to be written."""
+BUDGET_S = 24.0
+"""For all dumps together. The judge waits 30 s for evidence and then ends the attempt without it."""
+DUMP_S = 5.0
+"""For one dump."""
 QUICK_S = 5.0
+"""For a last quick dump, if the runner used the budget without an answer."""
+LOOKS_S, LOOK_S, NATIVE_S = 12.0, 2.0, 8.0
+"""The same of looks for loops: all, one, and those at native frames."""
+LOG_LINES = 200
 IDLE_WORKER = "_worker_loop ("
 """Frame of a data loader worker that waits for work."""
 LATER = {None: "", False: ", and stayed there", True: ", and moved on"}
@@ -59,87 +68,81 @@ class StackReport(msgspec.Struct, frozen=True, kw_only=True):
         return f"{below}, called by {where}" if below is not None and where not in {None, below} else where
 
 
-def capture_stacks(
-    target: AttemptTarget,
-    folder: Path,
-    *,
-    rounds: int = 2,
-    pause_s: float = 2.0,
-    timeout_s: float = 5.0,
-    budget_s: float = 20.0,
-    log_lines: int = 200,
-    native: bool = False,
-    py_spy: str | None = None,
-) -> StackReport:
+def stack_request(
+    folder: Path, *, pause_s: float, budget_s: float = BUDGET_S, log: str | None = None
+) -> dict[str, Any]:
+    """What ``stack_probe.capture`` is asked for, but for the ``keys`` of the processes.
+
+    py-spy dumps each process twice, ``pause_s`` apart, within ``budget_s`` for all. Processes that stayed in one place
+    are dumped again with native frames, which stops them for some milliseconds; otherwise the trainer is not stopped.
+    """
+    from .py_spy import find_py_spy  # a quarter of a megabyte, for incidents
+
+    return {
+        "folder": str(folder),
+        "log": log,
+        "log_lines": LOG_LINES,
+        "rounds": 2,
+        "pause_s": pause_s,
+        "timeout_s": DUMP_S,
+        "budget_s": budget_s,
+        "py_spy": find_py_spy(),
+    }
+
+
+def capture_stacks(target: AttemptTarget, folder: Path, *, pause_s: float) -> StackReport:
     """Write stacks, ``/proc`` states and the end of the log of an attempt into ``folder`` (made, mode 0700).
 
-    py-spy dumps each process ``rounds`` times, ``pause_s`` apart, with ``timeout_s`` for each dump and ``budget_s`` for
-    all. Blocks that long. ``native``: dump processes that stayed in one place again with native frames, which stops
-    them for some milliseconds; otherwise the trainer is not stopped. The probe is run by a live runner, else by this
-    process. Raises OSError only if the folder cannot be made.
+    Blocks at most about BUDGET_S. Raises OSError only if the folder cannot be made.
     """
     begun = time.monotonic()
     make_private(folder)
     keys = _keys(target)
-    from . import py_spy as spy  # a quarter of a megabyte, for incidents
-    from . import stack_probe
-
-    request = {
-        "request": os.urandom(8).hex(),
-        "folder": str(folder),
-        "keys": keys,
-        "log": target.log,
-        "log_lines": log_lines,
-        "rounds": rounds,
-        "pause_s": pause_s,
-        "timeout_s": timeout_s,
-        "budget_s": budget_s,
-        "native": native,
-        "py_spy": py_spy or spy.find_py_spy(),
-    }
+    request = stack_request(folder, pause_s=pause_s, log=target.log) | {"keys": keys}
     answer = _ask_runner(target, request) if keys else None
     by = "supervisor" if answer is None else "runner"
     if answer is None:
-        # If the runner used the budget without answering, take one quick dump.
-        late = time.monotonic() - begun > budget_s
-        answer = stack_probe.capture(request | {"rounds": 1, "budget_s": QUICK_S} if late else request)
-    answer.pop("request", None)
-    return msgspec.convert(answer | {"by": by}, StackReport, strict=False)
+        from .stack_probe import capture
+
+        late = time.monotonic() - begun > BUDGET_S
+        answer = capture(request | {"rounds": 1, "budget_s": QUICK_S} if late else request)
+    return joined([msgspec.convert(answer, StackReport, strict=False)], by)
 
 
-def look_for_loops(
-    target: AttemptTarget,
-    *,
-    pause_s: float,
-    gpu: bool = False,
-    budget_s: float = 12.0,
-    timeout_s: float = 2.0,
-    native_s: float = 8.0,
-    py_spy: str | None = None,
-) -> dict[str, Any]:
+def joined(reports: Sequence[StackReport], by: str) -> StackReport:
+    """One report of several, as of the nodes of a job. ``by``: what ran py-spy."""
+    return StackReport(
+        files=tuple(file for each in reports for file in each.files),
+        frames={pid: frames for each in reports for pid, frames in each.frames.items()},
+        moved={pid: moved for each in reports for pid, moved in each.moved.items()},
+        native={pid: frames for each in reports for pid, frames in each.native.items()},
+        notes=tuple(note for each in reports for note in each.notes),
+        by=by,
+    )
+
+
+def look_for_loops(target: AttemptTarget, *, pause_s: float, gpu: bool = False) -> dict[str, Any]:
     """Look whether all that is busy in an attempt is in loops that change nothing (loop_looks.py). Writes no evidence.
 
-    Blocks ``pause_s`` and the time of the looks, at most about ``budget_s``. ``gpu``: look for threads that wait for
-    their GPU, too, which stops each of these processes once for about a second, at most ``native_s`` for all.
+    Blocks ``pause_s`` and the time of the looks, at most about LOOKS_S. ``gpu``: look for threads that wait for their
+    GPU, too, which stops each of these processes once for about a second, at most NATIVE_S for all.
     """
-    from . import py_spy as spy
-    from . import stack_probe
+    from .py_spy import find_py_spy
 
     request = {
-        "request": os.urandom(8).hex(),
         "loops": True,
         "keys": _keys(target),
-        "most": stack_probe.PROCESSES,
         "pause_s": pause_s,
-        "budget_s": budget_s,
-        "timeout_s": timeout_s,
-        "native_s": native_s if gpu else 0.0,
-        "py_spy": py_spy or spy.find_py_spy(),
+        "budget_s": LOOKS_S,
+        "timeout_s": LOOK_S,
+        "native_s": NATIVE_S if gpu else 0.0,
+        "py_spy": find_py_spy(),
     }
     answer = _ask_runner(target, request)
     if answer is None:
-        answer = stack_probe.answer(request)
-    answer.pop("request", None)
+        from .loop_looks import look
+
+        answer = look(request)
     return answer
 
 
@@ -150,9 +153,11 @@ def _keys(target: AttemptTarget) -> list[tuple[int, int]]:
 
 
 def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any] | None:
+    """What the probe of a live runner found; None if there is none, or if it did not answer in time."""
     runner = target.runner
     if runner is None or not is_alive(runner):
         return None
+    request = request | {"request": os.urandom(8).hex()}
     try:
         spool.remove(target.directory, spool.STACKS_DONE)
         spool.write(target.directory, spool.STACKS, request)
@@ -163,7 +168,7 @@ def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any
     deadline = time.monotonic() + request["budget_s"] + request["timeout_s"] + request.get("native_s", 0.0) + MARGIN_S
     while time.monotonic() < deadline and is_alive(runner):
         content = spool.read(target.directory, spool.STACKS_DONE)
-        if content is not None and content.get("request") == request["request"]:
+        if content is not None and content.pop("request", None) == request["request"]:
             return content
         time.sleep(POLL_S)
     return None

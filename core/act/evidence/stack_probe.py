@@ -19,17 +19,10 @@ from .capture import log_tail, proc_text, write_file
 from .py_spy import dump
 from .stack_capture import WAITING_PLACES, main_frames
 
-PROCESSES = 16
-"""Most processes that are dumped, the trainer first. A hang is visible in the first few."""
 NATIVE_PROCESSES = 4
 """Most native dumps, because each stops its process for some milliseconds."""
 SLICE_S = 0.2
 """While waiting for the second dump: period of checking whether a process is left."""
-
-
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Carry out a request of ``stack_capture``: looks for loops, or all evidence."""
-    return loop_looks.look(request) if request.get("loops") else capture(request)
 
 
 def capture(request: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +50,8 @@ class _Probe:
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
         self.folder = Path(request["folder"])
-        self.processes = _alive(request["keys"])[:PROCESSES]
+        alive = (process for key in request["keys"] if (process := processes.living(key)) is not None)
+        self.processes = list(alive)[: loop_looks.PROCESSES]
         self.stacks: dict[int, list[str]] = {process.pid: [] for process in self.processes}
         self.native: dict[int, tuple[str, ...]] = {}
         self.notes: list[str] = []
@@ -86,8 +80,7 @@ class _Probe:
         for turn in range(2, request["rounds"] + 1):
             self._pause()
             self._round(turn, self.deadline)
-        if request["native"]:
-            self._below_python()
+        self._below_python()
 
     def _round(self, turn: int, until: float) -> None:
         for process in self.processes:
@@ -135,15 +128,6 @@ def _stays_in_native_code(dumps: list[str]) -> bool:
     return still and not WAITING_PLACES.search(frames[-1][0])
 
 
-def _alive(keys: list[list[int]]) -> list[processes.Process]:
-    found = []
-    for pid, start_ticks in keys:
-        process = processes.read_process(pid)
-        if process is not None and process.start_ticks == start_ticks and process.state not in processes.DEAD_STATES:
-            found.append(process)
-    return found
-
-
 def main(arguments: list[str]) -> int:
     """Carry out the request file and write the answer beside it."""
     directory = os.path.dirname(os.path.abspath(arguments[0]))  # noqa: PTH100, PTH120
@@ -152,7 +136,8 @@ def main(arguments: list[str]) -> int:
         return 2
     EDGE.know(os.environ)
     EDGE.know((spool.read(directory, spool.ORDER) or {}).get("env", {}))
-    spool.write(directory, spool.STACKS_DONE, {"request": request["request"]} | answer(request))
+    found = loop_looks.look(request) if request.get("loops") else capture(request)
+    spool.write(directory, spool.STACKS_DONE, {"request": request["request"]} | found)
     return 0
 
 

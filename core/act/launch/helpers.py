@@ -11,7 +11,7 @@ import re
 import stat
 from typing import NamedTuple
 
-from ..processes import Process
+from ..processes import Process, variables_of
 
 # ruff: noqa: PTH123
 
@@ -61,11 +61,8 @@ class Lineage:
 
 def _is_rank(pid: int) -> bool:
     """Whether it is one of several processes of a distributed training; True if that cannot be read."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return any(entry.startswith(RANK_VARIABLES) for entry in file.read().split(b"\0"))
-    except OSError:
-        return True
+    variables = variables_of(pid)
+    return variables is None or any(entry.startswith(RANK_VARIABLES) for entry in variables)
 
 
 # The processes that a command left behind when it ended: which of them train, and which are helpers.

@@ -250,8 +250,6 @@ def _silent(directory: Path) -> LaunchError:
     return LaunchError(f"the runner did not report{last}; see {path}", silent=True, errno=errno_)
 
 
-# Reads the script of a launch and keeps what it was in the attempt's folder.
-
 NAME = "script.json"
 """File in the attempt's folder: the script of its command as it stood at the launch."""
 LONGEST_BYTES = 1 << 22

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from ...bound_process import bound
 from ...private_folder import make_private
 from ..processes import Process, boot_id, descendants, own_process, read_process
-from ..stop_sequence import POLL_S, SaveWatch, StopResult, StopSequence, stop_steps
+from ..stop_sequence import POLL_S, SaveWatch, StopSequence, stop_steps
 from . import log_room, spawn, spool
 from .helpers import LOOK_S, LeftProcesses, Lineage, describe
 from .keep_alive import SupervisorWatch
@@ -355,7 +355,7 @@ class Runner:
             return
         self._reap()
         self._stop = None
-        self.write_record(spool.STOPPED, _report(result))
+        self.write_record(spool.STOPPED, result.as_json())
         if self._spared and all(process.key in self._spared for process in self._tree()):
             self._over()
 
@@ -383,16 +383,6 @@ def _say(text: str) -> None:
 
 def _identity(boot: str, pid: int, process: Process | None) -> dict[str, Any]:
     return {"boot_id": boot, "pid": pid, "start_ticks": 0 if process is None else process.start_ticks}
-
-
-def _report(result: StopResult) -> dict[str, Any]:
-    return {
-        "gone": result.gone,
-        "signal": result.signal,
-        "processes": result.processes,
-        "seconds": result.seconds,
-        "survivors": [survivor._asdict() for survivor in result.survivors],
-    }
 
 
 if __name__ == "__main__":

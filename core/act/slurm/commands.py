@@ -1,12 +1,15 @@
 """Slurm's commands. Each call has a time limit: an answer that does not come says nothing about a job."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from ...bound_process import bound
 from ...model.job import JobCause, JobHandle, JobPhase
@@ -41,6 +44,8 @@ ENDED: dict[str, JobCause] = {
 
 TYPED = ("SubmitLine=", "Command=")
 """Lines of scontrol that hold what a person typed: its words may have the form ``Comment=value``."""
+Answer = TypeVar("Answer")
+Answered = tuple[list[Answer], str]
 NO_NODES = frozenset({"(null)", "None assigned"})
 """What scontrol and sacct print of a job that has none."""
 
@@ -177,11 +182,15 @@ NO_ACCOUNTING = ("accounting storage is disabled", "is not found")
 
 
 class SlurmError(RuntimeError):
-    """A command failed or did not answer; the message is a sentence. ``refused``: Slurm said no to a submission."""
+    """A command failed or did not answer; the message is a sentence. ``refused``: Slurm said no to a submission.
 
-    def __init__(self, message: str, *, refused: bool = False) -> None:
+    ``printed``: what it printed before.
+    """
+
+    def __init__(self, message: str, *, refused: bool = False, printed: str = "") -> None:
         super().__init__(message)
         self.refused = refused
+        self.printed = printed
 
 
 class Slurm:
@@ -190,9 +199,7 @@ class Slurm:
     def __init__(self, env: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
         self._env = dict(os.environ if env is None else env)
         self._env["LC_ALL"] = "C"
-        self._env.pop(
-            ATTEMPT_VARIABLE, None
-        )  # the job is no part of the process tree here, even if its node is this one
+        self._env.pop(ATTEMPT_VARIABLE, None)  # the job is no part of the process tree here, even on this node
         for variable in [name for name in self._env if name.startswith(("SQUEUE_", "SBATCH_", "SACCT_"))]:
             del self._env[variable]  # they change formats and options
         self._timeout_s = timeout_s
@@ -220,12 +227,8 @@ class Slurm:
         return found[0].strip() if found else ""
 
     def jobs(self) -> dict[str, Seen]:
-        """All jobs of this user that Slurm still shows, by number: one question for all runs."""
-        return read_squeue(self.queue())
-
-    def queue(self) -> str:
-        """What squeue prints for ``jobs``."""
-        return self._call(("squeue", "-h", "-t", "all", "--me", "-o", SQUEUE_FORMAT))
+        """All jobs of this user that Slurm still shows, by number."""
+        return read_squeue(self._call(("squeue", "-h", "-t", "all", "--me", "-o", SQUEUE_FORMAT)))
 
     def job(self, handle: JobHandle) -> Seen | None:
         """One job, from whatever still knows it; None if all answered and none does."""
@@ -234,6 +237,11 @@ class Slurm:
             if found is not None and handle.submitted in {"", found.submitted}:
                 return found
         return None
+
+    def followed(self, handle: JobHandle) -> Seen | None:
+        """As ``job``, from the queue as long as that shows it: it also tells how much time is left."""
+        found = self.jobs().get(handle.id)
+        return found if found is not None and handle.submitted in {"", found.submitted} else self.job(handle)
 
     def shown(self, handle: JobHandle) -> Seen | None:
         """As ``job``, from the controller alone, which also tells how often it was started again."""
@@ -261,10 +269,23 @@ class Slurm:
         """Send a signal to the steps of the job, not to its batch script."""
         self._call(("scancel", f"--signal={name}", handle.id))
 
-    def step(self, handle: JobHandle, nodes: str, argv: Sequence[str]) -> str:
-        """Run a command once on each node of a running job, beside its training. Returns what all of them printed."""
+    def on_nodes(self, handle: JobHandle, nodes: str, argv: Sequence[str], answer: type[Answer]) -> Answered[Answer]:
+        """Run a command once on each node of a running job, beside its training.
+
+        Returns the objects that the nodes printed, a line each, and why some are missing ("": none is). Other lines
+        are those of a site's prologue. Raises nothing.
+        """
         where = (f"--nodelist={nodes}",) if nodes else ()
-        return self._call(("srun", f"--jobid={handle.id}", "--overlap", "--ntasks-per-node=1", *where, *argv))
+        try:
+            why = ""
+            printed = self._call(("srun", f"--jobid={handle.id}", "--overlap", "--ntasks-per-node=1", *where, *argv))
+        except SlurmError as error:
+            why, printed = str(error), error.printed
+        found = []
+        for line in sorted(printed.splitlines()):
+            with contextlib.suppress(ValueError, msgspec.MsgspecError):
+                found.append(msgspec.convert(json.loads(line), answer, strict=False))
+        return found, why
 
     def cancel(self, handle: JobHandle) -> None:
         """End the job: SIGTERM, and after the site's KillWait SIGKILL."""
@@ -311,7 +332,7 @@ class Slurm:
             raise SlurmError(f"{argv[0]}: {fault.strerror or fault}") from fault
         if done.returncode != 0:
             said = " ".join(done.stderr.split())[:400] or f"exit code {done.returncode}"
-            raise SlurmError(f"{argv[0]}: {said}", refused=refusal and _is_refusal(said))
+            raise SlurmError(f"{argv[0]}: {said}", refused=refusal and _is_refusal(said), printed=done.stdout)
         return done.stdout
 
 

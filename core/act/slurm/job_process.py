@@ -22,7 +22,6 @@ from ...model.job import JobPhase, JobRecord
 from ..launch import spool
 from .commands import Seen, Slurm, SlurmError
 from .job_start import ASKED_FILE, LOG_FILE, ORDER, RECORD, STARTED_FILE, JobOrder, begin, exit_code
-from .slurm_engine import SharedQueue, now
 
 TURN_S = 0.5
 """Period of reading the job's log and its files, which cost Slurm nothing."""
@@ -39,15 +38,14 @@ NO_STATUS = 255
 
 
 class JobProcess:
-    """One job from submission to end. ``now``: monotonic seconds."""
+    """One job from submission to end."""
 
     def __init__(self, directory: Path, order: JobOrder, slurm: Slurm) -> None:
         self._directory = directory
         self._order = order
         self._slurm = slurm
-        self._queue = SharedQueue(slurm, Path(order.shared) if order.shared else None)
         self._record: JobRecord | None = None
-        self._due_s = self._begun_s = now()
+        self._due_s = 0.0
         self._unknown = 0
         self._lost_since = 0.0
         self._written: tuple[tuple[str, int], ...] = ()
@@ -60,7 +58,6 @@ class JobProcess:
             signal.signal(number, lambda which, _frame: self._signals.append(which))
         try:
             self.follow(begin(self._directory, self._order, self._slurm, _say))
-            self._due_s = self._begun_s = now()
         except SlurmError as error:
             _say(f"no job: {error}")
             return NO_STATUS
@@ -91,24 +88,23 @@ class JobProcess:
         if not self._job.asked and Path(self._job.attempt_directory, ASKED_FILE).exists():
             _say(f"job {self._job.handle.id} is near its time limit: its training was asked for a checkpoint")
             self.follow(msgspec.structs.replace(self._job, asked=True))
-        over = self._exit_code()
-        if over is not None:
+        if exit_code(self._job.attempt_directory) is not None:
             self._wait_for_end()
-            self._finish_log()
-            return self._status(over)
-        if now() >= self._due_s:
-            self.ask(now() - self._order.poll_s)
-        if self._job.phase == "ended":
-            self._finish_log()
-            return self._status(self._exit_code())
-        return None
+        elif time.monotonic() >= self._due_s:
+            self.ask()
+        if self._job.phase != "ended" and exit_code(self._job.attempt_directory) is None:
+            return None
+        self._finish_log()
+        code, cause = exit_code(self._job.attempt_directory), self._job.cause
+        if cause in {None, "ok", "error"} and code is not None:
+            return code
+        return 0 if cause == "ok" else code or NO_STATUS
 
-    def ask(self, since_s: float | None = None) -> None:
-        """Keep what Slurm says of the job. ``since_s``: an answer from then on is new enough, seconds since boot."""
-        self._due_s = now() + self._order.poll_s
+    def ask(self) -> None:
+        """Keep what Slurm says of the job."""
+        self._due_s = time.monotonic() + self._order.poll_s
         try:
-            since_s = max(self._begun_s, now() if since_s is None else since_s)
-            seen = self._queue.find([self._job.handle], since_s)[self._job.handle]
+            seen = self._slurm.followed(self._job.handle)
         except SlurmError as error:
             self._know("unknown", None, reason=str(error))
             return
@@ -163,27 +159,16 @@ class JobProcess:
 
     def _wait_for_end(self) -> None:
         """The script has ended: wait for Slurm's word, which tells a time limit from an exit."""
-        end, pause_s = now() + FINAL_S, TURN_S
-        while now() < end:
+        end, pause_s = time.monotonic() + FINAL_S, TURN_S
+        while time.monotonic() < end:
             self.ask()
             if self._job.phase == "ended":
                 return
-            again_s = now() + pause_s
+            again_s = time.monotonic() + pause_s
             pause_s = min(2.0 * pause_s, self._order.poll_s)
-            while now() < again_s:
+            while time.monotonic() < again_s:
                 self._pass_log()
                 time.sleep(TURN_S)
-
-    def _exit_code(self) -> int | None:
-        return exit_code(self._job.attempt_directory)
-
-    def _status(self, code: int | None) -> int:
-        job = self._job
-        if job.cause in {None, "ok", "error"} and code is not None:
-            return code
-        if job.cause == "ok":
-            return 0
-        return code or NO_STATUS
 
     def _pass_signal(self, number: int) -> None:
         handle = self._job.handle
@@ -196,7 +181,7 @@ class JobProcess:
                 _say(f"job {handle.id} is cancelled")
         except SlurmError as error:
             _say(f"job {handle.id} could not be told: {error}")
-        self._due_s = now()
+        self._due_s = 0.0
 
     # --- the log ---
 

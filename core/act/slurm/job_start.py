@@ -48,7 +48,7 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
     ``settle_s``: after the end of a job its log may still grow for so long: network disks show it late.
     ``settings``: a text that differs if the attempt asks for anything else than another resume point. ``before``: the
     folder of the attempt before it, if that had the same. ``exclude``: nodes with a faulty GPU, and those of the
-    settings. ``shared``: the folder of what all runs ask Slurm together.
+    settings.
     """
 
     tag: str
@@ -57,7 +57,6 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
     settings: str = ""
     before: str = ""
     exclude: tuple[str, ...] = ()
-    shared: str = ""
 
 
 def begin(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], None]) -> JobRecord:
@@ -80,10 +79,10 @@ def begin(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], N
     )
 
 
-def record_in(folder: Path) -> JobRecord | None:
-    """The record of an attempt; None if there is none that can be read."""
+def record_of(folder: Path | str) -> JobRecord | None:
+    """What is known of the job of an attempt; None if it was never submitted, or that cannot be read."""
     try:
-        return decode_exact((folder / RECORD).read_bytes(), JobRecord)
+        return decode_exact(Path(folder, RECORD).read_bytes(), JobRecord)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -110,7 +109,7 @@ def _submitted(
 
 def _again(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], None]) -> JobRecord | None:
     """Let the job of the attempt before run once more, for this one. None: that is not possible."""
-    before = record_in(Path(order.before)) if order.before else None
+    before = record_of(order.before) if order.before else None
     if before is None or not before.home:
         return None
     handle = before.handle
@@ -164,14 +163,12 @@ def _script_has_ended(folder: Path) -> bool:
 def _followed(directory: Path, seen: Seen, slurm: Slurm) -> JobRecord:
     """The record of the attempt that started this job, or a new one that begins at the end of its log."""
     for path in sorted(directory.parent.glob(f"*/{RECORD}"), reverse=True):
-        record = record_in(path.parent)
+        record = record_of(path.parent)
         if record is not None and record.handle.id == seen.id and record.handle.submitted in {"", seen.submitted}:
             return record
     handle = JobHandle(cluster=slurm.cluster(), id=seen.id, submitted=seen.submitted)
     return JobRecord(handle=handle, phase=seen.phase, attempt_directory=str(directory))
 
-
-# What is done with the job of an attempt: prepared before the launch, ended, asked for a checkpoint.
 
 END_S = 120.0
 """Longest wait for the end of a cancelled job: the site's KillWait (30 s by default) and a slow node."""
@@ -199,13 +196,12 @@ def prepare(
     decision: StartAttempt,
     *,
     save: AskToSave,
-    shared: Path | None,
     again: bool,
 ) -> tuple[str, ...]:
     """Write the batch script into the attempt's folder. Returns the command that submits and follows it.
 
-    ``launch``: the training's own command and environment. ``shared``: where the runs of this machine keep what they
-    ask Slurm together. ``again``: the job of the attempt before may run once more for this one. Raises OSError.
+    ``launch``: the training's own command and environment. ``again``: the job of the attempt before may run once more
+    for this one. Raises OSError.
     """
     make_private(folder)
     (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
@@ -213,14 +209,14 @@ def prepare(
     (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())
     (folder / RANKS_FILE).write_bytes(Path(rank_files.__file__).read_bytes())
     settings = _settings(spec, launch, decision, folder)
-    before = _attempt_before(folder) if again else ""
+    others = [path.parent for path in folder.parent.glob(f"*/{RECORD}") if path.parent != folder] if again else []
+    before = str(max(others, key=lambda each: each.name, default=""))
     order = JobOrder(
         tag=tag_of(spec.id),
         poll_s=spec.settings.slurm.poll_s,
         settings=settings,
-        before=before if before and _settings_of(before) == settings else "",
+        before=before if before and (spool.read(before, ORDER) or {}).get("settings") == settings else "",
         exclude=(*spec.settings.slurm.exclude, *decision.exclude) if decision.exclude else (),
-        shared="" if shared is None else str(shared),
     )
     spool.write(str(folder), ORDER, msgspec.to_builtins(order))
     return (sys.executable, "-P", "-m", "trainwatch.core.act.slurm.job_process", str(folder))
@@ -239,22 +235,6 @@ def _settings(spec: RunSpec, launch: LaunchOrder, decision: StartAttempt, folder
 
 IGNORED = frozenset({ATTEMPT_VARIABLE, *SESSION_BOUND})
 """Variables that differ between two starts of a supervisor and mean nothing to a training."""
-
-
-def _attempt_before(folder: Path) -> str:
-    """The newest other attempt that ran as a job; "" if there is none."""
-    found = [path.parent for path in folder.parent.glob(f"*/{RECORD}") if path.parent != folder]
-    return str(max(found, key=lambda each: each.name)) if found else ""
-
-
-def _settings_of(folder: str) -> str:
-    found = spool.read(folder, ORDER)
-    return "" if found is None else str(found.get("settings", ""))
-
-
-def record_of(folder: str) -> JobRecord | None:
-    """What is known of the job of an attempt; None if it was never submitted."""
-    return record_in(Path(folder))
 
 
 def let_run_again(folder: str, slurm: Slurm) -> None:
@@ -294,8 +274,6 @@ def _unrecorded(tag: str, slurm: Slurm) -> JobHandle | None:
     found = [seen for seen in slurm.jobs().values() if seen.comment == tag and seen.phase != "ended"]
     return JobHandle(cluster="", id=found[-1].id, submitted=found[-1].submitted) if found else None
 
-
-# The batch script of an attempt. Pure: the same text is submitted and shown by ``run --dry-run``.
 
 EXIT_FILE = "job_exit.json"
 """Written by the script into the attempt's directory when the command has ended: the truth about its exit status."""

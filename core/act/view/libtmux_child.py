@@ -14,28 +14,13 @@ import shlex
 import signal
 import sys
 from types import FrameType
-from typing import Any, assert_never
 
 import libtmux
 import msgspec
 from libtmux.common import has_minimum_version
 from libtmux.exc import LibTmuxException, TmuxCommandNotFound, TmuxSessionExists
 
-from .tmux_calls import (
-    MARK,
-    Call,
-    CloseSession,
-    CopyPane,
-    DetachClient,
-    FindSessions,
-    FoundSessions,
-    ListPanes,
-    Reply,
-    Request,
-    ShownView,
-    ShowView,
-    no_answer,
-)
+from .tmux_calls import MARK, Call, Reply, ShownView, ShowView, no_answer
 
 HISTORY_LINES = 50000
 """A window takes the length of its history from its session's option when it is made. tmux's default of 2000 lines is
@@ -72,7 +57,8 @@ def _answer(call: Call) -> Reply:
     try:
         if not has_minimum_version(raises=False):
             return Reply(fault="missing", message=f"libtmux needs tmux {libtmux.common.TMUX_MIN_VERSION} or newer")
-        return Reply(result=msgspec.Raw(msgspec.json.encode(_carry_out(server, call.request))))
+        request = call.request
+        return Reply(result=_show(server, request) if isinstance(request, ShowView) else _output(server, *request))
     except TmuxCommandNotFound:
         return Reply(fault="missing", message="tmux is not installed (apt install tmux)")
     except Exception as fault:  # whatever libtmux cannot parse costs a window, not the request's caller
@@ -90,48 +76,8 @@ def _server(socket_name: str | None) -> libtmux.Server:
     return libtmux.Server(socket_path=own) if socket_name is None and own else libtmux.Server(socket_name=socket_name)
 
 
-def _carry_out(server: libtmux.Server, request: Request) -> Any:
-    match request:
-        case ShowView():
-            return _show(server, request)
-        case FindSessions():
-            return _find(server, request)
-        case CloseSession():
-            return _close(server, request)
-        case ListPanes():
-            return _list_panes(server, request)
-        case CopyPane():
-            return _copy_pane(server, request)
-        case DetachClient():
-            return server.detach_client()
-        case _:
-            assert_never(request)
-
-
-def _session_of(server: libtmux.Server, mark: str) -> libtmux.Session | None:
-    return next(iter(server.search_sessions(filter=f"#{{==:#{{{MARK}}},{mark}}}")), None)
-
-
-def _find(server: libtmux.Server, request: FindSessions) -> FoundSessions:
-    own = _session_of(server, request.mark)
-    names = {session.session_name for session in server.search_sessions()} if request.names else set()
-    return FoundSessions(
-        own=None if own is None else own.session_name,
-        socket_path=None if own is None else own.socket_path,
-        named=tuple(name for name in request.names if name in names),
-    )
-
-
-def _close(server: libtmux.Server, request: CloseSession) -> bool:
-    session = _session_of(server, request.mark)
-    if session is None or (request.unless_attached and session.session_attached != "0"):
-        return False
-    session.kill()
-    return True
-
-
 def _show(server: libtmux.Server, request: ShowView) -> ShownView:
-    session = _session_of(server, request.mark)
+    session = next(iter(server.search_sessions(filter=f"#{{==:#{{{MARK}}},{request.mark}}}")), None)
     again = session is not None
     if session is None:
         session = _new_session(server, request)
@@ -180,31 +126,6 @@ def _show_how_to_leave(session: libtmux.Session, request: ShowView) -> None:
     with contextlib.suppress(LibTmuxException):
         for option, value in (("status", "on"), ("status-left-length", "80"), ("status-left", request.status_left)):
             session.set_option(option, value)
-
-
-def _list_panes(server: libtmux.Server, request: ListPanes) -> str:
-    target = ("-t", request.target)
-    match request.scope:
-        case "server":
-            return _output(server, "list-panes", "-a", "-F", request.format)
-        case "session":
-            return _output(server, "list-panes", "-s", *target, "-F", request.format)
-        case "pane":
-            return _output(server, "display-message", "-p", *target, request.format)
-        case _:
-            assert_never(request.scope)
-
-
-def _copy_pane(server: libtmux.Server, request: CopyPane) -> str:
-    target = ("-t", request.pane)
-    pipe = shlex.join(["pipe-pane", "-O", *target, request.command])
-    return _output(
-        server,
-        "display-message", "-p", *target, "#{pane_pipe}#{cursor_x}", ";",
-        "capture-pane", "-p", "-J", "-S", "-", *target, ";",
-        # pipe-pane -o would close a pipe that is there.
-        "if-shell", "-F", *target, "#{?pane_pipe,0,1}", pipe,
-    )  # fmt: skip
 
 
 def _output(server: libtmux.Server, *words: str) -> str:

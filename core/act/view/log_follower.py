@@ -23,7 +23,7 @@ from ...model.settings import Tmux
 from ...model.text import printable
 from ..launch.keep_alive import lock_holder
 from ..launch.spool import EXIT
-from .tmux_calls import DetachClient, TmuxError, ask, is_terminal_attached
+from .tmux_calls import TmuxError, is_terminal_attached, output
 
 TAIL_BYTES = 4 << 20
 """Of a longer log only the end is shown."""
@@ -185,7 +185,7 @@ def _is_watched() -> bool:
 def detach() -> None:
     """Detach the terminal that shows this window: tmux chooses the one on which a key was pressed last."""
     with contextlib.suppress(TmuxError):
-        ask(Tmux(), os.environ, DetachClient(), None)
+        output(Tmux(), os.environ, ("detach-client",))
 
 
 def _end(number: int, _: FrameType | None) -> None:

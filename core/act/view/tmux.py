@@ -5,8 +5,10 @@ Options are only set on the session and the window that we made, never globally.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,13 +18,28 @@ from ...model.supervision_ports import AttemptTarget
 from ...model.text import printable
 from ..launch.launching import is_alive
 from . import tmux_calls
-from .tmux_calls import CloseSession, FindSessions, FoundSessions, ShownView, ShowView, TmuxError, popup_command
+from .tmux_calls import MARK, SEPARATOR, ShowView, TmuxError, popup_command
 
 SHOW_DEADLINE_S = 3.0
 """The supervisor waits for it after each launch, and `run` has already waited for FIND_DEADLINE_S: 5 s together."""
 FIND_DEADLINE_S = 2.0
+FIELDS = ("session_name", MARK, "socket_path", "session_attached")
+NO_SERVER = re.compile(r"no server running|error connecting|No such file")
+"""What tmux says if nobody has a session."""
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "PYTHONPATH", "VIRTUAL_ENV")
 """Variables that the view needs. A running tmux server does not pass a client's environment to a new window."""
+
+
+class FoundSessions(NamedTuple):
+    """``own``: name of the run's session. ``socket_path``: of its server. ``named``: the names in use.
+
+    ``attached``: terminals that show it.
+    """
+
+    own: str | None = None
+    socket_path: str | None = None
+    named: tuple[str, ...] = ()
+    attached: bool = False
 
 
 class TmuxReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,12 +50,11 @@ class TmuxReport(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] | None = None) -> TmuxReport:
+def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] = os.environ) -> TmuxReport:
     """Show this attempt in the run's tmux session, which is made if there is none.
 
     Blocks for about 0.3 s, at most SHOW_DEADLINE_S if the tmux server hangs.
     """
-    environ = os.environ if environ is None else environ
     if not run.settings.tmux.enabled:
         return TmuxReport(ok=False, session=None, detail="no tmux window: switched off (tmux.enabled)")
     command = view_command(run, target, in_pane=True)
@@ -50,31 +66,42 @@ def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] | None 
         status_left=_status_left(run, command),
     )
     try:
-        shown = tmux_calls.ask(run.settings.tmux, environ, request, ShownView, deadline_s=SHOW_DEADLINE_S)
+        shown = tmux_calls.show(run.settings.tmux, environ, request, deadline_s=SHOW_DEADLINE_S)
     except TmuxError as error:
         return TmuxReport(ok=False, session=None, detail=f"no tmux window: {error}; the training continues without one")
     verb = "shown again in" if shown.again else "shown in"
     return TmuxReport(ok=True, session=shown.session, detail=f"{verb} tmux session {shown.session}")
 
 
-def find_sessions(run: RunSpec, names: tuple[str, ...] = (), environ: Mapping[str, str] | None = None) -> FoundSessions:
+def find_sessions(run: RunSpec, names: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ) -> FoundSessions:
     """Find the session that shows the run, and which of ``names`` are names of sessions. Raises TmuxError."""
-    environ = os.environ if environ is None else environ
-    request = FindSessions(mark=run.id, names=names)
-    return tmux_calls.ask(run.settings.tmux, environ, request, FoundSessions, deadline_s=FIND_DEADLINE_S)
+    words = ("list-sessions", "-F", SEPARATOR.join(f"#{{{field}}}" for field in FIELDS))
+    try:
+        text = tmux_calls.output(run.settings.tmux, environ, words, deadline_s=FIND_DEADLINE_S)
+    except TmuxError as error:
+        if NO_SERVER.search(str(error)):
+            return FoundSessions()
+        raise
+    rows = [line.split(SEPARATOR) for line in text.splitlines() if line.count(SEPARATOR) == len(FIELDS) - 1]
+    named = tuple(name for name in names if name in {row[0] for row in rows})
+    own = next((row for row in rows if row[1] == run.id), None)
+    return FoundSessions(named=named) if own is None else FoundSessions(own[0], own[2], named, own[3] != "0")
 
 
-def close(run: RunSpec, environ: Mapping[str, str] | None = None, *, unless_attached: bool = False) -> bool:
+def close(run: RunSpec, environ: Mapping[str, str] = os.environ, *, unless_attached: bool = False) -> bool:
     """End the run's session and all its windows; the trainer does not run in it. False: nothing was ended.
 
     ``unless_attached``: keep the session while a terminal shows it.
     """
-    environ = os.environ if environ is None else environ
-    request = CloseSession(mark=run.id, unless_attached=unless_attached)
     try:
-        return tmux_calls.ask(run.settings.tmux, environ, request, bool, deadline_s=SHOW_DEADLINE_S)
+        found = find_sessions(run, environ=environ)
+        if found.own is None or (unless_attached and found.attached):
+            return False
+        words = ("kill-session", "-t", f"={found.own}")
+        tmux_calls.output(run.settings.tmux, environ, words, deadline_s=SHOW_DEADLINE_S)
     except TmuxError:
         return False
+    return True
 
 
 def session_name(run: RunSpec) -> str:
@@ -94,11 +121,8 @@ def _status_left(run: RunSpec, command: list[str]) -> str:
     return f" {leave} · "
 
 
-# The command that shows a trainer's terminal: through tmux if it has a window there, else directly.
-
-
 def attach_command(
-    run: RunSpec, target: AttemptTarget | None, environ: Mapping[str, str] | None = None, *, plain: bool = False
+    run: RunSpec, target: AttemptTarget | None, environ: Mapping[str, str] = os.environ, *, plain: bool = False
 ) -> list[str]:
     """argv to run in the foreground of a terminal.
 
@@ -106,7 +130,6 @@ def attach_command(
     Inside another server, without a session, or with ``plain`` (no terminal): the log view, or the terminal client in
     pty mode. Raises RuntimeError with a sentence if there is nothing to show. Waits at most FIND_DEADLINE_S for tmux.
     """
-    environ = os.environ if environ is None else environ
     found = FoundSessions() if plain else _find(run, environ)
     if found.own is not None:
         inside = environ.get("TMUX")
@@ -132,9 +155,6 @@ def _find(run: RunSpec, environ: Mapping[str, str]) -> FoundSessions:
 
 def _tmux(settings: Tmux) -> list[str]:
     return ["tmux"] if settings.socket is None else ["tmux", "-L", settings.socket]
-
-
-# The program that shows a trainer: its terminal in pty mode, its log in file mode.
 
 
 def view_command(run: RunSpec, target: AttemptTarget, *, in_pane: bool) -> list[str]:

@@ -13,8 +13,8 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Mapping
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -25,10 +25,11 @@ DEADLINE_S = 5.0
 """For all commands of a request together; tmux answers one within 4 ms."""
 CHILD_START_S = 20.0
 """The deadline begins when the child has loaded libtmux, which can take seconds from a slow disk."""
+SEPARATOR = "\x1f"
+"""Between the fields of a line that tmux is asked for."""
 MARK = "@trainwatch"
 """Session option: id of the run that the session shows. A session without it belongs to the user."""
 
-T = TypeVar("T")
 Fault: TypeAlias = Literal["missing", "deadline", "failed"]
 
 
@@ -43,7 +44,7 @@ class TmuxError(Exception):
         self.fault = fault
 
 
-class ShowView(msgspec.Struct, frozen=True, tag=True):
+class ShowView(msgspec.Struct, frozen=True):
     """Show ``command`` in the session of the run ``mark``; if it has none, make one with the first free name."""
 
     mark: str
@@ -60,97 +61,49 @@ class ShownView(msgspec.Struct, frozen=True):
     again: bool
 
 
-class FindSessions(msgspec.Struct, frozen=True, tag=True):
-    """Find the session of the run ``mark``, and which of ``names`` are names of sessions."""
-
-    mark: str
-    names: tuple[str, ...] = ()
-
-
-class FoundSessions(msgspec.Struct, frozen=True):
-    """``own``: name of the run's session. ``socket_path``: of its server. ``named``: the names in use."""
-
-    own: str | None = None
-    socket_path: str | None = None
-    named: tuple[str, ...] = ()
-
-
-class CloseSession(msgspec.Struct, frozen=True, tag=True):
-    """End the session of the run ``mark``; with ``unless_attached`` only if no terminal shows it.
-
-    Result: bool, whether a session was ended.
-    """
-
-    mark: str
-    unless_attached: bool
-
-
-class ListPanes(msgspec.Struct, frozen=True, tag=True):
-    """``format`` for each pane of the server, of a session, or for the one pane that is the target.
-
-    Result: str, one line for each pane.
-    """
-
-    scope: Literal["server", "session", "pane"]
-    target: str
-    format: str
-
-
-class CopyPane(msgspec.Struct, frozen=True, tag=True):
-    """Read the pane's history and pipe what follows into ``command``, in one turn of the tmux server.
-
-    Result: str. Its first line is ``#{pane_pipe}#{cursor_x}``; a pane with ``1`` is piped already and stays as it is.
-    The history follows.
-    """
-
-    pane: str
-    command: str
-
-
-class DetachClient(msgspec.Struct, frozen=True, tag=True):
-    """Detach the terminal on which a key was pressed last from the server of ``$TMUX``. Result: None."""
-
-
-Request: TypeAlias = ShowView | FindSessions | CloseSession | ListPanes | CopyPane | DetachClient
-
-
 class Call(msgspec.Struct, frozen=True):
-    """What the child reads: the socket name (``tmux -L``) and the request."""
+    """What the child reads. ``socket``: as of ``tmux -L``. ``request``: a view, or the words of tmux commands."""
 
     socket: str | None
     deadline_s: float
-    request: Request
+    request: ShowView | tuple[str, ...]
 
 
 class Reply(msgspec.Struct, frozen=True):
     """What the child writes: a result, or a fault with its message."""
 
-    result: msgspec.Raw = msgspec.Raw(b"null")
+    result: ShownView | str = ""
     fault: Fault | None = None
     message: str = ""
 
 
-def ask(
-    settings: Tmux,
-    environ: Mapping[str, str],
-    request: Request,
-    result: type[T] | None,
-    *,
-    deadline_s: float = DEADLINE_S,
-) -> T:
-    """Carry out one request. Raises TmuxError."""
+def show(settings: Tmux, environ: Mapping[str, str], request: ShowView, *, deadline_s: float) -> ShownView:
+    """Carry it out. Raises TmuxError."""
+    shown = _ask(settings, environ, request, deadline_s)
+    assert isinstance(shown, ShownView)
+    return shown
+
+
+def output(settings: Tmux, environ: Mapping[str, str], words: Sequence[str], *, deadline_s: float = DEADLINE_S) -> str:
+    """What a tmux command prints; several have ``;`` between them, and run in one turn. Raises TmuxError."""
+    return str(_ask(settings, environ, tuple(words), deadline_s))
+
+
+def _ask(
+    settings: Tmux, environ: Mapping[str, str], request: ShowView | tuple[str, ...], deadline_s: float
+) -> ShownView | str:
     if shutil.which("tmux", path=environ.get("PATH")) is None:
         raise TmuxError("missing", "tmux is not installed (apt install tmux)")
     output, errors, status = _run_child(Call(settings.socket, deadline_s, request), environ)
     try:
         reply = msgspec.json.decode(output, type=Reply)
-        if reply.fault is None:
-            return msgspec.json.decode(reply.result, type=result)
     except msgspec.DecodeError as fault:
         last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
         reason = last[0] if last else f"exit status {status}"
         raise TmuxError("failed", f"libtmux ended without a reply ({reason})") from fault
-    raise TmuxError(reply.fault, reply.message)
+    if reply.fault is not None:
+        raise TmuxError(reply.fault, reply.message)
+    return reply.result
 
 
 def popup_command(session: str) -> list[str]:

@@ -18,7 +18,7 @@ from ...config.document import nearest
 from ...judge.recovery.remedies import number
 from ...model.change import Change
 from ...model.shipped import UNKNOWN
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import home
@@ -57,11 +57,10 @@ def without_a_place(plan: LaunchPlan, changes: Sequence[Change]) -> list[str]:
 
 
 def _require_place(plan: LaunchPlan, key: str) -> None:
-    """Raise CliError if the trainer certainly does not know this setting."""
     if key.startswith("$") or _before(plan, key) is not None or _is_known(plan, key):
         return
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    if isinstance(source, str) or not source.declares_all or plan.spec.config is not None:
+    source = source_of(plan.spec)
+    if not source.declares_all or plan.spec.config is not None:
         return
     raise CliError(
         ExitCode.USAGE,
@@ -71,19 +70,16 @@ def _require_place(plan: LaunchPlan, key: str) -> None:
 
 
 def _is_known(plan: LaunchPlan, key: str) -> bool:
-    """Whether command, config, preset or the script's own source has a setting of that name."""
     bare = key.rpartition(".")[2].replace("-", "_")
     return bare in {name.rpartition(".")[2].replace("-", "_") for name in _names(plan)}
 
 
 def _names(plan: LaunchPlan) -> set[str]:
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    declared = () if isinstance(source, str) else source.options
     preset = plan.preset
     lengths = (preset.epochs_key, preset.steps_key)
     return {
         *plan.settings,
-        *(option.name.lstrip("-") for option in declared),
+        *(option.name.lstrip("-") for option in source_of(plan.spec).options),
         *(word.partition("=")[0].lstrip("-") for word in plan.spec.command if word.startswith("-")),
         *preset.dotted,
         *(name for name in lengths if name),
@@ -148,8 +144,7 @@ def _rate_key(plan: LaunchPlan) -> str:
     named = [key for key in plan.settings if RATE.fullmatch(key)]
     if named:
         return min(named, key=lambda key: (key != USUAL, key != "lr", key))
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    options = () if isinstance(source, str) else source.options
+    options = source_of(plan.spec).options
     declared = [name for o in options if RATE.fullmatch(name := o.name.lstrip("-").replace("-", "_"))]
     if declared:
         return min(declared, key=lambda key: (key != USUAL, key != "lr", key))

@@ -64,7 +64,6 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def expect(self) -> Mapping[str, str]:
-        """What the profile of the launch was measured to need, as text."""
         return {} if self.profile is None else self.profile.expect
 
     @property
@@ -104,7 +103,6 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.derived if copy is None or copy.parent == folder else None
 
     def with_derived(self, derived: Derived) -> "LaunchPlan":
-        """The plan of a later attempt, from its derived launch."""
         if derived is self.derived:
             return self
         return msgspec.structs.replace(self, derived=derived, problem=None, settings=settings_of(self.spec, derived))
@@ -170,8 +168,8 @@ def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
 
 def _words_in_shell(spec: RunSpec, argv: Sequence[str]) -> tuple[str, ...]:
     """Script and arguments that a shell starts; empty if the command starts its trainer itself, or nothing is seen."""
-    source = read_source(argv, spec.cwd, spec.env) if hides_trainer(argv) else ""
-    if isinstance(source, str):
+    source = read_source(argv, spec.cwd, spec.env) if hides_trainer(argv) else None
+    if source is None or source.unread:
         return ()
     return (str(source.target.file), *source.target.args, "--")
 
@@ -263,7 +261,6 @@ def fitting_profiles(spec: RunSpec, known: Mapping[str, Profile]) -> tuple[Profi
 
 
 def _knows(spec: RunSpec, known: Mapping[str, Profile], family: str) -> bool:
-    """Whether the trainer knows the options of a family of profiles."""
     used = known.get(spec.settings.profiles.use or "")
     if used is not None and used.family == family:
         return True

@@ -6,12 +6,10 @@ source is read, never run. *No* is said only of a source that was read whole; wh
 found in the source is a conclusion: the newest state is copied aside before the first such resume; its steps prove it.
 """
 
-import contextlib
 import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,10 +32,9 @@ from ...source.options import Option
 from ...source.parsers import BEFORE
 from ...source.resume_finding import Candidate, Finding, WeightsOnly
 from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
-from ...source.trainer_source import TrainerSource, read_source
+from ...source.trainer_source import TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ...source.words import RESUME_OPTION, TRACKERS
-from ...store.home import make_private
 from ...store.learned import known_rehearsal
 from ..runs.known_runs import home
 
@@ -65,8 +62,8 @@ def decided(spec: RunSpec, preset: Preset) -> RunSpec:
         way = way.proven("a rehearsal resumed by it")
         if told is not None and rehearsal.will == "yes":
             way = msgspec.structs.replace(way, will="yes", how=told.shown)
-    source = read_source(spec.command, spec.cwd, spec.env)
-    ends = () if isinstance(source, str) or _is_installed(source.target.file) else source.own_ends
+    source = source_of(spec)
+    ends = () if _is_installed(source.target.file) else source.own_ends
     spec = msgspec.structs.replace(spec, resume_way=way, own_ends=ends)
     return msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
 
@@ -76,17 +73,14 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     spec = msgspec.structs.replace(spec, second_start=SecondStart())
     argv = second_argv(spec, with_way(preset, way))
     source = read_source(argv, spec.cwd, spec.env)
-    settings, config = ({}, "") if isinstance(source, str) else _settings(spec, preset, json=True)
-    args = argv if isinstance(source, str) else source.target.args
-    found, known = StartDeletes(), frozenset[str]()
-    if not isinstance(source, str):
-        env = {**os.environ, **spec.env}
-        found = source.deletes(args, env, settings, spec.output_dir)
-        known = frozenset() if source.resume(settings, config).cut else frozenset(o.name for o in source.options)
-        saved = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path, _ in source.saves(env))
-        outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in saved if path)]  # noqa: PTH118  no path
-        in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd)
-        found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
+    settings, config = ({}, "") if source.unread else _settings(spec, preset, json=True)
+    args, env = source.target.args, {**os.environ, **spec.env}
+    found = source.deletes(args, env, settings, spec.output_dir)
+    known = frozenset() if source.resume(settings, config).cut else frozenset(o.name for o in source.options)
+    saved = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path, _ in source.saves(env))
+    outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in saved if path)]  # noqa: PTH118  no path
+    in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd)
+    found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]
     drops = [_drop(each, found) for each in found.dropped] if way.will in KNOWN else []
     left = found.left if drops or way.will not in KNOWN else found.as_given
@@ -120,7 +114,6 @@ NOT_SEEN = "its source is not read"
 
 
 def _deleted(found: Deletion, words: Mapping[str, str]) -> str:
-    """What is deleted, where and because of what, as a clause."""
     options = [words[name] for name in found.options if name in words]
     because = f" because of {' and '.join(options)}" if options else ""
     return f"{'' if found.sure else 'may be: '}{found.place} deletes {found.what} at the start{because}"
@@ -146,8 +139,8 @@ def _weak(args: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str
 
 def weights_only_load(spec: RunSpec, preset: Preset) -> WeightsOnly | None:
     """The load of torch by which the person's own source resumes now, if it takes weights only."""
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str) or _is_installed(source.target.file):
+    source = source_of(spec)
+    if _is_installed(source.target.file):
         return None
     found = source.resume(*_settings(spec, preset)).weights_only
     source.forget_trees()
@@ -163,7 +156,7 @@ def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:
 
 def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
     """How the trainer resumes, by the first of the sources above that says it."""
-    source = read_source(spec.command, spec.cwd, spec.env)
+    source = source_of(spec)
     written = _placeholder(spec.command)
     refused = None if written is None else _refused(written, source)
     if refused is not None:
@@ -179,14 +172,14 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
     if written is not None:
         return _by_command(written, source)
     settings, config = _settings(spec, preset)
-    finding = source if isinstance(source, str) else source.resume(settings, config)
+    finding = source.resume(settings, config)
     if (said := word_by_itself(spec.command)) is not None:
         return _alone("command", f"`{said}` in the command", "the command", "")
     for key, value in settings.items():
         bare = key.rpartition(".")[2].replace("-", "_").lower()
         of_preset = bare == preset.finds_with
         told = of_preset or (RESUME_OPTION.fullmatch(bare) and not TRACKERS.search(key))
-        used = isinstance(finding, str) or bool(finding.unsure) or key.rpartition(".")[2] in finding.reads
+        used = bool(finding.unsure) or key.rpartition(".")[2] in finding.reads
         if told and (used or of_preset) and value not in {None, ""} and str(value).lower() in _BY_ITSELF:
             return _alone("config", f"`{key} = {str(value).lower()}` in {config}", config, config)
     way = _from_source(spec, source, finding)
@@ -227,9 +220,9 @@ def _placeholder(command: Sequence[str]) -> _Written | None:
     return None
 
 
-def _refused(written: _Written, source: TrainerSource | str) -> str | None:
+def _refused(written: _Written, source: TrainerSource) -> str | None:
     """Why the trainer's parser refuses ``{resume}`` where it stands; None if it may take it."""
-    if isinstance(source, str) or not source.declares_all or (written.option and not written.option.startswith("-")):
+    if not source.declares_all or (written.option and not written.option.startswith("-")):
         return None
     name = source.target.word or source.target.file.name
     option = source.option(written.option)
@@ -241,10 +234,10 @@ def _refused(written: _Written, source: TrainerSource | str) -> str | None:
     return None
 
 
-def _contradicts(source: TrainerSource | str, style: ResumeStyle) -> bool:
+def _contradicts(source: TrainerSource, style: ResumeStyle) -> bool:
     """Whether the trainer's source, read whole, lacks the option of a preset, or never uses the library's."""
     first = style.args[0] if style.args else ""
-    if isinstance(source, str) or not first.startswith("-"):
+    if not first.startswith("-"):
         return False
     option = source.option(first.partition("=")[0])
     if option is None:
@@ -253,17 +246,17 @@ def _contradicts(source: TrainerSource | str, style: ResumeStyle) -> bool:
     return option.library == "transformers" and option.dest not in finding.reads and not finding.cut
 
 
-def _by_command(written: _Written, source: TrainerSource | str) -> ResumeWay:
+def _by_command(written: _Written, source: TrainerSource) -> ResumeWay:
     """``{resume}`` that the user wrote: sure if the trainer's own parser has what stands before it."""
     way = ResumeWay(will="yes", source="command", how=written.shown, place="the command")
-    option = None if isinstance(source, str) else source.option(written.option)
+    option = source.option(written.option)
     alone = option is not None and option.takes == "flag" and not written.joined
     if option is not None and not alone:
         return msgspec.structs.replace(way, why=(f"{option.name} in {option.place}",))
-    takes_words = not isinstance(source, str) and any(each.kind == "positional" for each in source.options)
+    takes_words = any(each.kind == "positional" for each in source.options)
     if takes_words and (alone or not written.option):
         return msgspec.structs.replace(way, stands_alone=True)
-    why = source if isinstance(source, str) else "its source does not show whether it takes that"
+    why = source.unread or "its source does not show whether it takes that"
     return msgspec.structs.replace(way, will="unknown", how=f"`{written.shown}` in the command: {why}")
 
 
@@ -287,9 +280,9 @@ def word_by_itself(command: Sequence[str]) -> str | None:
     return None
 
 
-def _from_source(spec: RunSpec, source: TrainerSource | str, finding: Finding | str) -> ResumeWay:
-    if isinstance(source, str) or isinstance(finding, str):
-        return ResumeWay(will="unknown", how=str(source))
+def _from_source(spec: RunSpec, source: TrainerSource, finding: Finding) -> ResumeWay:
+    if source.unread:
+        return ResumeWay(will="unknown", how=source.unread)
     target = source.target
     option = finding.option
     way = None if option is None else _by_option(option, target)
@@ -321,7 +314,6 @@ def _follows(spec: RunSpec) -> str:
 
 
 def _why_not(option: Option, target: Target) -> str:
-    """Why an option cannot be given to this command, and what can be done."""
     if option.after == BEFORE:
         return f"it must stand before the subcommand; write `{option.name} {PLACEHOLDER}` there"
     return (
@@ -394,29 +386,6 @@ def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
     return ResumeStyle(args=tuple(words), found=place)
 
 
-# Ways to resume that a person has confirmed: one empty file each in ``<home>/confirmed``, so that it is asked once.
-
-
-def must_be_confirmed(spec: RunSpec) -> bool:
-    """Whether the way is a conclusion from the trainer's source that nobody has confirmed."""
-    way = spec.resume_way
-    return way is not None and way.source == "script" and way.is_unproven and not _path(spec).exists()
-
-
-def remember_confirmed(spec: RunSpec) -> None:
-    """Keep the answer yes. If it cannot be kept, it is asked again."""
-    with contextlib.suppress(OSError):
-        make_private(_path(spec).parent)
-        _path(spec).touch(mode=0o600)
-
-
-def _path(spec: RunSpec) -> Path:
-    way = spec.resume_way
-    said = () if way is None else (way.how, way.place.rpartition(":")[0])
-    words = "\0".join((spec.cwd, *spec.command, *said)).encode("utf-8", "surrogatepass")
-    return home() / "confirmed" / sha256(words).hexdigest()[:16]
-
-
 # Options that remedies may change because the trainer's own source declares them.
 
 
@@ -426,8 +395,8 @@ def undeclared(spec: RunSpec, profile: Profile) -> tuple[str, ...] | None:
     ``--safe-mode`` is another option than ``--safe_mode``, unless the command has it: then the launch changes that one.
     It cannot be told if not all of the source could be read, or if it takes options that it does not know.
     """
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str) or not source.declares_all:
+    source = source_of(spec)
+    if not source.declares_all:
         return None
     known = {option.name.lstrip("-") for option in source.options}
     given = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in spec.command if word.startswith("-")}
@@ -439,8 +408,8 @@ def as_declared(spec: RunSpec, profiles: Mapping[str, Profile]) -> Mapping[str, 
     """The profiles with the options as the script declares them: ``--safe-mode`` where it has no ``--safe_mode``."""
     keys = {group.key for profile in profiles.values() for group in option_groups(profile.flags)}
     dashed = {key.replace("_", "-"): key for key in keys if "_" in key}
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str) or not _mentions(source, dashed):
+    source = source_of(spec)
+    if not _mentions(source, dashed):
         return profiles
     names = {option.name.lstrip("-") for option in source.options}
     spelled = {f"--{key}": f"--{name}" for name, key in dashed.items() if name in names and key not in names}
@@ -469,10 +438,8 @@ def declared_options(spec: RunSpec, table: Iterable[Remedy]) -> frozenset[str]:
         if change.where == "flag"
         for spelled in (change.key, change.key.replace("_", "-"))
     }
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str) or source.target.place == "nowhere":
-        return frozenset()
-    if not _mentions(source, wanted):
+    source = source_of(spec)
+    if source.target.place == "nowhere" or not _mentions(source, wanted):
         return frozenset()
     names = {option.name for option in source.options if option.kind == "option" and not option.after}
     return frozenset(f"--{name}" for name in wanted if f"--{name}" in names)
@@ -480,9 +447,9 @@ def declared_options(spec: RunSpec, table: Iterable[Remedy]) -> frozenset[str]:
 
 def defaults_of_options(spec: RunSpec, names: Collection[str]) -> dict[str, Any]:
     """The script's own value for each of these options that it declares with one; None is no value."""
-    source = read_source(spec.command, spec.cwd, spec.env)
+    source = source_of(spec)
     wanted = {f"--{spelled}": name for name in names for spelled in (name.replace("_", "-"), name)}
-    if isinstance(source, str) or not _mentions(source, [option.lstrip("-") for option in wanted]):
+    if not _mentions(source, [option.lstrip("-") for option in wanted]):
         return {}
     return {wanted[o.name]: o.default for o in source.options if o.name in wanted and o.default is not None}
 
@@ -500,7 +467,6 @@ def _mentions(source: TrainerSource, names: Collection[str]) -> bool:
 
 
 def rehearsed(spec: RunSpec) -> Rehearsal | None:
-    """The newest rehearsal of this command, while its source is unchanged."""
     return known_rehearsal(home(), spec.command, spec.cwd, spec.config)
 
 

@@ -6,14 +6,18 @@ from pathlib import Path
 
 import msgspec
 
+from ...config.detection import recognise
+from ...config.document import ConfigError, Problem
 from ...config.location import FILE_NAME, find_project
-from ...config.project import load_project
+from ...config.project import RunSection, RunTable, load_project
 from ...config.shipped import load_presets, load_profiles
+from ...config.spec import OPTIONS, launch_problems, name_of_command, option_problems, settings_with, with_options
 from ...config.spec import Overrides as Overrides  # noqa: PLC0414  front ends fill it
-from ...config.spec import spec_for_command, spec_for_run
+from ...model.command_words import lone_config
 from ...model.preset import Preset, Profile
-from ...model.resume_way import with_way
+from ...model.resume_way import Recognition, with_way
 from ...model.run import RunSpec
+from ...model.settings import Settings
 from ...source.trainer_source import source_facts
 from ...store.run_directory import new_run_id, run_id_for
 from ..errors import config_errors
@@ -25,8 +29,6 @@ from .trainer_folders import with_output_folder
 
 
 class Definitions(msgspec.Struct, frozen=True, kw_only=True):
-    """The presets and profiles of one project, by name."""
-
     presets: Mapping[str, Preset]
     profiles: Mapping[str, Profile]
 
@@ -64,19 +66,25 @@ def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: D
 
     Without ``output_dir`` the folder that the trainer's own flags or config name is watched.
     """
-    cwd = here()
-    with config_errors():
-        spec = spec_for_command(
-            command,
-            identify=lambda name: new_run_id(home(), name, cwd),
-            created_wall=time.time(),
-            cwd=cwd,
-            presets=definitions.presets,
-            look=source_facts,
-            profiles=definitions.profiles,
-            overrides=overrides,
-        )
+    spec = bare_spec(command, overrides, definitions, here())
+    spec = msgspec.structs.replace(spec, id=new_run_id(home(), spec.name, here()))
     return with_rehearsed(with_output_folder(spec, definitions.preset_of(spec)))
+
+
+def bare_spec(command: Sequence[str], overrides: Overrides, definitions: Definitions, cwd: Path) -> RunSpec:
+    """The spec of a command with default settings, without an id. Raises CliError (exit code 2)."""
+    with config_errors():
+        problems = option_problems(overrides, definitions.presets, definitions.profiles)
+        if not command or not command[0].strip():
+            text = "no command; write it after --, as in `trainwatch run -- python train.py`"
+            raise ConfigError([*problems, Problem("run", None, text)])
+        section = RunSection(name=name_of_command(command), command=tuple(command), cwd=str(cwd.absolute()))
+        section = with_options(section, overrides, cwd)
+        options = {key.removeprefix("run."): option for option, key in OPTIONS.values()}
+        problems += launch_problems(section, lambda key: options.get(key, "run"))
+        if problems:
+            raise ConfigError(problems)
+    return _spec(section, settings_with(Settings(), overrides), definitions)
 
 
 def spec_of_project(
@@ -84,19 +92,39 @@ def spec_of_project(
 ) -> RunSpec:
     """The spec of a project's run. Its id follows from file and name, to be found again (``fresh``: a new one).
 
-    Without ``output_dir`` as above.
+    Without ``output_dir`` as above. Raises CliError with all problems.
     """
     with config_errors():
         project = load_project(path, profiles=definitions.profiles, presets=definitions.presets)
-        spec = spec_for_run(
-            project,
-            project.run(run),
-            identify=lambda name: new_run_id(home(), name, path) if fresh else run_id_for(name, path),
-            created_wall=time.time(),
-            cwd=here(),
-            presets=definitions.presets,
-            look=source_facts,
-            profiles=definitions.profiles,
-            overrides=overrides,
+        section = project.run(run)
+        given = {key: option for name, (option, key) in OPTIONS.items() if getattr(overrides, name) is not None}
+        end = msgspec.structs.replace(project.settings.end, **section.end)
+        section = with_options(section, overrides, here())
+        problems = option_problems(overrides, definitions.presets, definitions.profiles)
+        problems += launch_problems(
+            section, lambda key: given.get(f"run.{key}") or str(project.provenance[f"{section.key}.{key}"])
         )
+        if problems:
+            raise ConfigError(problems)
+    settings = settings_with(msgspec.structs.replace(project.settings, end=end), overrides)
+    name = section.name
+    spec = msgspec.structs.replace(
+        _spec(section, settings, definitions), project=str(project.path), section=section.key,
+        typed=tuple(key.removeprefix("run.") for key in given if key.startswith("run.")),
+        id=new_run_id(home(), name, path) if fresh else run_id_for(name, path),
+    )  # fmt: skip
     return with_rehearsed(with_output_folder(spec, definitions.preset_of(spec)))
+
+
+def _spec(run: RunSection, settings: Settings, definitions: Definitions) -> RunSpec:
+    lone = lone_config(run.command)
+    config = run.config or (lone and str(Path(run.cwd, lone)))
+    known = Path(config) if config and Path(config).is_file() else None
+    found = (
+        Recognition(preset=run.preset, why="told by [run] preset or --preset")
+        if run.preset is not None
+        else recognise(run.command, known, definitions.presets, source_facts(run.command, run.cwd))
+    )
+    same = {field: getattr(run, field) for field in RunTable.__struct_fields__}
+    same |= {"preset": found.preset, "preset_why": found.why, "preset_resumes": found.resumes}
+    return RunSpec(id="", created_wall=time.time(), settings=settings, **same)

@@ -1,9 +1,7 @@
 """The length of a training as its settings say it: command, profile, config, else the script's own value."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...act.config.derive import DeriveError
@@ -21,8 +19,7 @@ from ...model.length import (
 )
 from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
-from ...source.trainer_source import read_source
-from ...store.home import runtime_folder
+from ...source.trainer_source import source_of
 
 OF_TRAINING = re.compile(r"train|fit|loop|optim|schedul|solver|run", re.IGNORECASE)
 """What a section is called in which ``steps`` are those of the training."""
@@ -108,9 +105,7 @@ def _joined(command: Sequence[str], name: str) -> str | None:
 
 def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
     """The script's own value: the default of an option, or a number that it sets under a name of its own."""
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str):
-        return None
+    source = source_of(spec)
     own = {number.name.lower().replace("-", "_"): number for number in reversed(source.numbers)}
     options = {option.name.lstrip("-").lower().replace("-", "_") for option in source.options}
     for name in names:
@@ -151,12 +146,3 @@ def save_request(spec: RunSpec, preset: Preset) -> tuple[str | None, str | None]
     if file is not None and "{output_dir}" in file:
         file = None if spec.output_dir is None else file.replace("{output_dir}", spec.output_dir)
     return name, file
-
-
-# Where the runs of this machine keep what they ask a scheduler together.
-
-
-def shared_answers() -> Path | None:
-    """A folder in memory; None if there is none, and each run asks by itself."""
-    place = runtime_folder(os.environ)
-    return None if place is None else place / "slurm"

@@ -28,7 +28,7 @@ from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN
 from ...model.shipped import Remedy
 from ...sense.host.host_sensor import is_wsl
-from ...source.trainer_source import LONGEST, Default, TrainerSource, read_source
+from ...source.trainer_source import LONGEST, Default, TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ..runs.known_runs import here
 from .resume_plan import defaults_of_options
@@ -99,7 +99,6 @@ def with_output_folder(spec: RunSpec, preset: Preset) -> RunSpec:
 
 
 def output_place(spec: RunSpec) -> OutputPlace | None:
-    """Where the output is, or below which folder it will be, and how that is known."""
     if spec.output_dir is not None:
         return OutputPlace(folder=spec.output_dir, why=spec.output_why or "told")
     if spec.output_hint is not None:
@@ -149,8 +148,8 @@ def _within_shell(spec: RunSpec) -> RunSpec:
     """The run with the command that its shell script or shell line runs, if all words of that one are seen."""
     if not hides_trainer(spec.command):
         return spec
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str):
+    source = source_of(spec)
+    if source.unread:
         return spec
     target = source.target
     words = [word for word in target.args if word not in _ALL_ARGUMENTS]
@@ -183,7 +182,6 @@ def _value(settings: TrainerSettings, key: str) -> str | None:
 
 
 def _filled(templates: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Iterator[tuple[str, str]]:
-    """Templates whose settings are all set, with their values in them."""
     for template in templates:
         names = _NAME.findall(template)
         values = {name: _value(settings, name) for name in names}
@@ -197,7 +195,6 @@ def _filled(templates: Sequence[str], spec: RunSpec, settings: TrainerSettings) 
 
 
 def _set(keys: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Iterator[tuple[str, str]]:
-    """What the command or the config sets."""
     for key in keys:
         value = _value(settings, key)
         folder = None if value is None else _folder(spec.cwd, value)
@@ -206,10 +203,9 @@ def _set(keys: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Itera
 
 
 def _by_default(keys: Sequence[str], spec: RunSpec) -> Iterator[tuple[str, str]]:
-    """What the script sets if nobody else does."""
     known: dict[str, Default] = {}
-    source = read_source(spec.command, spec.cwd, spec.env)
-    for default in () if isinstance(source, str) else source.defaults:
+    source = source_of(spec)
+    for default in source.defaults:
         known.setdefault(default.name.lower().replace("-", "_"), default)
     for key in keys:
         found = known.get(key)
@@ -251,7 +247,7 @@ _WORDS = re.compile(r"""[^\s"'`,;=()\[\]{}<>|&]+""")
 def saved_places(spec: RunSpec, env: Mapping[str, str]) -> dict[str, str]:
     """Absolute path of a checkpoint or its folder → the place of the source that saves there (``train.py:12``)."""
     source = read_source(spec.command, spec.cwd, {**env, **spec.env})
-    if isinstance(source, str) or source.target.package:
+    if not source.is_own:
         return {}
     found: dict[str, str] = {}
     for text, place in source.saves({**env, **spec.env}):
@@ -326,12 +322,11 @@ def _texts(spec: RunSpec, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _source(spec: RunSpec) -> TrainerSource | None:
     """The trainer's own source; None if it cannot be read, or is an installed program."""
-    source = read_source(spec.command, spec.cwd, spec.env)
-    return None if isinstance(source, str) or source.target.package else source
+    source = source_of(spec)
+    return source if source.is_own else None
 
 
 def _of_config(path: Path) -> Iterator[tuple[str, str]]:
-    """Words of a small text file that the command names, but of a script."""
     try:
         if path.suffix in {".py", ".sh", ""} or not path.is_file() or path.stat().st_size > CONFIG_BYTES:
             return
@@ -344,7 +339,6 @@ def _of_config(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _script_folders(spec: RunSpec) -> tuple[str, ...]:
-    """The folder of the trainer's own script, if it is not the working folder."""
     source = _source(spec)
     folder = spec.cwd if source is None else str(source.target.file.parent)
     return () if folder == spec.cwd else (folder,)

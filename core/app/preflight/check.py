@@ -1,7 +1,7 @@
 """The result of one check, and the machine that is checked."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -17,28 +17,28 @@ GB = 1e9
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check. ``found``: a sentence. ``remedy``: what to do about a warning or a failure.
 
-    ``errno``: of the system, if it is that.
+    ``name``: from its row in the table. ``errno``: of the system, if it is that.
     """
 
-    name: str
+    name: str = ""
     result: Literal["pass", "warn", "fail"]
     found: str
     remedy: str = ""
     errno: int | None = None
 
 
-def passed(name: str, found: str) -> Check:
-    return Check(name=name, result="pass", found=found)
+def passed(found: str) -> Check:
+    return Check(result="pass", found=found)
 
 
-def warned(name: str, found: str, remedy: str) -> Check:
+def warned(found: str, remedy: str) -> Check:
     """The check found a risk; the run may still succeed."""
-    return Check(name=name, result="warn", found=found, remedy=remedy)
+    return Check(result="warn", found=found, remedy=remedy)
 
 
-def failed(name: str, found: str, remedy: str, errno: int | None = None) -> Check:
+def failed(found: str, remedy: str, errno: int | None = None) -> Check:
     """The run would fail."""
-    return Check(name=name, result="fail", found=found, remedy=remedy, errno=errno)
+    return Check(result="fail", found=found, remedy=remedy, errno=errno)
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,8 +67,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         return min((g.mem_total_bytes for g in self.gpus.gpus if g.mem_total_bytes is not None), default=None)
 
 
-def look_at_machine(*, gpus: bool = True) -> Machine:
-    """Query driver, kernel and environment; may block for some seconds. ``gpus`` False: the driver is not asked."""
+def look_at_machine(answer: Callable[[], GpuSurvey] = survey, *, gpus: bool = True) -> Machine:
+    """Query driver, kernel and environment; may block for some seconds.
+
+    ``answer``: what the driver says. ``gpus`` False: it is not asked.
+    """
     memory = read_memory()
     total, available = memory.total or 0.0, memory.available or 0.0
     limit = memory_limit()
@@ -76,7 +79,7 @@ def look_at_machine(*, gpus: bool = True) -> Machine:
         total = float(limit.limit_bytes)
         available = min(available, float(max(0, limit.limit_bytes - limit.used_bytes)))
     return Machine(
-        gpus=survey() if gpus else GpuSurvey(),
+        gpus=answer() if gpus else GpuSurvey(),
         ram_total_bytes=total,
         ram_available_bytes=available,
         swap_used_bytes=(memory.swap_total or 0.0) - (memory.swap_free or 0.0),

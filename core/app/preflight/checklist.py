@@ -6,9 +6,12 @@ No other module decides whether a run can start. A check that can refuse a start
 import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from ...act.config.derive import Derived
 from ...act.local_engine import READY, Readiness
@@ -18,19 +21,21 @@ from ...model.preset import Preset
 from ...model.run import RunSpec, with_place
 from ...model.text import size
 from ..errors import CliError, ExitCode
+from ..gpu_survey import GpuSurvey, survey, surveying
 from ..plan.launch_plan import LaunchPlan, plan_launch, project_spec
 from ..runs.known_runs import home
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
-from .checkpoint_checks import check_checkpoint_named, check_load, check_resume, check_second_start
+from .checkpoint_checks import check_checkpoint_named, check_load, check_resume, check_saves, check_second_start
 from .exit_status_check import check_exit_status
 from .gpu_checks import (
-    asks_of_gpus,
+    asks_for_cpu,
     check_advice,
     check_gpus,
     check_gpus_of,
     check_memory,
     check_need,
     check_torch,
+    check_torch_build,
     check_vram,
 )
 from .handover_check import check_hand_over, check_imports, check_place, check_profile_options
@@ -62,7 +67,6 @@ from .launch_checks import (
     check_profile,
     check_scheduler,
     check_script,
-    is_sdxl,
 )
 from .model_checks import check_data_changed, check_model, check_model_without_torch
 from .other_trainer import check_other_trainer
@@ -70,86 +74,89 @@ from .other_trainer import check_other_trainer
 FORCE = "`--force` starts it all the same"
 SHOWN_COMMAND = 200
 """Characters of the command in the sentence that refuses it."""
-
-
 DISK = "disk"
 SHOWN_APART = frozenset({"output_dir", "hand-over"})
 """Checks whose finding a dry run shows in a row of its own."""
 
 
-class RunCheck(NamedTuple):
-    """A check of a planned launch.
+class Row(NamedTuple):
+    """A check of a planned launch and the machine, or of the machine alone (``MACHINE_CHECKS``).
 
     ``quick``: it takes milliseconds (no driver call, nothing is imported into the trainer's interpreter, no tensor
     is read), so it is repeated before every launch. ``refuses``: a failure refuses a start with this exit code.
     ``stops``: so does this one, when a person starts, unless ``--force`` is given. ``at_start``: what is asked then, if
-    the whole check takes too long.
-    ``told``: who starts the run by a command is told of a warning or a failure.
+    the whole check takes too long. ``told``: who starts the run by a command is told of a warning or a failure.
+    ``here``: it looks at this machine's GPUs, memory or packages: of a run whose attempts are jobs it says nothing.
+    ``gpus``: it needs the driver's answer.
     """
 
-    function: Callable[[LaunchPlan, Machine], Check | None]
+    name: str
+    function: Callable[..., Check | None]
     quick: bool = False
     refuses: ExitCode | None = None
     stops: ExitCode | None = None
-    at_start: Callable[[LaunchPlan, Machine], Check | None] | None = None
+    at_start: Callable[..., Check | None] | None = None
     told: bool = False
     here: bool = False
-    """It looks at this machine's GPUs, memory or packages: of a run whose attempts are jobs it says nothing."""
+    gpus: bool = False
 
-
-class MachineCheck(NamedTuple):
-    """A check of the machine. ``quick`` as for a RunCheck. None stops a start: our own trouble costs no training."""
-
-    function: Callable[[Machine], Check | None]
-    quick: bool = False
+    def ask(self, *about: LaunchPlan | Machine, starts: bool = False) -> Check | None:
+        """The result; a file that cannot be read is a warning, and does not end the other checks."""
+        try:
+            found = ((self.at_start if starts else None) or self.function)(*about)
+        except OSError as error:
+            found = warned(f"could not be checked: {error}", "check the permissions of the files that it names")
+        return None if found is None else msgspec.structs.replace(found, name=self.name)
 
 
 RUN_CHECKS = (
-    RunCheck(check_launch, refuses=ExitCode.USAGE),
-    RunCheck(check_command, refuses=ExitCode.USAGE),
-    RunCheck(check_scheduler, quick=True, stops=ExitCode.NOT_FOUND, told=True),
-    RunCheck(check_output_owner, refuses=ExitCode.OWNED),
-    RunCheck(check_output_lock, stops=ExitCode.OWNED),
-    RunCheck(check_other_trainer, stops=ExitCode.OWNED, here=True),
-    RunCheck(check_script, quick=True, stops=ExitCode.NOT_FOUND, told=True),
-    RunCheck(check_exit_status, quick=True),
-    RunCheck(check_hand_over, quick=True),
-    RunCheck(check_place, quick=True, told=True),
-    RunCheck(check_profile, told=True),
-    RunCheck(check_ladder, told=True),
-    RunCheck(check_profile_options, quick=True, stops=ExitCode.USAGE),
-    RunCheck(check_checkpoint_named, quick=True, stops=ExitCode.NOT_FOUND),
-    RunCheck(check_paths, quick=True, stops=ExitCode.NOT_FOUND, told=True),
-    RunCheck(check_output_dir, quick=True, refuses=ExitCode.FAILED),
-    RunCheck(check_disk, quick=True, stops=ExitCode.FAILED),
-    RunCheck(check_resume, stops=ExitCode.USAGE),
-    RunCheck(check_second_start, quick=True, stops=ExitCode.FAILED, told=True),
-    RunCheck(check_resume_point),
-    RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
-    RunCheck(check_load, told=True),
-    RunCheck(check_data_changed, told=True),
-    RunCheck(check_imports, stops=ExitCode.FAILED, told=True, here=True),
-    RunCheck(check_torch, here=True),
-    RunCheck(check_gpus_of, here=True),
-    RunCheck(check_vram, stops=ExitCode.FAILED, told=True, here=True),
-    RunCheck(check_need, told=True, here=True),
-    RunCheck(check_advice, told=True, here=True),
-    RunCheck(check_measured, quick=True, told=True),
-    RunCheck(check_length, told=True),
-    RunCheck(check_cadence),
-    RunCheck(check_notify, quick=True, stops=ExitCode.FAILED),
-    RunCheck(check_supervisor),
-    RunCheck(check_old_sessions),
+    Row("launch", check_launch, refuses=ExitCode.USAGE),
+    Row("command", check_command, refuses=ExitCode.USAGE),
+    Row("scheduler", check_scheduler, quick=True, stops=ExitCode.NOT_FOUND, told=True),
+    Row("output owner", check_output_owner, refuses=ExitCode.OWNED),
+    Row("output lock", check_output_lock, stops=ExitCode.OWNED),
+    Row("other trainer", check_other_trainer, stops=ExitCode.OWNED, here=True),
+    Row("script", check_script, quick=True, stops=ExitCode.NOT_FOUND, told=True),
+    Row("exit status", check_exit_status, quick=True),
+    Row("hand-over", check_hand_over, quick=True),
+    Row("place", check_place, quick=True, told=True),
+    Row("stable profile", check_profile, told=True),
+    Row("ladder", check_ladder, told=True),
+    Row("profile options", check_profile_options, quick=True, stops=ExitCode.USAGE),
+    Row("checkpoint", check_checkpoint_named, quick=True, stops=ExitCode.NOT_FOUND),
+    Row("data", check_paths, quick=True, stops=ExitCode.NOT_FOUND, told=True),
+    Row("output_dir", check_output_dir, quick=True, refuses=ExitCode.FAILED),
+    Row(DISK, check_disk, quick=True, stops=ExitCode.FAILED),
+    Row("resume", check_resume, stops=ExitCode.USAGE),
+    Row("restart", check_second_start, quick=True, stops=ExitCode.FAILED, told=True),
+    Row("saves", check_saves, told=True),
+    Row("resume point", check_resume_point),
+    Row("model", check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
+    Row("load", check_load, told=True),
+    Row("data set", check_data_changed, told=True),
+    Row("imports", check_imports, stops=ExitCode.FAILED, told=True, here=True),
+    Row("torch", check_torch, stops=ExitCode.FAILED, at_start=check_torch_build, told=True, here=True, gpus=True),
+    Row("gpu", check_gpus_of, stops=ExitCode.FAILED, told=True, here=True, gpus=True),
+    Row("vram", check_vram, stops=ExitCode.FAILED, told=True, here=True, gpus=True),
+    Row("vram need", check_need, told=True, here=True, gpus=True),
+    Row("hardware", check_advice, told=True, here=True, gpus=True),
+    Row("measured here", check_measured, quick=True, told=True),
+    Row("length", check_length, told=True),
+    Row("save interval", check_cadence),
+    Row("notify", check_notify, quick=True, stops=ExitCode.FAILED),
+    Row("supervisor", check_supervisor),
+    Row("old sessions", check_old_sessions),
 )
 MACHINE_CHECKS = (
-    MachineCheck(check_memory),
-    MachineCheck(check_tmux),
-    MachineCheck(check_state_folder, quick=True),
-    MachineCheck(check_logout),
-    MachineCheck(check_sleep),
-    MachineCheck(check_wsl_idle),
-    MachineCheck(check_gpu_channel),
+    Row("memory", check_memory),
+    Row("tmux", check_tmux),
+    Row("state folder", check_state_folder, quick=True),
+    Row("logout", check_logout, stops=ExitCode.FAILED),
+    Row("sleep", check_sleep),
+    Row("wsl idle", check_wsl_idle),
+    Row("gpu channel", check_gpu_channel, stops=ExitCode.FAILED),
 )
+"""None prevents a launch without a person: our own trouble costs no training."""
 
 
 def preflight_here(name: str | None) -> list[Check]:
@@ -170,56 +177,55 @@ def preflight(spec: RunSpec | None, problem: str | None = None, machine: Machine
     Changes nothing. Asking torch and reading a checkpoint may take some seconds.
     """
     machine = machine if machine is not None else look_at_machine()
-    checks = [config_check(spec, problem)]
-    if spec is not None:
-        plan = plan_launch(spec)
-        checks[0] = config_check(spec, problem, plan.preset)
-        checks += [c for _, check in checks_of(plan, machine) if (c := check()) is not None]
-    else:
-        checks += machine_checks(machine)
-    return checks
+    if spec is None:
+        return [config_check(spec, problem), *machine_checks(machine)]
+    plan = plan_launch(spec)
+    found = (check() for _, check in checks_of(plan, machine))
+    return [config_check(spec, problem, plan.preset), *(check for check in found if check is not None)]
 
 
 def machine_checks(machine: Machine | None = None) -> list[Check]:
     """The checks of the machine alone, whatever is to run on it. Changes nothing; asks the GPU driver."""
     machine = machine if machine is not None else look_at_machine()
-    found = [_result(function, machine) for function in (check_gpus, *(row.function for row in MACHINE_CHECKS))]
+    found = (row.ask(machine) for row in (Row("gpu", check_gpus), *MACHINE_CHECKS))
     return [check for check in found if check is not None]
 
 
 def checks_of(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
     """(name, check) of all that apply to a planned launch. Each may be called in a thread of its own."""
-    of_run = [(_name(row.function), partial(_result, row.function, plan, machine)) for row in _rows(plan)]
-    return of_run + [(_name(row.function), partial(_result, row.function, machine)) for row in MACHINE_CHECKS]
+    of_run = [(row.name, partial(row.ask, plan, machine)) for row in _rows(plan)]
+    return of_run + [(row.name, partial(row.ask, machine)) for row in MACHINE_CHECKS]
 
 
 def config_check(spec: RunSpec | None, problem: str | None = None, preset: Preset | None = None) -> Check:
     """Whether there is a trainwatch.toml, and whether it can be used. ``preset``: that of the run."""
     if problem is not None:
-        return failed("config", problem, "correct it, then check again")
-    if spec is None:
-        return warned("config", "no trainwatch.toml here", "write one: trainwatch init -- COMMAND")
-    why = spec.preset_why if preset is None else preset.told(spec.preset_why)
-    known_by = f"preset {spec.preset}" + (f" ({why})" if why else "")
-    if spec.project is None:
-        return passed("config", f"none needed: run {spec.name}, {known_by}")
-    return passed("config", f"{spec.project}: run {spec.name}, {known_by}")
+        found = failed(problem, "correct it, then check again")
+    elif spec is None:
+        found = warned("no trainwatch.toml here", "write one: trainwatch init -- COMMAND")
+    else:
+        why = spec.preset_why if preset is None else preset.told(spec.preset_why)
+        known_by = f"preset {spec.preset}" + (f" ({why})" if why else "")
+        found = passed(f"{spec.project or 'none needed'}: run {spec.name}, {known_by}")
+    return msgspec.structs.replace(found, name="config")
 
 
 def told_at_launch(plan: LaunchPlan) -> tuple[Check, ...]:
     """What ``check`` would say about this launch that its user should know now: no GPU, data or time is enough for it.
 
     Warnings and failures; also the estimate of its length, and where it runs. Takes as long as one question to the GPU
-    driver, and that only if a check needs it.
+    driver.
     """
-    machine = look_at_machine(gpus=asks_of_gpus(plan))
     rows = [row for row in _rows(plan) if row.told]
-    found = [(row, _result(row.function, plan, machine)) for row in rows]
+    answer = _answered.pop if _answered else survey
+    machine = look_at_machine(answer, gpus=any(row.gpus for row in rows))
+    found = [(row, row.ask(plan, machine, starts=True)) for row in rows]
     return tuple(
         check
         for row, check in found
-        if check is not None and (check.result != "pass" or row.function in {check_length, check_place})
-    )
+        if check is not None and (check.result != "pass" or row.name in {"length", "place"})
+        and not (row.name == "gpu" and not machine.gpus.gpus)
+    )  # fmt: skip
 
 
 def told_before_start(plan: LaunchPlan) -> tuple[Check, ...]:
@@ -232,7 +238,7 @@ def told_before_start(plan: LaunchPlan) -> tuple[Check, ...]:
 
 def told_at_resume(plan: LaunchPlan) -> Check | None:
     """What a person should know who lets a known run go on: the data set is another one than at its last launch."""
-    found = _result(check_data_changed, plan, Machine(home=home(), environ=os.environ))
+    found = Row("data set", check_data_changed).ask(plan, Machine(home=home(), environ=os.environ))
     return None if found is None or found.result == "pass" else found
 
 
@@ -248,39 +254,42 @@ def why_not_start(
 ) -> Obstacle | None:
     """The first check that refuses a start; None if the run can be started.
 
-    Takes a tenth of a second for a script that imports packages, for SDXL as long as one question to the GPU driver.
-    ``known``: an earlier run goes on, so that
-    only what ``check`` fails on stops it. ``forced``: that stops nothing. ``waits_for_room``: its supervisor launches
-    nothing before there is room.
+    Takes a tenth of a second for a script that imports packages, and as long as one question to the GPU driver.
+    ``known``: an earlier run goes on, so that only what ``check`` fails on stops it. ``forced``: that stops nothing.
+    ``waits_for_room``: its supervisor launches nothing before there is room.
     """
     machine = Machine(home=home(), environ=os.environ)
-    if not known:
-        for row in _rows(plan):
-            check = _result(row.function, plan, machine) if row.refuses is not None else None
-            if row.refuses is not None and check is not None and check.result == "fail":
-                origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
-                remedy = (
-                    check.remedy.removesuffix(with_place("", plan.spec, "command", "cwd")) if origin else check.remedy
-                )
-                return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, remedy) if part))
+    for row in () if known else _rows(plan):
+        check = row.ask(plan, machine) if row.refuses is not None else None
+        if row.refuses is not None and check is not None and check.result == "fail":
+            origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
+            place = with_place("", plan.spec, "command", "cwd") if origin else ""
+            parts = (check.found, check.remedy.removesuffix(place))
+            return Obstacle(row.refuses, origin + "; ".join(filter(None, parts)))
     if forced or plan.derived is None:
         return None
-    return _what_fails(plan, look_at_machine() if is_sdxl(plan) else machine, waits_for_room=waits_for_room)
+    rows = [row for row in _rows(plan) if row.stops and not (waits_for_room and row.name == DISK)]
+    of_gpus = [row for row in rows if row.gpus]
+    with surveying() if of_gpus else nullcontext(GpuSurvey) as answer:
+        found = next(_failures([row for row in rows if not row.gpus], plan, machine), None)
+        found = found or next(_failures([row for row in MACHINE_CHECKS if row.stops], machine), None)
+        if found is not None or not of_gpus:
+            return found
+        machine = look_at_machine(answer)
+    _answered[:] = [machine.gpus]
+    return next(_failures(of_gpus, plan, machine), None)
 
 
-def _what_fails(plan: LaunchPlan, machine: Machine, *, waits_for_room: bool) -> Obstacle | None:
-    """The first check that fails, although nothing but its finding prevents the launch."""
-    asked = [
-        (row.stops, partial(_result, row.at_start or row.function, plan, machine))
-        for row in _rows(plan)
-        if row.stops and not (waits_for_room and row.function is check_disk)
-    ]
-    for code, ask in asked:
-        check = ask()
-        if check is not None and check.result == "fail":
-            sentence = "; ".join(part for part in (check.found, check.remedy) if part)
-            return Obstacle(code, f"{check.name}: {sentence}; {FORCE}")
-    return None
+_answered: list[GpuSurvey] = []
+"""What the driver said when a start was not refused: what is told of that start, right after it, need not ask again."""
+
+
+def _failures(rows: Sequence[Row], *about: LaunchPlan | Machine) -> Iterator[Obstacle]:
+    """What fails, although nothing but its finding prevents the launch."""
+    for row in rows:
+        check = row.ask(*about, starts=True)
+        if row.stops is not None and check is not None and check.result == "fail":
+            yield Obstacle(row.stops, "; ".join((f"{row.name}: {check.found}", *filter(None, (check.remedy, FORCE)))))
 
 
 def require_startable(
@@ -343,8 +352,10 @@ def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
     return _room(plan, folder), warnings
 
 
-def _rows(plan: LaunchPlan) -> list[RunCheck]:
-    return [row for row in RUN_CHECKS if plan.spec.capabilities.here or not row.here]
+def _rows(plan: LaunchPlan) -> list[Row]:
+    """The checks that say something of this launch: of a job nothing of this machine, on the CPU nothing of GPUs."""
+    here, cpu = plan.spec.capabilities.here, asks_for_cpu(plan)
+    return [row for row in RUN_CHECKS if (here or not row.here) and not (cpu and row.gpus)]
 
 
 def _room(plan: LaunchPlan, folder: Path) -> Readiness:
@@ -363,25 +374,11 @@ def _room(plan: LaunchPlan, folder: Path) -> Readiness:
 def _quick(plan: LaunchPlan, machine: Machine) -> Iterator[tuple[bool, Check]]:
     """(whether a failure refuses a start, the check)."""
     for row in _rows(plan):
-        if row.quick and (check := _result(row.function, plan, machine)) is not None:
+        if row.quick and (check := row.ask(plan, machine)) is not None:
             yield row.refuses is not None, check
-    for other in MACHINE_CHECKS:
-        if other.quick and (check := _result(other.function, machine)) is not None:
+    for row in MACHINE_CHECKS:
+        if row.quick and (check := row.ask(machine)) is not None:
             yield False, check
-
-
-def _result(function: Callable[..., Check | None], *about: LaunchPlan | Machine) -> Check | None:
-    """The result; a file that cannot be read is a warning, and does not end the other checks."""
-    try:
-        return function(*about)
-    except OSError as error:
-        return warned(
-            _name(function), f"could not be checked: {error}", "check the permissions of the files that it names"
-        )
-
-
-def _name(function: Callable[..., Check | None]) -> str:
-    return function.__name__.removeprefix("check_").replace("_", " ")
 
 
 def _origin(spec: RunSpec) -> str:

@@ -19,10 +19,11 @@ from ...model.run import RunSpec
 from ...model.suggestion import typed
 from ...source import words
 from ...source.launch_target import installed_in
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import weights_only_load
+from ..plan.told_length import told_lengths
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, Machine, failed, passed, warned
 from .gpu_checks import interpreter
@@ -38,21 +39,19 @@ _LIKE_ONE = re.compile(r"check_?point|ckpt|(epoch|step|iter)\w*[-_=]?\d", re.IGN
 
 
 def check_checkpoint_named(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The checkpoint that command or config name to resume from exists."""
     found = named_checkpoints(plan)
     for key, value, place in found:
         if place is not None:
             continue
         what = f"{key} = {value}: there is no such checkpoint (paths start at {plan.spec.cwd})"
         see = f"`{typed('checkpoints list', plan.spec.output_dir or 'DIR')}` shows what there is"
-        source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-        asks = None if isinstance(source, str) else source.begins_without(key)
+        asks = source_of(plan.spec).begins_without(key)
         if asks is not None and _is_first_save(plan, value):
-            return warned("checkpoint", what, f"nothing to do at a first start: {asks} begins anew without it")
+            return warned(what, f"nothing to do at a first start: {asks} begins anew without it")
         if not (looks_like_a_path(value) or "/" in value or _LIKE_ONE.search(value)):
-            return warned("checkpoint", what, f"nothing to do if it is no path; else: {see}")
-        return failed("checkpoint", what, f"correct the path; {see}; without the option the training begins anew")
-    return passed("checkpoint", ", ".join(value for _, value, _ in found)) if found else None
+            return warned(what, f"nothing to do if it is no path; else: {see}")
+        return failed(what, f"correct the path; {see}; without the option the training begins anew")
+    return passed(", ".join(value for _, value, _ in found)) if found else None
 
 
 def named_checkpoints(plan: LaunchPlan) -> list[tuple[str, str, Path | None]]:
@@ -181,10 +180,10 @@ def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
     way = plan.spec.resume_way
     said = resume_words(way)
     if way is not None and way.will in {"yes", "self"}:
-        return passed("resume", said)
+        return passed(said)
     if way is not None and way.will == "no" and way.source == "command":
-        return failed("resume", way.how, CORRECT)
-    return warned("resume", said, REMEDY)
+        return failed(way.how, CORRECT)
+    return warned(said, REMEDY)
 
 
 def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -196,20 +195,44 @@ def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
     said = (second_start_line(second) or "").removeprefix("Restart: ")
     restarts = (way is not None and way.will in {"yes", "self"}) or spec.settings.restart.if_not_told == "go_on"
     if not second.left or not restarts or _takes_any_path(plan):
-        return passed("restart", said)
+        return passed(said)
     return failed(
-        "restart",
         f"{second.left}, and a restart finds its checkpoint only there",
         "let an option decide about the deletion, or give the script an option for the path that it resumes from",
     )
 
 
 def _takes_any_path(plan: LaunchPlan) -> bool:
-    """Whether a launch can name a checkpoint that lies outside the output folder."""
     styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
     words = [word for style in styles for word in (*style.args, *style.env.values())]
     named = any(style.key is not None for style in styles) or any("{path" in word for word in words)
     return named or any(PLACEHOLDER in word for word in plan.spec.command)
+
+
+SAVE_STEPS = (
+    "save_steps", "save_every_n_steps", "checkpointing_steps", "checkpoint_steps", "save_every", "save_interval",
+    "checkpoint_every", "ckpt_every", "save_freq", "save_step",
+)  # fmt: skip
+SAVE_EPOCHS = ("save_every_n_epochs", "save_epochs", "save_every_epochs", "checkpointing_epochs", "save_epoch_freq")
+WEIGHTS_ONLY = ("save_only_model", "save_weights_only", "save_model_only", "only_save_model")
+"""Settings that leave the state of the optimizer out of the checkpoints."""
+
+
+def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The first checkpoint comes before the end, and holds what a resume needs."""
+    told = told_lengths(plan.spec, plan.preset, plan.profiles, None).get(plan.spec.settings.profiles.use or "")
+    for keys, total, unit in (
+        (SAVE_STEPS, told and told.steps, "step"), (SAVE_EPOCHS, told and told.epochs, "epoch"),
+    ):  # fmt: skip
+        every = next(((key, value) for key in keys if (value := plan.number(key))), None)
+        if every is not None and total and every[1] > total:
+            found = f"{every[0]} = {every[1]:g}: the first checkpoint comes after the end ({unit} {total})"
+            return warned(found, "save more often: a crash before the end loses everything")
+    if (key := next((key for key in WEIGHTS_ONLY if plan.truth(key)), None)) is not None:
+        return warned(f"{key} leaves the optimizer out", "leave it out: a resume begins with a new optimizer otherwise")
+    if plan.spec.preset == "kohya" and "--resume" in plan.spec.command and not plan.truth("save_state"):
+        return warned("--resume needs a saved state, and save_state is not on", "add --save_state")
+    return None
 
 
 # What the trainer's torch reads of a checkpoint: its keys and shapes, and whether it would load it at a resume.
@@ -227,7 +250,7 @@ def check_load(plan: LaunchPlan, _machine: Machine) -> Check | None:
     if found is None or refusal is None:
         return None
     cure = f"write weights_only=False there{'' if refusal.explicit else f', or set {NOT_WEIGHTS_ONLY}=1: {COST}'}"
-    return warned("load", f"{found.name} {refusal.words}", cure)
+    return warned(f"{found.name} {refusal.words}", cure)
 
 
 COST = "then every file that the trainer loads can run code of whoever made it, downloaded ones too"

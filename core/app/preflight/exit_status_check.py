@@ -1,7 +1,7 @@
 """Whether the exit status of the command is that of the trainer: pipes, ``;`` and ``wait`` in a shell can hide it."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,8 +31,8 @@ def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The exit status of the command is that of the trainer."""
     found = hidden_status(plan.spec.command, Path(plan.spec.cwd))
     if found is not None:
-        return warned("exit status", found[0], found[1])
-    return passed("exit status", "that of the trainer") if _shell_at(plan.spec.command) is not None else None
+        return warned(found[0], found[1])
+    return passed("that of the trainer") if _shell_at(plan.spec.command) is not None else None
 
 
 def status_warnings(spec: RunSpec) -> list[str]:
@@ -104,6 +104,13 @@ def without_wrappers(words: tuple[str, ...], keep: Collection[str] = ()) -> tupl
     return words
 
 
+def assigned(command: Sequence[str]) -> dict[str, str]:
+    """The variables that ``A=1 python …`` and ``env A=1 python …`` set."""
+    words = without_wrappers(tuple(command))
+    pairs = (word.partition("=") for word in command[: len(command) - len(words)] if not word.startswith("-"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
 def _typescript(command: tuple[str, ...]) -> tuple[str, str] | None:
     """``script -c`` gives 0 unless it is told to pass the status on."""
     options = [word for word in command[1:] if word.startswith("-")]
@@ -113,7 +120,6 @@ def _typescript(command: tuple[str, ...]) -> tuple[str, str] | None:
 
 
 def _read_script(name: str, options: tuple[str, ...], cwd: Path) -> ShellProgram | None:
-    """The same of a file, if it can be read and is a script of a shell."""
     path = cwd / name
     try:
         if "/" not in name and not path.is_file():
@@ -187,7 +193,6 @@ def _ends_of_pipe(rest: list[ShellCommand]) -> Iterator[ShellCommand]:
 
 
 def may_train(command: ShellCommand) -> bool:
-    """Whether a simple command may be the training, as far as its words tell."""
     words = without_wrappers(command.words)
     if not words or NO_TRAINING & set(words[1:3]):
         return False
@@ -199,6 +204,5 @@ def _name(command: ShellCommand) -> str:
 
 
 def short(command: ShellCommand) -> str:
-    """The command in a sentence."""
     text = command.text
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +14,16 @@ from ...act.stopping import members
 from ...bound_process import bound
 from ...model.run import RunSpec
 from ...model.text import GIB, memory
-from ...source.trainer_source import read_source
+from ...source.launch_target import installed_in
+from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory
 from ..gpu_survey import GpuSeen, process_name
 from ..plan.launch_plan import LaunchPlan
 from ..runs.ended_attempt import newest_attempt
 from ..runs.known_runs import home
 from .check import GB, Check, Machine, failed, passed, warned
+from .exit_status_check import assigned as _assigned
+from .exit_status_check import without_wrappers
 from .launch_checks import is_sdxl
 
 SDXL_MIN_BYTES = 12 * GB
@@ -33,40 +37,33 @@ n = torch.cuda.device_count() if torch.cuda.is_available() else 0
 print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "available": torch.cuda.is_available(),
     "names": [torch.cuda.get_device_name(i) for i in range(n)]}))
 """
-WRAPPERS = frozenset({"env", "nohup", "nice", "time", "ionice", "taskset", "stdbuf", "setsid"})
 
 
 def check_gpus(machine: Machine, own_pids: frozenset[int] = frozenset(), wanted: Sequence[int] | None = None) -> Check:
     """Each GPU answers, and no other process uses it. Names the processes that do."""
     gpus = machine.gpus
     if gpus.stuck:
-        return failed("gpu", gpus.trouble or "the driver does not answer", "look at dmesg; a reboot may be needed")
+        return failed(gpus.trouble or "the driver does not answer", "look at dmesg; a reboot may be needed")
     if not gpus.gpus:
         why = gpus.trouble or "the driver lists none"
-        return warned("gpu", f"no NVIDIA GPU is visible ({why})", "nothing to do on a machine without a GPU")
+        return warned(f"no NVIDIA GPU is visible ({why})", "nothing to do on a machine without a GPU")
     looked_at = [g for g in gpus.gpus if wanted is None or g.index in wanted]
     absent = sorted(set(wanted or ()) - {g.index for g in gpus.gpus})
     if absent:
         return failed(
-            "gpu",
             f"run.gpus names GPU {', '.join(map(str, absent))}, but there are {len(gpus.gpus)}",
             "see: nvidia-smi -L",
         )
     dead = [g for g in looked_at if g.mem_total_bytes is None]
     if dead:
-        return failed(
-            "gpu", f"GPU {dead[0].index} does not answer", "look at dmesg for Xid lines; a reboot may be needed"
-        )
+        return failed(f"GPU {dead[0].index} does not answer", "look at dmesg for Xid lines; a reboot may be needed")
     busy = [text for g in looked_at if (text := _others(g, own_pids))]
     if busy:
-        return warned(
-            "gpu", f"in use already: {'; '.join(busy)}", "end the processes that are not needed, or wait for them"
-        )
-    return passed("gpu", f"{', '.join(f'{g.index}: {g.name}' for g in looked_at)}; free")
+        return warned(f"in use already: {'; '.join(busy)}", "end the processes that are not needed, or wait for them")
+    return passed(f"{', '.join(f'{g.index}: {g.name}' for g in looked_at)}; free")
 
 
 def check_gpus_of(plan: LaunchPlan, machine: Machine) -> Check:
-    """The same for the GPUs of a run, whose own trainer may be on them."""
     return check_gpus(machine, own_pids(plan.spec), plan.spec.gpus)
 
 
@@ -78,11 +75,10 @@ def check_vram(plan: LaunchPlan, machine: Machine) -> Check | None:
     found = f"{memory(vram)} of GPU memory"
     if vram < SDXL_MIN_BYTES:
         return failed(
-            "vram",
             f"{found}: SDXL cannot be trained with less than 12 GB",
             "train an SD 1.5 model on this card instead",
         )
-    return passed("vram", f"{found}, enough for SDXL")
+    return passed(f"{found}, enough for SDXL")
 
 
 def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -103,10 +99,10 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return failed(
-            "torch", f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s", "is the driver stuck? see dmesg"
+            f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s", "is the driver stuck? see dmesg"
         )
     except OSError as error:
-        return warned("torch", f"{words} could not be run: {error}", "check the command")
+        return warned(f"{words} could not be run: {error}", "check the command")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         needs = plan.preset.torch == "needed"
@@ -116,19 +112,17 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
             if needs
             else "nothing to do if the trainer does not need torch"
         )
-        return make("torch", f"{words}: {last}", remedy)
+        return make(f"{words}: {last}", remedy)
     return _torch(plan, words, json.loads(done.stdout.strip().splitlines()[-1]), machine)
 
 
 def interpreter(spec: RunSpec) -> list[str] | None:
     """The words that start the trainer's Python; None if that is unknown (a shell script, a binary)."""
-    words = list(spec.command)
-    while len(words) > 1 and (Path(words[0]).name in WRAPPERS or "=" in words[0] or words[0].startswith("-")):
-        words = words[1:]
-    if words[:2] == ["uv", "run"]:
-        return ["uv", "run", "python"]
-    if words[:2] == ["poetry", "run"]:
-        return ["poetry", "run", "python"]
+    words = list(without_wrappers(spec.command))
+    if words[:2] in (["uv", "run"], ["poetry", "run"]):
+        return [*words[:2], "python"]
+    if not words:
+        return None
     path = spec.env.get("PATH", os.environ.get("PATH"))
     here = Path(spec.cwd, words[0])
     program = str(here) if "/" in words[0] and here.is_file() else shutil.which(words[0], path=path)
@@ -138,7 +132,6 @@ def interpreter(spec: RunSpec) -> list[str] | None:
 
 
 def own_pids(spec: RunSpec) -> frozenset[int]:
-    """Pids of the run's own live attempt."""
     target = newest_attempt(RunDirectory(home() / "runs" / spec.id))
     return frozenset() if target is None else frozenset(process.pid for process in members(target))
 
@@ -146,24 +139,60 @@ def own_pids(spec: RunSpec) -> frozenset[int]:
 def _torch(plan: LaunchPlan, words: str, report: dict[str, Any], machine: Machine) -> Check:
     version = f"torch {report['torch']}"
     if report["available"]:
-        return passed("torch", f"{version} (CUDA {report['cuda']}) sees {', '.join(report['names'])}")
+        return passed(f"{version} (CUDA {report['cuda']}) sees {', '.join(report['names'])}")
     if report["cuda"] is None:
         found = f"{version} in {words} is built without CUDA"
         remedy = "install a CUDA build of torch there (see pytorch.org), or train on the CPU"
     else:
         found = f"{version} (CUDA {report['cuda']}) in {words} sees no GPU"
         remedy = "training would run on the CPU: compare the driver's CUDA version (nvidia-smi)"
-    if _goes_without_torch(plan):
-        return warned("torch", found, f"nothing to do if the trainer does not use torch; else {remedy}")
-    return (failed if machine.gpus.gpus else warned)("torch", found, remedy)
+    needs = {each.name for each in source_of(plan.spec).needs}
+    if needs and "torch" not in needs and plan.preset.torch != "needed":
+        return warned(found, f"nothing to do if the trainer does not use torch; else {remedy}")
+    return (failed if machine.gpus.gpus else warned)(found, remedy)
 
 
-def _goes_without_torch(plan: LaunchPlan) -> bool:
-    """Whether the trainer's source was read and imports no torch by itself; a package may still do so."""
-    if plan.preset.torch == "needed":
-        return False
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    return not isinstance(source, str) and bool(source.needs) and all(each.name != "torch" for each in source.needs)
+_CPU_KEYS = ("device", "accelerator", "devices", "device_type")
+_CPU_FLAGS = ("cpu", "no_cuda", "use_cpu", "force_cpu")
+
+
+def asks_for_cpu(plan: LaunchPlan) -> bool:
+    """Whether command, config or environment ask for a training on the CPU."""
+    visible = {**os.environ, **plan.spec.env, **_assigned(plan.spec.command)}.get("CUDA_VISIBLE_DEVICES")
+    return (
+        visible in {"", "-1"}
+        or any(str(plan.settings.get(key, "")).lower().startswith("cpu") for key in _CPU_KEYS)
+        or any(plan.truth(key) for key in _CPU_FLAGS)
+    )
+
+
+_VERSION = re.compile(r"^(cuda|hip)(?:: [\w\[\]. |]+)? = (.+)$", re.MULTILINE)
+
+
+def check_torch_build(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """The torch of the trainer's interpreter is built for GPUs, as its ``version.py`` says; nothing is imported."""
+    python, env = interpreter(plan.spec), {**os.environ, **plan.spec.env}
+    if python is None or len(python) != 1 or plan.preset.torch == "unused" or env.get("PYTHONPATH"):
+        return None
+    files = [folder / "torch" / "version.py" for folder in installed_in(python[0], env)]
+    texts = [file.read_text("utf-8", "replace") for file in files if file.is_file()]
+    built = dict(_VERSION.findall(texts[0])) if len(texts) == 1 else {}
+    uses = _uses_torch(plan)
+    if not machine.gpus.gpus or uses is False or built.get("cuda") != "None" or built.get("hip", "None") != "None":
+        return None
+    found = f"the torch of {python[0]} is built without CUDA"
+    return (failed if uses else warned)(
+        found, "install a CUDA build of torch there (see pytorch.org), or train on the CPU (--device cpu)"
+    )
+
+
+def _uses_torch(plan: LaunchPlan) -> bool | None:
+    """Whether the trainer's source imports torch; None: it imports packages that may, or is not read."""
+    source = source_of(plan.spec)
+    names = {each.name for each in source.needs}
+    if "torch" in names or not source.is_own:
+        return True if names or plan.preset.torch == "needed" else None
+    return None if names - sys.stdlib_module_names else False
 
 
 def _others(gpu: GpuSeen, own: frozenset[int]) -> str:
@@ -255,11 +284,10 @@ def check_memory(machine: Machine) -> Check | None:
         found += f" of {memory(machine.ram_total_bytes)}"
     if available < MIN_RAM_AVAILABLE_BYTES:
         return warned(
-            "memory",
             found,
             f"close other programs (a training needs {memory(MIN_RAM_AVAILABLE_BYTES)}), or use --profile conservative",
         )
-    return passed("memory", found)
+    return passed(found)
 
 
 def check_advice(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -277,18 +305,13 @@ def check_advice(plan: LaunchPlan, machine: Machine) -> Check | None:
             (needed if advice.must else possible).update(differing)
             reasons.append(advice.why)
     if needed:
-        return warned("hardware", f"{', '.join(reasons)}: the launch may run out of memory", f"set {_listed(needed)}")
+        return warned(f"{', '.join(reasons)}: the launch may run out of memory", f"set {_listed(needed)}")
     if possible:
-        return passed("hardware", f"{', '.join(reasons)} would allow {_listed(possible)}")
+        return passed(f"{', '.join(reasons)} would allow {_listed(possible)}")
     known = [word for word, value in (("RAM", machine.ram_total_bytes), ("GPU memory", machine.vram_bytes)) if value]
     if not known:
-        return passed("hardware", "RAM and GPU memory are unknown here: no advice")
-    return passed("hardware", f"by its {' and '.join(known)} the settings fit")
-
-
-def asks_of_gpus(plan: LaunchPlan) -> bool:
-    """Whether a check of the GPU memory says something about this launch."""
-    return plan.spec.preset == "kohya" or is_sdxl(plan) or _least_gb(plan.expect.get("vram", "")) is not None
+        return passed("RAM and GPU memory are unknown here: no advice")
+    return passed(f"by its {' and '.join(known)} the settings fit")
 
 
 def check_need(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -298,13 +321,11 @@ def check_need(plan: LaunchPlan, machine: Machine) -> Check | None:
     if least is None:
         return None
     if machine.vram_bytes is None:
-        return passed("vram need", f"profile {profile} usually takes {needs}; the GPU's memory is unknown here")
+        return passed(f"profile {profile} usually takes {needs}; the GPU's memory is unknown here")
     found = f"profile {profile} usually takes {needs}, the smallest GPU has {memory(machine.vram_bytes)}"
     if machine.vram_bytes / GIB < least - CARD_SLACK_GB:
-        return warned(
-            "vram need", found, "use a smaller profile (`trainwatch profiles`), or measure it: trainwatch trial"
-        )
-    return passed("vram need", found)
+        return warned(found, "use a smaller profile (`trainwatch profiles`), or measure it: trainwatch trial")
+    return passed(found)
 
 
 def _least_gb(words: str) -> float | None:

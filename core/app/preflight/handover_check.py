@@ -16,7 +16,7 @@ from ...bound_process import bound
 from ...model.run import RunSpec
 from ...model.wrappers import Layer
 from ...source.shell_text import ShellCommand, commands_of
-from ...source.trainer_source import TrainerSource, read_source
+from ...source.trainer_source import TrainerSource, source_of
 from ...views.place_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import undeclared
@@ -25,6 +25,7 @@ from .exit_status_check import (
     DEEPEST,
     SHELLS,
     TRAINERS,
+    assigned,
     may_train,
     shell_program,
     short,
@@ -118,7 +119,7 @@ class Found(NamedTuple):
 def check_hand_over(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The training is a process of the run."""
     found = hand_over(plan.spec.command, Path(plan.spec.cwd))
-    return None if found is None else warned("hand-over", found.text, found.remedy)
+    return None if found is None else warned(found.text, found.remedy)
 
 
 def command_warnings(spec: RunSpec) -> list[str]:
@@ -182,7 +183,6 @@ def _options(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def simple_commands(command: tuple[str, ...], cwd: Path, depth: int = 0) -> Iterator[ShellCommand]:
-    """The command, and those of the shell scripts in it."""
     program = shell_program(without_wrappers(command), cwd)
     if program is None:
         yield ShellCommand(command, "")
@@ -221,11 +221,10 @@ def check_profile_options(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return None
     if missing:
         return failed(
-            "profile options",
             f"the script declares no {', '.join(missing[:SHOWN])} (profile {profile.name})",
             "use another profile (`trainwatch profiles`), or write one with the options that it has",
         )
-    return passed("profile options", f"the script declares all {len(profile.flags)} words of {profile.name}")
+    return passed(f"the script declares all {len(profile.flags)} words of {profile.name}")
 
 
 def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -233,9 +232,9 @@ def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
     Its source is read, never run. Packages that it imports only under a condition are not looked for.
     """
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    source = source_of(plan.spec)
     python = interpreter(plan.spec)
-    if isinstance(source, str) or python is None or not source.needs:
+    if python is None or not source.needs:
         return None
     missing = _missing(plan, python, source)
     words = " ".join(python)
@@ -243,15 +242,15 @@ def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return None
     if not missing:
         names = [each.name for each in source.needs]
-        return passed("imports", f"{len(names)} {'package' if len(names) == 1 else 'packages'} found by {words}")
+        return passed(f"{len(names)} {'package' if len(names) == 1 else 'packages'} found by {words}")
     places = [f"{each.name} ({each.place})" for each in source.needs if each.name in missing]
     found = f"not installed for {words}: {', '.join(places[:SHOWN])}"
     if source.finds_modules_itself:
-        return warned("imports", found, "nothing to do if the script finds or installs them itself")
+        return warned(found, "nothing to do if the script finds or installs them itself")
     if not is_certain_interpreter(plan.spec, python, source.target.file):
         first = plan.spec.command[0]
-        return warned("imports", found, f"nothing to do if {first} runs the script with another Python")
-    return failed("imports", found, "install them there, or use the interpreter that has them")
+        return warned(found, f"nothing to do if {first} runs the script with another Python")
+    return failed(found, "install them there, or use the interpreter that has them")
 
 
 def is_certain_interpreter(spec: RunSpec, python: Sequence[str], script: Path) -> bool:
@@ -268,18 +267,11 @@ def is_certain_interpreter(spec: RunSpec, python: Sequence[str], script: Path) -
     return name.startswith("python") or name in SAME_PYTHON or itself
 
 
-def _assigned(command: Sequence[str]) -> dict[str, str]:
-    """The variables that ``env A=1 python …`` sets."""
-    words = without_wrappers(tuple(command))
-    pairs = (word.partition("=") for word in command[: len(command) - len(words)] if not word.startswith("-"))
-    return {name: value for name, equals, value in pairs if equals}
-
-
 def _missing(plan: LaunchPlan, python: list[str], source: TrainerSource) -> list[str] | None:
     """Names that this interpreter does not find; None if it could not be asked in time."""
     roots = [str(root) for root in source.target.roots]
     argv = [*python, "-c", PROBE, json.dumps([each.name for each in source.needs]), json.dumps(roots)]
-    env = {**os.environ, **plan.spec.env, **_assigned(plan.spec.command)}
+    env = {**os.environ, **plan.spec.env, **assigned(plan.spec.command)}
     key = (*argv, plan.spec.cwd, *sorted(map("=".join, env.items())))
     if key in _all_found:
         return []
@@ -318,14 +310,13 @@ class Told(NamedTuple):
 
 
 def check_place(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """Whether the training can be measured and stopped where the command lets it run."""
     told = place_told(plan.spec)
     if told is None:
         return None
     if not told.problems:
-        return passed("place", told.works)
+        return passed(told.works)
     found = "; ".join(filter(None, (told.works, *(problem for problem, _ in told.problems))))
-    return warned("place", found, "; ".join(dict.fromkeys(remedy for _, remedy in told.problems)))
+    return warned(found, "; ".join(dict.fromkeys(remedy for _, remedy in told.problems)))
 
 
 def place_told(spec: RunSpec) -> Told | None:
@@ -405,7 +396,6 @@ def _of_container(layer: Layer, spec: RunSpec) -> Iterator[tuple[str, str]]:
 
 
 def _mounted(layer: Layer, folder: str) -> bool:
-    """Whether the container sees the folder under the same path."""
     for value in layer.values("-v", "--volume"):
         source, _, rest = value.partition(":")
         if _holds(source, rest.partition(":")[0], folder):

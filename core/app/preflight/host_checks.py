@@ -46,7 +46,6 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
     run = RunDirectory(machine.home / "runs" / plan.spec.id)
     if is_held(run.lock):
         return warned(
-            "supervisor",
             f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) supervises {plan.spec.name} already",
             f"nothing to start; see: {typed('status', plan.spec.id)}",
         )
@@ -56,39 +55,36 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
             continue
         if is_alive(target.trainer):
             return warned(
-                "supervisor",
                 f"attempt {target.number} trains (pid {target.trainer.pid}) without a supervisor",
                 f"`{typed('resume', plan.spec.id)}` takes it over; no second trainer is started",
             )
         left = members(target)
         if left:
             named = ", ".join(f"{process.name} (pid {process.pid})" for process in left[:4])
-            return failed(
-                "supervisor", f"processes of attempt {target.number} are left: {named}", f"end them: kill {left[0].pid}"
-            )
-    return passed("supervisor", "none is running, and no process of earlier attempts is left")
+            return failed(f"processes of attempt {target.number} are left: {named}", f"end them: kill {left[0].pid}")
+    return passed("none is running, and no process of earlier attempts is left")
 
 
 def check_output_owner(plan: LaunchPlan, machine: Machine) -> Check | None:
     """No other live run writes into the output directory: it would overwrite this run's checkpoints."""
     rival = rival_of(plan.spec, machine.home)
     if rival is not None:
-        return failed("output owner", rival, "")
-    return None if plan.spec.output_dir is None else passed("output owner", "no other live run writes there")
+        return failed(rival, "")
+    return None if plan.spec.output_dir is None else passed("no other live run writes there")
 
 
 def check_output_lock(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The output directory has no lock of a run on another host, of which nobody here can tell whether it lives."""
     unclear = lock_rival(plan.spec, machine.home, unclear=True)
-    return None if unclear is None else failed("output lock", unclear, "")
+    return None if unclear is None else failed(unclear, "")
 
 
 def check_tmux(machine: Machine) -> Check:
     """tmux is installed; without it no window shows the trainer."""
     found = shutil.which("tmux", path=machine.environ.get("PATH"))
     if found is None:
-        return warned("tmux", "not installed: no window shows the trainer (it runs without one)", "apt install tmux")
-    return passed("tmux", found)
+        return warned("not installed: no window shows the trainer (it runs without one)", "apt install tmux")
+    return passed(found)
 
 
 def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -100,66 +96,58 @@ def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
     try:
         found = tmux.find_sessions(plan.spec, names, machine.environ)
     except TmuxError as error:
-        return warned("old sessions", f"{error}; no tmux window will show the run", "see: tmux ls")
+        return warned(f"{error}; no tmux window will show the run", "see: tmux ls")
     if found.own is not None:
         if is_held(RunDirectory(machine.home / "runs" / plan.spec.id).lock):
-            return passed("old sessions", f"{found.own} is the window of the run")
+            return passed(f"{found.own} is the window of the run")
         return warned(
-            "old sessions",
             f"{found.own} still shows an earlier launch; a new one will show there",
             f"tmux kill-session -t {found.own}",
         )
     for name in found.named:
         return warned(
-            "old sessions",
             f'a tmux session "{name}" exists that trainwatch did not make',
             f"does a training run in it? Then: {typed('adopt', '--session', name, '--output-dir', 'DIR')}",
         )
-    return passed("old sessions", "none")
+    return passed("none")
 
 
 def check_logout(machine: Machine) -> Check:
-    """Whether the run survives the end of this login."""
     reason = launching.why_not()
     if reason is None:
-        return passed("logout", "each run gets its own systemd scope, and lingering is on")
+        return passed("each run gets its own systemd scope, and lingering is on")
     user = machine.environ.get("USER") or machine.environ.get("LOGNAME") or str(os.getuid())
     kills = dict(_logind(machine.root)).get("killuserprocesses", "no").lower() in {"yes", "true", "1", "on"}
     lingers = (machine.root / "var/lib/systemd/linger" / user).exists()
     if kills and not lingers and user != "root":
         return failed(
-            "logout",
             "KillUserProcesses=yes in logind.conf: logging out ends the training",
             f"loginctl enable-linger {user}",
         )
     if kills and not lingers:
-        return warned("logout", "KillUserProcesses=yes in logind.conf", f"loginctl enable-linger {user}, to be safe")
-    return passed("logout", "nothing here ends a user's processes at logout")
+        return warned("KillUserProcesses=yes in logind.conf", f"loginctl enable-linger {user}, to be safe")
+    return passed("nothing here ends a user's processes at logout")
 
 
 def check_sleep(machine: Machine) -> Check | None:
-    """Whether the machine may go to sleep during the run."""
     if machine.wsl:
         return warned(
-            "sleep",
             "Windows decides when this machine sleeps",
             "set sleep to never in the power settings of Windows, or: powercfg /change standby-timeout-ac 0",
         )
     logind = dict(_logind(machine.root))
     if logind.get("idleaction", "ignore").lower() in {"suspend", "hibernate", "hybrid-sleep", "suspend-then-hibernate"}:
         return warned(
-            "sleep",
             f"IdleAction={logind['idleaction']} in logind.conf: an idle machine sleeps",
             "sudo systemctl mask sleep.target suspend.target hibernate.target, until the run is over",
         )
     power = machine.root / "sys/class/power_supply"
     if power.is_dir() and any(entry.name.startswith("BAT") for entry in power.iterdir()):
         return warned(
-            "sleep",
             "a laptop: closing the lid, or an empty battery, stops the training",
             "keep it open and plugged in, or: systemd-inhibit --what=sleep:handle-lid-switch trainwatch --headless",
         )
-    return passed("sleep", "no idle sleep is set in logind.conf")
+    return passed("no idle sleep is set in logind.conf")
 
 
 def check_wsl_idle(machine: Machine) -> Check | None:
@@ -176,9 +164,8 @@ def check_wsl_idle(machine: Machine) -> Check | None:
         except (OSError, configparser.Error):
             continue
         if timeout is not None and timeout.strip().startswith("-"):
-            return passed("wsl idle", f"vmIdleTimeout={timeout.strip()} in {path}")
+            return passed(f"vmIdleTimeout={timeout.strip()} in {path}")
     return warned(
-        "wsl idle",
         "WSL2 ends its machine about a minute after the last terminal closes",
         "write vmIdleTimeout=-1 under [wsl2] in .wslconfig (your Windows user folder), or keep a terminal open",
     )
@@ -189,21 +176,19 @@ def check_gpu_channel(machine: Machine) -> Check | None:
     if not machine.wsl:
         return None
     if not (machine.root / "dev/dxg").exists():
-        return failed(
-            "gpu channel", "/dev/dxg is missing: Windows gives no GPU to this virtual machine",
+        return failed("/dev/dxg is missing: Windows gives no GPU to this virtual machine",
             "update the Windows NVIDIA driver and WSL (wsl --update), then in PowerShell: wsl --shutdown",
         )  # fmt: skip
     try:
         errors = [line for line in kernel_tail(KERNEL_LINES, str(machine.root / "dev/kmsg")) if BROKEN_CHANNEL in line]
     except OSError as error:
-        return passed("gpu channel", f"/dev/dxg exists; the kernel log cannot be read ({error.strerror})")
+        return passed(f"/dev/dxg exists; the kernel log cannot be read ({error.strerror})")
     if errors:
         return failed(
-            "gpu channel",
             f"the kernel log contains: {errors[-1]}",
             "in PowerShell on Windows: wsl --shutdown, then start again",
         )
-    return passed("gpu channel", "/dev/dxg exists, and the kernel log contains no error of it")
+    return passed("/dev/dxg exists, and the kernel log contains no error of it")
 
 
 def _logind(root: Path) -> Iterator[tuple[str, str]]:
@@ -235,33 +220,30 @@ STATE_MIN_BYTES = 1 * GB
 
 
 def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
-    """The folder for checkpoints is set and can be written to."""
     given = plan.spec.output_dir
     if given is None and plan.spec.output_hint is not None:
-        return passed("output_dir", f"a new folder below {plan.spec.output_hint} in each launch: found when it saves")
+        return passed(f"a new folder below {plan.spec.output_hint} in each launch: found when it saves")
     if given is None:
         return warned(
-            "output_dir",
             "not known yet: it is found when the trainer saves, and what stands there before is not protected",
             f"set {place_of(plan.spec, 'output_dir')} to where the trainer saves, if you know it",
         )
     folder = existing(Path(given))
     if not folder.is_dir():
-        return failed("output_dir", f"{folder} is no folder", _choose(plan, "choose another output folder"))
+        return failed(f"{folder} is no folder", _choose(plan, "choose another output folder"))
     if not os.access(folder, os.W_OK | os.X_OK):
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             found = f"{folder}: {os.strerror(errno.EROFS)}"
-            return failed("output_dir", found, "mount it writable again (`dmesg` may say why)", errno.EROFS)
+            return failed(found, "mount it writable again (`dmesg` may say why)", errno.EROFS)
         remedy = _choose(plan, "check its owner and permissions, or choose another output folder")
-        return failed("output_dir", f"{folder} is not writable", remedy)
+        return failed(f"{folder} is not writable", remedy)
     trainer = plan.settings.get("output_dir")
     if isinstance(trainer, str) and trainer and "{" not in trainer and _elsewhere(plan, trainer, given):
         return warned(
-            "output_dir",
             f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
             f"set {place_of(plan.spec, 'output_dir')} to the same folder",
         )
-    return passed("output_dir", given + (f" ({plan.spec.output_why})" if plan.spec.output_why else ""))
+    return passed(given + (f" ({plan.spec.output_why})" if plan.spec.output_why else ""))
 
 
 def _choose(plan: LaunchPlan, what: str) -> str:
@@ -286,10 +268,10 @@ def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
         found += f"; {about} {text.size(size)}, {kept} are to be kept"
     danger = min(health.disk_danger_bytes, SMALL_SHARE * usage.total)
     if free < max(danger, need_bytes(size, float(usage.total))):
-        return failed("disk", found, "free some space, or save elsewhere")
+        return failed(found, "free some space, or save elsewhere")
     if free < max(size * kept, health.disk_warning_bytes):
-        return warned("disk", found, "the disk may fill up: save less often, or keep fewer checkpoints")
-    return passed("disk", found)
+        return warned(found, "the disk may fill up: save less often, or keep fewer checkpoints")
+    return passed(found)
 
 
 def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
@@ -329,32 +311,27 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
         return None
     listing = _listing(plan)
     if not listing.checkpoints:
-        return passed("resume point", "no checkpoint yet")
+        return passed("no checkpoint yet")
     see = f"see: {typed('checkpoints list', folder)}"
     if listing.resume_point is None and not all(c.understood for c in listing.checkpoints):
         unclear = next(c for c in listing.checkpoints if not c.understood)
         return warned(
-            "resume point",
             f"{unclear.name} is not understood: {unclear.reason or 'no reason given'}",
             "a restart gives it to the trainer if all its saves are like that, and is held if not; " + see,
         )
     if listing.resume_point is None:
-        return warned(
-            "resume point", "checkpoints exist, but none is complete: a restart would train from the beginning", see
-        )
+        return warned("checkpoints exist, but none is complete: a restart would train from the beginning", see)
     found = verify(Path(listing.resume_point), deep=True, layout=plan.preset.layout)
     if found.verdict == "opaque":
         return warned(
-            "resume point",
             f"{found.name} is not understood: {found.reason or 'no reason given'}",
             "a restart gives it to the trainer, if the command has a place for it, and is held if not; " + see,
         )
     if found.verdict != "complete":
         why = f"{found.name}: {found.verdict} ({found.reason or 'no reason given'})"
-        return warned("resume point", f"{why}; an older one would be used", see)
+        return warned(f"{why}; an older one would be used", see)
     if not RunDirectory(machine.home / "runs" / plan.spec.id).journal.exists():
         return warned(
-            "resume point",
             f"{found.name} is complete, and older than this run: a first start trains from the beginning",
             "it may be overwritten: move it, or set another output_dir; to begin from it: "
             f"{typed('run', '--from', found.path, *(() if plan.spec.project else ('--', *plan.spec.command)))}",
@@ -363,35 +340,31 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
     known = found.step is not None or found.epoch is not None
     if Path(found.path).is_dir() and not known:
         return warned(
-            "resume point",
             f"{found.name} is complete, but contains neither step nor epoch",
             "the trainer may count from 0 again",
         )
-    return passed("resume point", f"{found.name}, {position if known else 'step unknown'}, complete")
+    return passed(f"{found.name}, {position if known else 'step unknown'}, complete")
 
 
 def check_state_folder(machine: Machine) -> Check:
-    """Trainwatch's state folder is on a local disk, writable, and has free space."""
     folder = existing(machine.home)
     remedy = "set TRAINWATCH_HOME to a folder on a local disk"
     if not os.access(folder, os.W_OK | os.X_OK):
-        return failed("state folder", f"{folder} is not writable", f"check its owner and permissions, or {remedy}")
+        return failed(f"{folder} is not writable", f"check its owner and permissions, or {remedy}")
     free = shutil.disk_usage(folder).free
     found = f"{machine.home}, {text.size(float(free))} free"
     if free < STATE_MIN_BYTES / 10:
-        return failed("state folder", found, f"free some space, or {remedy}")
+        return failed(found, f"free some space, or {remedy}")
     try:
         mounts = (machine.root / "proc/self/mountinfo").read_text()
     except OSError:
         mounts = ""
     if is_network_filesystem(str(folder.resolve()), mounts):
         kind = filesystem_type(str(folder.resolve()), mounts)
-        return warned(
-            "state folder", f"{machine.home} is on {kind}, where locks and file events are not reliable", remedy
-        )
+        return warned(f"{machine.home} is on {kind}, where locks and file events are not reliable", remedy)
     if free < STATE_MIN_BYTES:
-        return warned("state folder", found, f"free some space, or {remedy}")
-    return passed("state folder", found)
+        return warned(found, f"free some space, or {remedy}")
+    return passed(found)
 
 
 def _listing(plan: LaunchPlan) -> CheckpointListing:

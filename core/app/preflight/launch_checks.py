@@ -28,7 +28,7 @@ from ...model.length import (
 from ...model.progress import Progress
 from ...model.run import RunSpec, with_place
 from ...model.text import memory
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 from ...store.history_reader import HistoryReader
 from ...store.journal import load_story
 from ...store.learned import HabitsFile
@@ -63,13 +63,12 @@ SDXL_WORDS = ("sdxl", "sd_xl", "stable-diffusion-xl", "xl-base", "xl_base")
 
 
 def check_launch(plan: LaunchPlan, _machine: Machine) -> Check:
-    """The trainer's config can be read, and the launch can be derived from it."""
     if plan.derived is None:
-        return failed("launch", plan.problem or "not derived", "correct the trainer's config or the profile")
+        return failed(plan.problem or "not derived", "correct the trainer's config or the profile")
     profile = plan.spec.settings.profiles.use or "none"
     count = len(plan.derived.changes)
     differs = "1 setting differs" if count == 1 else f"{count} settings differ"
-    return passed("launch", f"profile {profile}, {differs} from your config")
+    return passed(f"profile {profile}, {differs} from your config")
 
 
 def check_command(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -81,10 +80,10 @@ def check_command(plan: LaunchPlan, _machine: Machine) -> Check | None:
     reason = why_not(list(argv), dict(env), spec.cwd)
     if reason is not None:
         found, _, remedy = reason.partition("; ")
-        return failed("command", found, with_place(remedy or "correct the command", spec, "command", "cwd"))
+        return failed(found, with_place(remedy or "correct the command", spec, "command", "cwd"))
     program = argv[0]
     named = str(Path(spec.cwd, program)) if "/" in program else program
-    return passed("command", shutil.which(named, path=env.get("PATH")) or program)
+    return passed(shutil.which(named, path=env.get("PATH")) or program)
 
 
 def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -95,8 +94,8 @@ def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return None
     if not Path(plan.spec.cwd, scripts[0]).is_file():
         make = failed if _runs_here(plan.spec.command, scripts[0]) else warned
-        return make("script", f"{scripts[0]} is not in {plan.spec.cwd}", _where_to_mend(plan.spec))
-    return passed("script", scripts[0])
+        return make(f"{scripts[0]} is not in {plan.spec.cwd}", _where_to_mend(plan.spec))
+    return passed(scripts[0])
 
 
 def _where_to_mend(spec: RunSpec) -> str:
@@ -107,7 +106,6 @@ def _where_to_mend(spec: RunSpec) -> str:
 
 
 def _runs_here(command: Sequence[str], script: str) -> bool:
-    """Whether the words before the script are known to run a file of this machine."""
     words = without_wrappers(tuple(command))
     before = words[: words.index(script)] if script in words else ()
     modules = [before[at + 1] for at, word in enumerate(before[:-1]) if word in {"-m", "--module"}]
@@ -126,13 +124,12 @@ def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
     found = f"profile {profile or 'none'}, gradient_checkpointing {_word(checkpointing)}"
     if machine.wsl and checkpointing:
         return warned(
-            "stable profile",
             f"{found}: on WSL2 it often ends in a CUDA unknown error after hours",
             "use the stable one: trainwatch --headless --profile stable",
         )
     if machine.wsl and profile not in SHIPPED_STABLE:
-        return warned("stable profile", found, "for a first run on WSL2: --profile stable (about 15 % slower)")
-    return passed("stable profile", found)
+        return warned(found, "for a first run on WSL2: --profile stable (about 15 % slower)")
+    return passed(found)
 
 
 def check_ladder(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -141,7 +138,6 @@ def check_ladder(plan: LaunchPlan, _machine: Machine) -> Check | None:
     if not profiles.ladder or profiles.use is None or profiles.use in profiles.ladder:
         return None
     return warned(
-        "ladder",
         f"profile {profiles.use} is not in profiles.ladder ({', '.join(profiles.ladder)})",
         "add it to profiles.ladder, or use one of its profiles",
     )
@@ -163,62 +159,55 @@ def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
             empty.append(f"{key} = {value}")
     where = f"correct the paths (they start at {plan.spec.cwd}) or fetch it"
     if missing:
-        return failed("data", f"not there: {'; '.join(missing)}", where)
+        return failed(f"not there: {'; '.join(missing)}", where)
     if unsure:
-        return warned("data", f"not there: {'; '.join(unsure)}", f"{where}, unless the script makes it by itself")
+        return warned(f"not there: {'; '.join(unsure)}", f"{where}, unless the script makes it by itself")
     if empty:
-        return warned("data", f"empty: {'; '.join(empty)}", "is it the right folder, and is its disk mounted?")
-    return passed("data", "1 path exists" if seen == 1 else f"{seen} paths exist") if seen else None
+        return warned(f"empty: {'; '.join(empty)}", "is it the right folder, and is its disk mounted?")
+    return passed("1 path exists" if seen == 1 else f"{seen} paths exist") if seen else None
 
 
 def place_of(plan: LaunchPlan, value: str) -> Path | None:
     """Where a path of command or config is: from the working folder, else from the config's folder or the script's."""
     given = os.path.expanduser(value)  # noqa: PTH111  Path's raises for an unknown ~name
     config = config_in_command(plan.spec).config
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
     folders = [Path(plan.spec.cwd)]
     folders += [Path(plan.spec.cwd, config).parent] if config is not None else []
-    folders += [] if isinstance(source, str) else [root for root in source.target.roots if root.is_absolute()]
+    folders += [root for root in source_of(plan.spec).target.roots if root.is_absolute()]
     return next((place for folder in folders if (place := folder / given).exists()), None)
 
 
 def fetches_data(plan: LaunchPlan) -> bool:
-    """Whether the trainer's own source speaks of a download."""
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    return not isinstance(source, str) and not source.target.package and source.fetches_data
+    source = source_of(plan.spec)
+    return source.is_own and source.fetches_data
 
 
 def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The commands of the scheduler that the attempts are given to."""
     commands = plan.spec.capabilities.commands
     if not commands:
         return None
     missing = [name for name in commands if shutil.which(name) is None]
     if missing:
         return failed(
-            "scheduler",
             f'engine = "{plan.spec.engine}" needs {", ".join(missing)}, not found on PATH',
             "start it on a machine of the cluster, or load Slurm's module first",
         )
-    return passed("scheduler", "each attempt is a job of Slurm; --dry-run shows its script")
+    return passed("each attempt is a job of Slurm; --dry-run shows its script")
 
 
 def check_notify(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The notification command can be run."""
     from importlib.util import find_spec
 
     notify = plan.spec.settings.notify
     if notify.urls and find_spec("apprise") is None:
-        return warned(
-            "notify", "notify.urls need apprise, which is not installed", "pip install 'trainwatch-tui[notify]'"
-        )
+        return warned("notify.urls need apprise, which is not installed", "pip install 'trainwatch-tui[notify]'")
     if not notify.command:
         return None
     program = notify.command[0]
     here = Path(plan.spec.cwd, program)
     if shutil.which(program) is None and not ("/" in program and os.access(here, os.X_OK)):
-        return failed("notify", f"notify.command is not executable: {program}", "give the full path, or chmod +x it")
-    return passed("notify", program)
+        return failed(f"notify.command is not executable: {program}", "give the full path, or chmod +x it")
+    return passed(program)
 
 
 def is_sdxl(plan: LaunchPlan) -> bool:
@@ -237,7 +226,6 @@ def _paths(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
 
 
 def dataset_of(plan: LaunchPlan) -> dict[str, Any]:
-    """The config of the data set, which kohya keeps in a file of its own."""
     given = plan.settings.get("dataset_config")
     if not isinstance(given, str) or not Path(plan.spec.cwd, given).is_file():
         return {}
@@ -282,8 +270,8 @@ def check_cadence(plan: LaunchPlan, machine: Machine) -> Check | None:
         return None
     text = f"saves {cadence_words(known)}"
     if not known.is_off:
-        return passed("save interval", text)
-    return warned("save interval", text, "change how often the trainer saves (save_every_n_steps, save_steps …)")
+        return passed(text)
+    return warned(text, "change how often the trainer saves (save_every_n_steps, save_steps …)")
 
 
 # Check: how long the run will be, by its settings, the samples in its folder and the pace of earlier runs.
@@ -328,8 +316,6 @@ def expected_of(
 
 
 class Earlier(NamedTuple):
-    """What an earlier run of the same kind shows of this one."""
-
     pace: Pace | None = None
     epoch: EpochSteps | None = None
 
@@ -385,7 +371,6 @@ def _runs_same_script(spec: RunSpec, other: RunSpec) -> bool:
 
 
 def _tried(spec: RunSpec) -> float | None:
-    """The pace that a trial of the profile measured here."""
     from ..runs.forgetting import measured_here
 
     result = measured_here(spec.id).get(spec.settings.profiles.use or "")
@@ -440,7 +425,7 @@ def _tables(config: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Steps by settings and data, time by the pace of earlier runs, else of a guide; None if nothing is known."""
     said = length_said(plan, _expected(plan, machine.home))
-    return passed("length", said) if said else None
+    return passed(said) if said else None
 
 
 def length_said(plan: LaunchPlan, expected: ExpectedLength | None) -> str:
@@ -475,8 +460,8 @@ def _expected(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
 
 def _own_values(plan: LaunchPlan) -> dict[str, Any]:
     """The script's own length and batch, for a trainer whose settings nobody knows but the script."""
-    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
-    if plan.preset.length is not None or isinstance(source, str) or TrainerSettings(plan.spec, plan.preset).hidden:
+    source = source_of(plan.spec)
+    if plan.preset.length is not None or TrainerSettings(plan.spec, plan.preset).hidden:
         return {}
     wanted = frozenset((*EPOCH_NAMES, *STEP_NAMES, *BATCH_NAMES))
     named = ((number.name.lower().replace("-", "_"), number.value) for number in reversed(source.numbers))
@@ -512,11 +497,11 @@ def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return None
     result = known.get(profile or "")
     if result is None:
-        return passed("measured here", f"{', '.join(known)} measured, not {profile or 'your own settings'}")
+        return passed(f"{', '.join(known)} measured, not {profile or 'your own settings'}")
     parts = [quantity.pace(result.s_per_step)] if result.s_per_step is not None else []
     parts += [f"VRAM {memory(result.vram_peak_bytes)}"] if result.vram_peak_bytes is not None else []
     parts += [f"RAM {memory(result.ram_peak_bytes)}"] if result.ram_peak_bytes is not None else []
     found = f"{profile} measured here: {', '.join(parts) or 'no step was reached'}"
     if result.stable is False:
-        return warned("measured here", f"{found}; not stable: {'; '.join(result.doubts)}", "choose a safer profile")
-    return passed("measured here", found)
+        return warned(f"{found}; not stable: {'; '.join(result.doubts)}", "choose a safer profile")
+    return passed(found)

@@ -83,7 +83,6 @@ class Misfit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The contradiction as a sentence."""
         return f"{self.key} is {self.wanted} in the config and {self.held} in the checkpoint"
 
 
@@ -131,7 +130,6 @@ def _hub(held: Held, wanted: Wanted) -> Iterator[Misfit]:
 
 
 def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
-    """A config with a model section, against names and shapes."""
     matrices = [shape for shape in held.shapes.values() if len(shape) >= 2]
     yield from _channels(held, wanted, matrices)
     if len(matrices) < FEWEST or any("lora_" in key for key in held.shapes):
@@ -221,15 +219,12 @@ def check_model(plan: LaunchPlan, _machine: Machine, *, ask_torch: bool = True) 
     found = misfits(held, wanted_by(plan.spec, plan.settings))
     if any(misfit.fatal for misfit in found):
         anew = typed("resume", plan.spec.id, "--fresh")
-        return failed(
-            "model", f"config changed since {held.name}: {summary(found)}",
+        return failed(f"config changed since {held.name}: {summary(found)}",
             f"put the old values back, or begin anew in another output_dir: {anew}",
         )  # fmt: skip
     if found:
-        return warned(
-            "model", f"config changed since {held.name}: {summary(found)}", "nothing to do if this is intended"
-        )
-    return passed("model", f"{_described(point, held)}; nothing in the config contradicts it")
+        return warned(f"config changed since {held.name}: {summary(found)}", "nothing to do if this is intended")
+    return passed(f"{_described(point, held)}; nothing in the config contradicts it")
 
 
 def check_model_without_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -257,12 +252,11 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
             changed.append(f"{path}: {change}")
     if changed:
         return warned(
-            "data set",
             f"changed since the last launch: {'; '.join(changed[:SHOWN])}",
             "a saved loader state and the step within the epoch belong to the old data: resume from weights, or start "
             "a new epoch",
         )
-    return passed("data set", "as at the last launch")
+    return passed("as at the last launch")
 
 
 def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:
@@ -275,7 +269,6 @@ def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:
 
 
 def data_paths(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Absolute paths of the data that the settings name."""
     named = (settings[key] for key in sorted(DATA_KEYS & settings.keys()))
     return tuple(str(Path(spec.cwd, name)) for name in named if isinstance(name, str) and name and "://" not in name)
 
@@ -286,7 +279,6 @@ def remember_data(spec: RunSpec, folder: Path, derived: Derived) -> None:
 
 
 def summary(found: Sequence[Misfit]) -> str:
-    """The first misfits as one line."""
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return "; ".join(misfit.sentence for misfit in found[:SHOWN]) + more
 
@@ -334,7 +326,6 @@ def wanted_by(spec: RunSpec, settings: Mapping[str, Any]) -> Wanted:
 
 
 def last_launch(home: Path, spec: RunSpec) -> Path | None:
-    """The folder of the newest launch of this run."""
     folders = RunDirectory(home / "runs" / spec.id).attempt_folders()
     return next((folder for folder in folders if read_order(folder) is not None), None)
 

@@ -80,7 +80,6 @@ class Wanted(NamedTuple):
     resume_options: frozenset[str]
 
     def same(self, argv: Sequence[str], training: Training | None) -> bool:
-        """Whether a process that runs in the run's working folder is the same training."""
         if tuple(argv) in self.commands:
             return True
         return training is not None and without_options(training, self.resume_options) in self.trainings
@@ -90,9 +89,8 @@ class Wanted(NamedTuple):
 
 
 def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """No trainer that was started outside trainwatch writes there already."""
     found = other_trainers(plan, RunDirectory(machine.home / "runs" / plan.spec.id))
-    return None if not found else failed("other trainer", what_it_is(plan, found[0]), what_to_do(found[0]))
+    return None if not found else failed(what_it_is(plan, found[0]), what_to_do(found[0]))
 
 
 def refusal_at_launch(plan: LaunchPlan, run: RunDirectory) -> str | None:
@@ -117,7 +115,6 @@ def require_no_other(run: RunDirectory) -> None:
 
 
 def what_it_is(plan: LaunchPlan, other: OtherTrainer) -> str:
-    """Which process, since when, and why it must not run beside the run."""
     spec, pid = plan.spec, other.process.pid
     identity = identify(pid)
     since = "" if identity is None else f", since {clock(started_wall(identity), time.time())}"
@@ -222,7 +219,6 @@ class Look:
 
     @cached_property
     def wanted(self) -> Wanted:
-        """Reads scripts, so only if there is a process to compare."""
         return self._read_wanted()
 
     def found(self, pids: Iterable[int] | None = None) -> list[OtherTrainer]:
@@ -335,7 +331,6 @@ class BesideAttempt:
 
     @property
     def wanted(self) -> bool:
-        """Whether another trainer can be seen, and would write where this run writes."""
         spec = self._plan.spec
         return spec.capabilities.here and not APART & spec.labels.keys()
 

@@ -81,7 +81,6 @@ def add_entry(entry: Callable[[int, str], QueueEntry], environ: Mapping[str, str
 
 
 def new_entry(number: int, key: str, name: str, command: Sequence[str], **fields: Any) -> QueueEntry:
-    """An entry of the working folder."""
     return QueueEntry(
         id=number, key=key, name=name, command=tuple(command), cwd=str(here()), added_wall=time.time(), **fields
     )
@@ -154,8 +153,6 @@ def _started(entry: QueueEntry) -> CliError:
 
 
 class queue_errors:  # noqa: N801  a context manager, like contextlib.suppress
-    """Faults of the queue's file as CliError."""
-
     def __enter__(self) -> None:
         return None
 
@@ -297,7 +294,6 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_of_entry(entry: QueueEntry) -> RunDirectory | None:
-    """The run that was made for an entry, also if nobody wrote down that it was."""
     for run in list_runs(home()):
         if run.load_spec().labels.get(LABEL) == entry.key:
             return run

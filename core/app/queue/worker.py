@@ -135,7 +135,6 @@ class QueueWorker:
         return None
 
     def _trains(self, entry: QueueEntry) -> bool:
-        """Whether its trainer lives, so that it has its GPUs already."""
         run = self._run_of(entry)
         return run is not None and trainer_pid(run) is not None
 
@@ -234,7 +233,6 @@ def _died(lock: Path) -> bool:
 
 
 def _owners(home: Path, seen: GpuSurvey) -> dict[int, str]:
-    """The run of each process on a GPU that belongs to one of this state folder."""
     runs = f"{runs_folder(home)}/".encode()
     found: dict[int, str] = {}
     for user in {user.pid for gpu in seen.gpus for user in gpu.users or ()}:

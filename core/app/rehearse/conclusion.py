@@ -16,7 +16,7 @@ from ...judge.progress import START, ProgressState, begin_attempt, read_progress
 from ...judge.resume import agreement
 from ...judge.text.loss_run import FEW
 from ...judge.text.shapes import ShapeTable
-from ...model.launch import Apart, FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
+from ...model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
 from ...model.resume import PLACEHOLDER
 from ...model.resume_way import ResumeWay
 from ...model.run import RunSpec
@@ -60,11 +60,9 @@ class StepsReader:
 
     @property
     def total(self) -> int | None:
-        """Total steps of the bar, as printed."""
         return self.state.progress.total_steps
 
     def read(self) -> Sequence[Printed]:
-        """All training lines so far."""
         try:
             with self.log.open("rb") as file:
                 file.seek(self._offset)
@@ -114,7 +112,6 @@ def spacing(steps: Sequence[int]) -> int:
 
 
 def tells_apart(steps: Sequence[int], checkpoint: int | None) -> bool:
-    """Whether the first step after a resume would differ from that of a new start."""
     return checkpoint is not None and bool(steps) and checkpoint >= steps[0] + 2 * spacing(steps)
 
 
@@ -153,7 +150,6 @@ def fall_of(before: Sequence[Printed], checkpoint: int | None) -> agreement.Fall
 
 
 def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> LossProof:
-    """Whether the loss after the resume continues, or begins where a new training begins."""
     fall = fall_of(before, checkpoint)
     if fall is None:
         return LossProof(why="no loss is read from the log")
@@ -209,7 +205,6 @@ _replace = msgspec.structs.replace
 
 
 def config_text(spec: RunSpec, result: Rehearsal) -> str:
-    """The text. That of a trainwatch.toml that was rehearsed is the file's own."""
     if spec.project is not None:
         return Path(spec.project).read_text(encoding="utf-8")
     lines = ["[run]", f"name = {_text(spec.name)}", f"command = {_texts(spec.command)}"]
@@ -287,9 +282,8 @@ def offline(plan: LaunchPlan, environ: Mapping[str, str], folder: Path) -> dict[
     return found
 
 
-# What the two processes of a rehearsal tell each other: the order, and what was seen (files in the scratch folder).
+# What the two processes of a rehearsal tell each other: the order, and what was seen.
 
-ORDER, SEEN = "order.json", "seen.json"
 Stage = Literal["start", "checkpoint", "kill", "restart", "proof", "done"]
 
 
@@ -297,24 +291,17 @@ class RehearsalOrder(msgspec.Struct, frozen=True, kw_only=True):
     """``spec``: the run with the settings of a rehearsal; ``tonight``: with those of the user.
 
     ``limit_s``: longest time. ``hasty``: kill at the first sight of a checkpoint, for a training that takes seconds.
-    ``wanted``, ``kept``, ``hidden``: folders for the overlays (mount_view.enter).
     """
 
     spec: RunSpec
     tonight: RunSpec
     limit_s: float
-    apart: Apart
-    parent: int
     hasty: bool = False
-    wanted: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What happened. ``stage``: how far it came; ``over``: "" or why it ended there.
 
-    ``problem``, ``code``: it could not be started (sentence, exit code). ``no_overlay``: why none can be made.
     ``told``: the launch named the checkpoint; ``resumed_from``: the checkpoint of the second attempt. ``ignored``: the
     judge saw that the resume did not take. ``finished``: the first attempt was done before it could be killed.
     ``withheld``: the checkpoint that the
@@ -325,10 +312,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage = "start"
     over: str = ""
     timed_out: bool = False
-    interrupted: bool = False
-    problem: str | None = None
-    code: int = 1
-    no_overlay: str | None = None
     saved_in: str | None = None
     checkpoint: str | None = None
     checkpoint_after_s: float | None = None
@@ -345,24 +328,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[FaultOutlook, ...] = ()
     written: tuple[str, ...] = ()
     log_tail: tuple[str, ...] = ()
-
-
-def write(path: Path, value: RehearsalOrder | Seen) -> None:
-    """Write an order or a result as JSON. Raises OSError."""
-    path.write_bytes(msgspec.json.encode(value))
-
-
-def read_order(scratch: Path) -> RehearsalOrder:
-    """The order in a scratch folder."""
-    return msgspec.json.decode((scratch / ORDER).read_bytes(), type=RehearsalOrder)
-
-
-def read_seen(scratch: Path) -> Seen | None:
-    """What was seen; None if the other process wrote nothing."""
-    try:
-        return msgspec.json.decode((scratch / SEEN).read_bytes(), type=Seen)
-    except (OSError, msgspec.MsgspecError):
-        return None
 
 
 SAVES = ("save", "ckpt", "checkpoint")
@@ -511,7 +476,6 @@ def _how_to_resume(plan: LaunchPlan, seen: Seen) -> list[str]:
 
 
 def _how_often(plan: LaunchPlan) -> list[str]:
-    """What to change, if it takes too long to the first checkpoint."""
     keys = [
         f"{key} = {value}"
         for key, value in plan.settings.items()

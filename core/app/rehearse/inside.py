@@ -5,7 +5,6 @@ every path as tonight, and no file of the user can be written.
 """
 
 import os
-import shutil
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...act.overlay import NoOverlayError, enter, written
+from ...act.overlay import written
 from ...judge.resume.resume_check import VERIFIED
 from ...model.attempt import AttemptStory
 from ...model.checkpoint import Checkpoint
@@ -27,25 +26,22 @@ from ...model.resume import resume_support
 from ...model.run import RunSpec
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
-from ..apart import ends_with
-from ..errors import CliError, ExitCode
+from ..apart import obey
+from ..errors import ExitCode
 from ..plan.launch_plan import plan_launch
 from ..plan.resume_plan import resuming_by_itself
 from ..plan.specs import definitions_of
 from ..runs.output_folder import list_run_checkpoints
 from ..runs.output_lists import origins
 from .conclusion import (
-    SEEN,
     RehearsalOrder,
     Seen,
     of_no_resume,
     prove_loss,
     prove_steps,
-    read_order,
     steps_of,
     with_loss,
     with_verified,
-    write,
 )
 from .outlook import outlook, recorded
 from .rehearse import PERIOD_S, SETTLE_S, USABLE, Stages
@@ -54,39 +50,7 @@ SHOWN_FILES = 6
 SHOWN_LINES = 8
 
 
-def main(scratch: Path) -> int:
-    """Rehearse the order in ``scratch`` and write what was seen there."""
-    order = read_order(scratch)
-    if not ends_with(order.parent):  # it died before the kernel was asked
-        shutil.rmtree(scratch, ignore_errors=True)
-        return ExitCode.INTERRUPTED
-    try:
-        if order.apart == "overlay":
-            _enter(order, scratch)
-        seen = _rehearse(order, scratch)
-    except NoOverlayError as error:
-        seen = Seen(no_overlay=str(error))
-    except CliError as error:
-        seen = Seen(problem=str(error), code=error.code)
-    if os.getppid() != order.parent:
-        shutil.rmtree(scratch, ignore_errors=True)  # nobody else is left to do it
-        return ExitCode.INTERRUPTED
-    write(scratch / SEEN, seen)
-    return ExitCode.DONE
-
-
-def _enter(order: RehearsalOrder, scratch: Path) -> None:
-    enter(
-        scratch,
-        wanted=[Path(folder) for folder in order.wanted],
-        kept=[Path(folder) for folder in order.kept],
-        hidden=[Path(folder) for folder in order.hidden],
-    )
-    os.chdir(order.spec.cwd)
-
-
 def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
-    """To the first checkpoint, kill, resume, proof."""
     from ..foreground import supervise
     from ..preflight.checklist import require_startable
     from ..wiring.sensors import replay_of
@@ -106,9 +70,10 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
     finally:
         over.set()
         thread.join()
-    interrupted = code == ExitCode.INTERRUPTED
+    if code == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
     takes = bool(resume_support(definitions.preset_of(spec), spec.command).forms)
-    seen = _seen(stages, run, spec, scratch, interrupted=interrupted, takes_checkpoint=takes)
+    seen = _seen(stages, run, spec, scratch, takes_checkpoint=takes)
     tonight = order.tonight
     if seen.steps.holds:
         tonight = resuming_by_itself(tonight)  # as `run` starts it once this is proven
@@ -140,9 +105,7 @@ def _resumes(seen: Seen) -> bool | None:
     return seen.steps.holds
 
 
-def _seen(
-    stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, interrupted: bool, takes_checkpoint: bool
-) -> Seen:
+def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, takes_checkpoint: bool) -> Seen:
     """What the story and the logs of the attempts show. ``takes_checkpoint``: the command can be given one."""
     story = load_story(run.journal)
     first, second = stages.lines(1), stages.lines(2)
@@ -166,7 +129,6 @@ def _seen(
         stage=stages.stage,
         over=story.state_reason,
         timed_out=stages.timed_out,
-        interrupted=interrupted,
         saved_in=spec.output_dir
         or next((o.folder for o in story.outputs if not is_below(o.folder, str(scratch))), None),
         checkpoint=None if stages.first_checkpoint is None else stages.first_checkpoint.name,
@@ -194,7 +156,6 @@ def _was_done(attempts: Sequence[AttemptStory], *, resumed_steps: int) -> bool:
 
 
 def _told(run: RunDirectory) -> bool:
-    """Whether the launch of the second attempt named the checkpoint."""
     from ...store.journal import read_journal
 
     told = [
@@ -241,10 +202,9 @@ def _tail(log: str | None) -> tuple[str, ...]:
 
 
 def _say(text: str) -> None:
-    """A line of progress for the process that waits."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(obey(Path(sys.argv[1]), RehearsalOrder, _rehearse))

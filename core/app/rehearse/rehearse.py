@@ -20,6 +20,7 @@ from ...act.config.derive import DeriveError
 from ...act.config.redirect import redirected
 from ...act.launch.attempt_records import read_start
 from ...act.launch.launching import find_attempt
+from ...act.overlay import NoOverlayError
 from ...act.stopping import members
 from ...judge.text.loss_run import FEW
 from ...model.checkpoint import Checkpoint
@@ -35,7 +36,7 @@ from ...store.control_client import ControlError, send
 from ...store.journal import load_story
 from ...store.learned import keep_rehearsal, source_digest
 from ...store.run_directory import RunDirectory, new_run_id
-from ..apart import caches, hidden_folders, places, run_apart, scratch_folder, written_folders
+from ..apart import behind_overlays, ordered, places, scratch_folder, written_folders
 from ..errors import CliError, ExitCode
 from ..gpu_survey import GpuSurvey, survey
 from ..plan.launch_plan import LaunchPlan
@@ -43,7 +44,6 @@ from ..runs.known_runs import home
 from ..runs.output_claim import lock_rival
 from ..trial.trial_run import rival_runs
 from .conclusion import (
-    ORDER,
     SURE,
     Printed,
     RehearsalOrder,
@@ -55,10 +55,8 @@ from .conclusion import (
     fall_of,
     offline,
     prove_steps,
-    read_seen,
     steps_of,
     tells_apart,
-    write,
 )
 
 LIMIT_S = 1800.0
@@ -89,17 +87,15 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
     began = time.time()
     source = source_digest(spec.command, spec.cwd, spec.config)
     before = _listing(spec)
-    seen, apart = _on_overlays(plan, limits, say)
-    if seen.finished and seen.no_overlay is None:
-        say("the training was done before it could be killed: once more, killed at the first sight of a checkpoint")
-        seen, apart = _on_overlays(plan, limits, say, hasty=True)
-    if seen.no_overlay is not None:
-        say(f"no overlay here ({seen.no_overlay}): redirecting the output instead")
-        seen, apart = _redirected(plan, limits, say, seen.no_overlay)
-    if seen.interrupted:
-        raise KeyboardInterrupt
-    if seen.problem is not None:
-        raise CliError(ExitCode(seen.code), seen.problem)
+    apart: Apart = "overlay"
+    try:
+        seen = _on_overlays(plan, limits, say)
+        if seen.finished:
+            say("the training was done before it could be killed: once more, killed at the first sight of a checkpoint")
+            seen = _on_overlays(plan, limits, say, hasty=True)
+    except NoOverlayError as error:
+        say(f"no overlay here ({error}): redirecting the output instead")
+        seen, apart = _redirected(plan, limits, say, str(error)), "redirect"
     known = Rehearsal(
         run=spec.name,
         command=spec.command,
@@ -119,45 +115,18 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
     return result
 
 
-def _on_overlays(
-    plan: LaunchPlan, limits: Limits, say: Callable[[str], None], *, hasty: bool = False
-) -> tuple[Seen, Apart]:
-    """With every path as tonight. The first place for the scratch folder that can hold an overlay is used."""
-    spec = plan.spec
-    seen = Seen(no_overlay="no place for a scratch folder")
-    wanted = written_folders(spec)
-    for parent in places(limits.scratch, wanted):
-        with scratch_folder(parent, keep=limits.keep) as scratch:
-            order = RehearsalOrder(
-                spec=spec_apart(spec, scratch, offline(plan, os.environ, scratch)),
-                tonight=spec,
-                limit_s=limits.limit_s,
-                apart="overlay",
-                parent=os.getpid(),
-                hasty=hasty,
-                wanted=tuple(map(str, wanted)),
-                kept=tuple(map(str, caches(os.environ))),
-                hidden=tuple(map(str, hidden_folders(plan))),
-            )
-            seen = _run(order, scratch, say)
-            if seen.no_overlay is None:
-                break
-    return seen, "overlay"
+MODULE = "trainwatch.core.app.rehearse.inside"
 
 
-def _run(order: RehearsalOrder, scratch: Path, say: Callable[[str], None]) -> Seen:
-    """Run the process that rehearses (inside.py) to its end. Raises CliError if it failed."""
-    write(scratch / ORDER, order)
-    end = run_apart("trainwatch.core.app.rehearse.inside", scratch, say)
-    if end.interrupted:
-        return Seen(interrupted=True)
-    seen = read_seen(scratch)
-    if seen is None:
-        raise CliError(ExitCode.FAILED, f"the rehearsal's own process failed: {end.said}")
-    return seen
+def _on_overlays(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], *, hasty: bool = False) -> Seen:
+    def order(scratch: Path) -> RehearsalOrder:
+        spec = spec_apart(plan.spec, scratch, offline(plan, os.environ, scratch))
+        return RehearsalOrder(spec=spec, tonight=plan.spec, limit_s=limits.limit_s, hasty=hasty)
+
+    return behind_overlays(MODULE, plan, order, Seen, scratch=limits.scratch, keep=limits.keep, say=say)
 
 
-def _redirected(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], no_overlay: str) -> tuple[Seen, Apart]:
+def _redirected(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], no_overlay: str) -> Seen:
     """With the output options of command and config changed. Raises CliError if none is known."""
     parent = next(iter(places(limits.scratch, written_folders(plan.spec))))
     with scratch_folder(parent, keep=limits.keep) as scratch:
@@ -172,9 +141,9 @@ def _redirected(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], no
             ) from None
         (scratch / "out").mkdir()
         tonight = msgspec.structs.replace(spec, settings=plan.spec.settings)
-        order = RehearsalOrder(spec=spec, tonight=tonight, limit_s=limits.limit_s, apart="redirect", parent=os.getpid())
-        seen = _run(order, scratch, say)
-        return msgspec.structs.replace(seen, saved_in=plan.spec.output_dir), "redirect"
+        order = RehearsalOrder(spec=spec, tonight=tonight, limit_s=limits.limit_s)
+        seen = ordered(MODULE, scratch, spec.cwd, order, Seen, say)
+        return msgspec.structs.replace(seen, saved_in=plan.spec.output_dir)
 
 
 def _listing(spec: RunSpec) -> dict[str, tuple[int, int]]:
@@ -243,7 +212,6 @@ class Stages:
         self._readers: dict[int, StepsReader] = {}
 
     def listener(self, story: RunStory) -> Callable[[Sequence[Record]], None]:
-        """The function that gets each record."""
         self.story = story
 
         def hear(records: Sequence[Record]) -> None:
@@ -252,7 +220,6 @@ class Stages:
         return hear
 
     def lines(self, number: int) -> Sequence[Printed]:
-        """What an attempt printed so far."""
         attempt = next((a for a in self.story.attempts if a.number == number), None)
         if attempt is None or attempt.log is None:
             return ()
@@ -262,7 +229,6 @@ class Stages:
         return self._readers[number].read()
 
     def total(self, number: int) -> int | None:
-        """Total steps as an attempt printed them."""
         reader = self._readers.get(number)
         return None if reader is None else reader.total
 
@@ -320,11 +286,9 @@ class Stages:
 
     @property
     def _waited(self) -> float:
-        """Seconds since the stage began."""
         return time.monotonic() - self._since
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint that a resume can use, of those before the kill."""
         before = self.killed_wall or float("inf")
         whole = [c for c in self.story.checkpoints if c.verdict in USABLE and c.mtime <= before]
         return whole[-1] if whole else None
@@ -385,7 +349,6 @@ class Stages:
         return steps and losses >= wanted and self._is_told()
 
     def _is_told(self) -> bool:
-        """Whether the printed steps tell of the resume, or the judge has said what it saw of it."""
         told = prove_steps(self.lines(1), self.lines(2), self.step_of(self.newest())).holds is True
         return told or self._is_judged()
 
@@ -394,7 +357,6 @@ class Stages:
         return not any(incident.open for incident in self.story.incidents if incident.attempt == 1)
 
     def end(self, over: threading.Event) -> None:
-        """End the trainer and its supervisor."""
         request = Request(command=Command(t=0.0, verb="shutdown", by="the rehearsal", stop_trainer=True))
         while True:
             try:
@@ -471,7 +433,6 @@ def beside(others: Sequence[tuple[RunDirectory, str]], look: Callable[[], GpuSur
 
 
 def _is_elsewhere(run: RunDirectory, pids: Collection[int]) -> bool:
-    """Whether none of its processes is on a GPU, although it trains."""
     targets = [target for folder in run.attempt_folders() if (target := find_attempt(folder)) is not None]
     own = {pid for target in targets for pid in (target.trainer.pid, *(process.pid for process in members(target)))}
     return load_story(run.journal).state == "running" and bool(own) and own.isdisjoint(pids)

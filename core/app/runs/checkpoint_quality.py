@@ -34,7 +34,8 @@ def qualities(home: Path, checkpoints: Iterable[Checkpoint]) -> dict[str, Qualit
 
     Raises CliError if the ratings cannot be read.
     """
-    wanted = {(os.path.realpath(c.path), c.mtime): c.path for c in checkpoints}
+    real = RealPaths()
+    wanted = {(real.of(c.path), c.mtime): c.path for c in checkpoints}
     folders = {os.path.dirname(path) for path, _ in wanted}  # noqa: PTH120  of real paths, as text
     found: dict[str, Quality] = {}
     for run in reversed(list_runs(home)):
@@ -47,6 +48,20 @@ def qualities(home: Path, checkpoints: Iterable[Checkpoint]) -> dict[str, Qualit
             path = wanted[rating.key]
             found[path] = msgspec.structs.replace(found.get(path, UNKNOWN), rating=rating)
     return found
+
+
+class RealPaths:
+    """The real paths of many entries of few folders: one call to the system for each."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, path: str) -> str:
+        folder, name = os.path.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        found = os.path.join(self._folders[folder], name)  # noqa: PTH118  thousands
+        return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114
 
 
 def worth_keeping(found: Mapping[str, Quality]) -> dict[str, KeepReason]:

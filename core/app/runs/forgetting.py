@@ -1,5 +1,6 @@
 """Removal of what is kept about a run. Files of the user's training are not touched."""
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -10,8 +11,10 @@ from ...model.suggestion import typed
 from ...model.text import plural
 from ...model.trial import TrialResult
 from ...sense.process.process_identity import is_alive
+from ...store.history_schema import recent_path
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
+from ...store.memory_file import remove_from_memory
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
 from ...store.trials import newest_trials
@@ -77,6 +80,8 @@ def _ended_state(run: RunDirectory) -> str | None:
 
 def forget(run: RunDirectory) -> None:
     """Remove the run's folder. Raises OSError."""
+    with contextlib.suppress(OSError):
+        remove_from_memory(recent_path(run.history))
     going = run.path.with_name(f".forgotten-{run.path.name}-{os.getpid()}")
     run.path.rename(going)
     shutil.rmtree(going)

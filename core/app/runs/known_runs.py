@@ -193,25 +193,25 @@ def log_of(run: RunDirectory, attempt: int | None = None) -> Path:
     return path
 
 
-def log_pieces(run: RunDirectory, path: Path, lines: int | None, *, follow: bool) -> Iterator[str]:
-    """The last ``lines`` of a log (None: all), and with ``follow`` what is added, also by the next attempts."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    with path.open("rb") as file:
-        if lines is not None:
-            file.seek(_beginning(path, lines))
-        while data := file.read(BLOCK_BYTES):
-            yield decoder.decode(data)
-        while follow:
-            data = file.read(BLOCK_BYTES)
-            if data:
-                yield decoder.decode(data)
-                continue
-            newest = log_of(run)
-            if newest != path:
-                yield f"\n==> {newest} <==\n"
-                yield from log_pieces(run, newest, None, follow=True)
-                return
-            time.sleep(POLL_S)
+def log_pieces(run: RunDirectory, path: Path, lines: int | None, over: Callable[[], bool] | None) -> Iterator[str]:
+    """The last ``lines`` of a log (None: all), and what is added until ``over``, also by the next attempts."""
+    while True:
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        with path.open("rb") as file:
+            if lines is not None:
+                file.seek(_beginning(path, lines))
+            while True:
+                ended = over is None or over()  # before the log is read
+                if data := file.read(BLOCK_BYTES):
+                    yield decoder.decode(data)
+                elif over is not None and (newest := log_of(run)) != path:
+                    break
+                elif ended:
+                    return
+                else:
+                    time.sleep(POLL_S)
+        path, lines = newest, None
+        yield f"\n==> {newest} <==\n"
 
 
 def _beginning(path: Path, lines: int) -> int:

@@ -14,7 +14,7 @@ from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
 from ...store.run_lookup import list_runs
 from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of, saved_after_nan
-from .checkpoint_quality import folders_of
+from .checkpoint_quality import RealPaths, folders_of
 
 DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
 
@@ -36,11 +36,13 @@ class KnownListing(msgspec.Struct, frozen=True, kw_only=True):
 
 def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
     """The listing with what the journals of the runs that save to its folders know."""
-    folders = {os.path.dirname(_key(c)[0]) for c in listing.checkpoints}  # noqa: PTH120  of real paths, as text
-    told = list(_told(home, folders)) if folders else []
+    real = RealPaths()
+    keys = {c.path: _key(c, real) for c in listing.checkpoints}
+    folders = {os.path.dirname(path) for path, _, _ in keys.values()}  # noqa: PTH120  of real paths, as text
+    told = list(_told(home, folders, real)) if folders else []
     found, known, unused, doubts = [], set(), {}, {}
     for checkpoint in listing.checkpoints:
-        of_it = [(story, there[key]) for story, there in told if (key := _key(checkpoint)) in there]
+        of_it = [(story, there[key]) for story, there in told if (key := keys[checkpoint.path]) in there]
         found.append(_with_damage(checkpoint, [saved for _, saved in of_it]))
         if of_it:
             known.add(checkpoint.path)
@@ -58,7 +60,7 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
     )
 
 
-def _told(home: Path, folders: set[str]) -> Iterator[tuple[RunStory, dict[Key, Checkpoint]]]:
+def _told(home: Path, folders: set[str], real: RealPaths) -> Iterator[tuple[RunStory, dict[Key, Checkpoint]]]:
     """The stories of the runs that save to these folders, newest first, each with its checkpoints."""
     for run in list_runs(home):
         if folders & folders_of(run):
@@ -66,7 +68,7 @@ def _told(home: Path, folders: set[str]) -> Iterator[tuple[RunStory, dict[Key, C
                 story = load_story(run.journal)
             except (JournalTooNew, OSError):
                 continue
-            yield story, {_key(c): c for c in story.checkpoints}
+            yield story, {_key(c, real): c for c in story.checkpoints}
 
 
 def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
@@ -87,6 +89,6 @@ def _why_unused(of_it: list[tuple[RunStory, Checkpoint]]) -> str:
     return "".join(f"not used for a restart: {one.why}" for one in aside if one is not None)
 
 
-def _key(checkpoint: Checkpoint) -> Key:
+def _key(checkpoint: Checkpoint, real: RealPaths) -> Key:
     """The same file as it was: a checkpoint that was written again has another time or size."""
-    return os.path.realpath(checkpoint.path), checkpoint.mtime, checkpoint.size_bytes
+    return real.of(checkpoint.path), checkpoint.mtime, checkpoint.size_bytes

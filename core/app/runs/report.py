@@ -3,7 +3,6 @@
 import os
 import platform
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,6 @@ from trainwatch import __version__
 
 from ...model.edge import EDGE
 from ...model.log_lines import LogLine
-from ...model.progress import Outlook
 from ...model.run import RunSpec
 from ...model.situation import Situation
 from ...model.story import RunStory, Summary
@@ -43,11 +41,10 @@ from ...views.charts import Span, attempt_spans, span_ticks
 from ...views.report import LossCourse, MetricCourse, ReportSources
 from ...views.report_building import build_report
 from ...views.short_report import short_report, summary
-from ...views.state.troubles import frozen_text
 from ..errors import CliError, ExitCode
 from ..gpu_survey import surveying
 from .run_usage import usage_of
-from .supervisor_life import as_found, supervisor_life
+from .supervisor_life import as_found, situation_of, supervisor_life
 
 if TYPE_CHECKING:
     from ...store.run_directory import RunDirectory
@@ -244,8 +241,7 @@ def gather(
     found = as_found(run, story)
     if found is not story:  # no supervisor saw its end: the time of the last record is all that is known
         story = msgspec.structs.replace(found, state_t=story.t)
-    wall, life = time.time(), supervisor_life(run)
-    now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
+    life = supervisor_life(run)
     with HistoryReader(run.history) as history:
         latest = history.latest()
         progress = latest.progress
@@ -254,21 +250,7 @@ def gather(
         losses = history.series("progress.loss", since_t, end_t, LOSS_POINTS)
         metrics = tuple(metric_courses(history, end_t, {} if latest.metrics is None else latest.metrics.values))
         usage = usage_of(history, story, latest.gpu, latest.host)
-    now = Situation(
-        story=story,
-        gpu=latest.gpu,
-        host=latest.host,
-        process=latest.process,
-        progress=progress.progress if progress is not None else None,
-        progress_t=progress.t if progress is not None else 0.0,
-        now_t=now_t,
-        now_wall=wall,
-        supervisor_alive=life.alive,
-        frozen=frozen_text(life) if life.frozen else "",
-        step_t=progress.step_t if progress is not None else None,
-        outlook=progress.outlook if progress is not None and life.alive else Outlook(),
-        health=spec.settings.health,
-    )
+    now = situation_of(spec, story, life, latest)
     sources = ReportSources(
         spec=spec,
         particulars=stored.particulars(),

@@ -1,7 +1,7 @@
 """The journal of a run, as it is and as it grows."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...model.record import Record
 from ...store.journal import JournalFollower
@@ -11,11 +11,12 @@ POLL_S = 0.25
 """Period of polling a journal that is followed."""
 
 
-def records_of(run: RunDirectory, *, follow: bool) -> Iterator[Record]:
-    """Oldest first. ``follow``: wait for new ones, without end."""
+def records_of(run: RunDirectory, over: Callable[[], bool]) -> Iterator[Record]:
+    """Oldest first, and those that come until ``over``."""
     follower = JournalFollower(run.journal)
     while True:
+        ended = over()  # before the journal is read
         yield from follower.poll()
-        if not follow:
+        if ended:
             return
         time.sleep(POLL_S)

@@ -11,7 +11,8 @@ from ..errors import CliError, ExitCode
 from .known_runs import all_runs, example_verb, find_run_to_read, here, home
 
 if TYPE_CHECKING:
-    from ...model.situation import Situation
+    from ...model.situation import Situation, SupervisorLife
+    from ...views.run_summary import RunSummary
 
 
 def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, Any], str, Callable[[], None]]:
@@ -21,13 +22,14 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, 
     """
     try:
         run = find_run_to_read(name, warn)
-        status, still, now = _read(run, ask=True)
-        return status, still, partial(_remember_look, run, now)
+        status, said, now = _read(run, ask=True)
+        status["needs_you"] = said.needs_you
+        return status, said.still, partial(_remember_look, run, now)
     except CliError as error:
         idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
         if idle is None:
             raise
-        return idle, "", lambda: None
+        return {**idle, "needs_you": None}, "", lambda: None
 
 
 def _remember_look(run: RunDirectory, now: "Situation") -> None:
@@ -47,25 +49,20 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
     ``needs_you``: the most urgent that a person has to do or decide. Sentences, or None.
     ``warn`` is called for each run that cannot be read; the others are listed.
     """
-    from ...model.run import LIVE_STATES
     from ...store.journal import JournalTooNew
     from ...store.run_directory import RunUnreadable
     from ...store.run_lookup import unreadable_runs
-    from ...views.away import needs
-    from ...views.state.run_progress import live_progress
 
     for problem in unreadable_runs(home()):
         warn(problem)
     rows = []
     for run in all_runs():
         try:
-            (status, still, now), spec = _read(run), run.load_spec()
+            (status, said, _), spec = _read(run), run.load_spec()
         except (JournalTooNew, RunUnreadable, OSError) as error:
             warn(str(error))
             continue
         last = status["incidents"][-1] if status["incidents"] else None
-        needed = next((need.text for need in needs(now) if need.urgent), None)
-        wrong = status["concerns"][0]["text"] if status["concerns"] else None
         rows.append(
             (
                 {
@@ -75,18 +72,16 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
                     "attempt": status["attempt"],
                     "step": status["overall"]["step"],
                     "total_steps": status["overall"]["total_steps"],
-                    "eta_s": live_progress(now).eta_s
-                    if now.supervisor_alive and now.story.state in LIVE_STATES
-                    else None,
-                    "trouble": wrong,
-                    "needs_you": needed,
+                    "eta_s": said.position.eta_s,
+                    "trouble": said.troubles[0].text if said.troubles else None,
+                    "needs_you": said.needs_you,
                     "last_incident": last,
                     "supervisor": status["supervisor"],
                     "cwd": spec.cwd,
                     "created": spec.created_wall,
                     "stand_in": example_verb(spec),
                 },
-                still,
+                said.still,
             )
         )
     return rows
@@ -96,7 +91,7 @@ def idle_status(name: str) -> dict[str, Any] | None:
     """The status of a run that this project's file names and that was never started; None if it names none."""
     from ...config.document import ConfigError
     from ...config.project import find_project, load_project
-    from ...model.story import RunStory
+    from ...model.situation import Situation
     from ...store.run_directory import run_id_for
     from ...views.state.status import status_object
 
@@ -106,99 +101,76 @@ def idle_status(name: str) -> dict[str, Any] | None:
             return None
     except (CliError, ConfigError):
         return None
-    return status_object(
-        RunStory(),
-        run=name,
-        run_id=run_id_for(name, path),
-        wall=time.time(),
-        gpu=None,
-        host=None,
-        progress=None,
-    )
+    return status_object(Situation(now_wall=time.time()), run=name, run_id=run_id_for(name, path))
 
 
-def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
-    """The object of ``status --json`` of one run; ``ask`` as for ``read_run``."""
-    return read_run(run, ask=ask)[0]
+def read_status(run: RunDirectory) -> dict[str, Any]:
+    """The object of ``status --json`` of one run."""
+    return _read(run)[0]
 
 
-def read_run(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str]:
-    """The status object of one run, and what is said while no step is seen (``standstill``).
+def read_run(run: RunDirectory) -> tuple[dict[str, Any], str]:
+    """The status object of one run, and what is said while no step is seen (``standstill``)."""
+    status, said, _ = _read(run)
+    return status, said.still
 
-    From its journal, its metric history, its lock and its sign of life. ``ask``: ask the supervisor for its own
-    troubles, too.
+
+def read_summary(run: RunDirectory) -> "tuple[dict[str, Any], RunSummary]":
+    """The status object of one run, and its summary."""
+    return _read(run)[:2]
+
+
+def read_situation(run: RunDirectory, *, ask: bool = False) -> "tuple[Situation, SupervisorLife]":
+    """From its journal, its metric history, its lock and its sign of life.
+
+    ``ask``: ask the supervisor for its own troubles and its newest step, too.
     """
-    return _read(run, ask=ask)[:2]
-
-
-def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str, "Situation"]:
-    """``read_run``, and what it is made of."""
-    from ...model.progress import Outlook
-    from ...model.situation import Situation
     from ...store.journal import load_story
     from ...store.latest import latest_without_metrics
-    from ...views.place_words import place_words
-    from ...views.state.concerns import concerns
-    from ...views.state.position_words import standstill
-    from ...views.state.status import status_object
-    from ...views.state.troubles import frozen_text
-    from .own_troubles import place_troubles
-    from .supervisor_life import as_found, supervisor_life
+    from .supervisor_life import as_found, situation_of, supervisor_life
 
     latest = latest_without_metrics(run.history)
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
-    wall, made = time.time(), latest.progress
-    progress = life.progress or (made.progress if made else None)
-    step_t = life.step_t if life.progress is not None else made.step_t if made else None
-    now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
-    now = Situation(
-        story=story,
-        progress=progress,
-        progress_t=now_t if life.progress is not None else made.t if made else 0.0,
-        step_t=step_t,
-        outlook=made.outlook if made and life.alive else Outlook(),
-        now_t=now_t,
-        now_wall=wall,
-        supervisor_alive=life.alive,
-        frozen=frozen_text(life) if life.frozen else "",
-        gpu=latest.gpu,
-        host=latest.host,
-        health=spec.settings.health,
-    )
+    return situation_of(spec, story, life, latest), life
+
+
+def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], RunSummary, Situation]":
+    """``read_run``, and what it is made of."""
+    from ...views.place_words import place_words
+    from ...views.run_summary import summarise
+    from ...views.state.status import status_object
+    from .own_troubles import place_troubles
+
+    spec, (now, life) = run.load_spec(), read_situation(run, ask=ask)
+    said = summarise(now, spec.name)
     status = status_object(
-        story,
+        now,
         run=spec.name,
         run_id=run.id,
-        wall=wall,
         act=spec.settings.restart.act,
-        health=spec.settings.health,
         resume=spec.resume_way,
-        gpu=latest.gpu,
-        host=latest.host,
-        progress=progress,
-        step_t=step_t,
         supervisor=life,
-        own=tuple(place_troubles(run, spec, story, watched=life.alive)),
+        own=tuple(place_troubles(run, spec, now.story, watched=life.alive)),
+        summary=said,
     )
     status["place"] = place_words(spec.command)
-    status["concerns"] = [{"level": each.level, "text": each.text, "incident": each.incident} for each in concerns(now)]
     status["job"], status["nodes"], nodes = None, [], None
     if spec.capabilities.queues:
         from .job_now import job_object, job_of, node_objects, nodes_of
 
-        status["job"] = job_object(job_of(status["log"]), wall)
+        status["job"] = job_object(job_of(status["log"]), now.now_wall)
         nodes = nodes_of(status["log"])
-        status["nodes"] = node_objects(nodes, now_t)
+        status["nodes"] = node_objects(nodes, now.now_t)
     status["ranks"] = []
     if status["pid"] is not None:
         from .run_usage import ranks_now
 
-        status["ranks"] = ranks_now(latest.process, status["log"], nodes)
+        status["ranks"] = ranks_now(now.process, status["log"], nodes)
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown" and newest["verdict"] != "opaque":
         newest["kind"] = _kind_of(Path(newest["path"]))
-    return status, standstill(now), now
+    return status, said, now
 
 
 def _kind_of(path: Path) -> str:

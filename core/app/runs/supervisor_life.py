@@ -1,5 +1,6 @@
 """Whether a run's supervisor lives and turns: its lock, its last sign of life, the state of its process, its answer."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +8,13 @@ import msgspec
 
 from ...act.launch.attempt_records import read_exit, read_start
 from ...model.attempt import AttemptStory, ExitRecord
-from ...model.progress import Why
-from ...model.run import TERMINAL_STATES
-from ...model.situation import RESPONSIVE_S, SupervisorLife, Trouble
+from ...model.progress import Outlook, Why
+from ...model.run import TERMINAL_STATES, RunSpec
+from ...model.situation import RESPONSIVE_S, Situation, SupervisorLife, Trouble
 from ...model.story import RunStory
 from ...sense.process.proc_stat import read_stat
 from ...sense.process.process_identity import is_alive
-from ...store.latest import ProgressPoint
+from ...store.latest import Latest, ProgressPoint
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, read_life_sign
 
@@ -82,6 +83,30 @@ def _newest(said: dict[str, Any]) -> ProgressPoint | None:
         return msgspec.convert(said.get("progress"), ProgressPoint | None)
     except msgspec.ValidationError:
         return None
+
+
+def situation_of(spec: RunSpec, story: RunStory, life: SupervisorLife, latest: Latest) -> Situation:
+    """A run now, read from outside. Its progress is that of the supervisor's answer, else the newest that was kept."""
+    from ...views.state.troubles import frozen_text
+
+    wall, made = time.time(), latest.progress
+    answered = life.progress is not None
+    now_t = max(story.t, wall - (story.wall0 if story.run is not None else spec.created_wall))
+    return Situation(
+        story=story,
+        gpu=latest.gpu,
+        host=latest.host,
+        process=latest.process,
+        progress=life.progress or (made.progress if made else None),
+        progress_t=now_t if answered else made.t if made else 0.0,
+        step_t=life.step_t if answered else made.step_t if made else None,
+        outlook=made.outlook if made and life.alive else Outlook(),
+        now_t=now_t,
+        now_wall=wall,
+        supervisor_alive=life.alive,
+        frozen=frozen_text(life) if life.frozen else "",
+        health=spec.settings.health,
+    )
 
 
 # What the journal of a run does not have: that supervisor and trainer have ended, and who is the trainer now.

@@ -87,6 +87,21 @@ def wait_for(
             before, now = seen, standing_of(run)
 
 
+class Over:
+    """Whether a run is over and nothing writes into its folder any more. Reads the journal only after a change."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._seen: tuple[int, int, bool] | None = None
+        self._over = False
+
+    def __call__(self) -> bool:
+        if (seen := _mark(self._run)) != self._seen:
+            self._seen = seen
+            self._over = standing_of(self._run).reached("over") and not seen[-1]
+        return self._over
+
+
 def _mark(run: RunDirectory) -> tuple[int, int, bool]:
     """Changes whenever the run may stand otherwise: its journal grew, or a supervisor came or went."""
     try:

@@ -1,20 +1,21 @@
 """The list of runs for the screen."""
 
-import time
 from collections.abc import Sequence
 
+import msgspec
+
 from ...model.edge import EDGE
-from ...model.progress import Outlook
 from ...model.run import LIVE_STATES
-from ...model.situation import RunCard, Situation
-from ...store.journal import JournalTooNew, load_story
+from ...model.situation import RunCard
+from ...store.journal import JournalTooNew
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import list_runs
-from ...views.screens.run_list import with_situation
+from ...views.run_summary import summarise
+from ...views.screens.run_list import with_summary
 from ..runs.known_runs import example_verb, home, queued_entries
+from ..runs.run_status import read_situation
 from .run_picker import QUEUED
-from .store_feed import current_story
 
 
 def run_cards() -> Sequence[RunCard]:
@@ -63,29 +64,11 @@ def card_of(run: RunDirectory) -> RunCard:
         hidden=run.hidden.exists(),
     )
     try:
-        story = EDGE.value(current_story(run, load_story(run.journal)))
+        now, _ = read_situation(run)
+        now = msgspec.structs.replace(now, story=EDGE.value(now.story))
     except (JournalTooNew, OSError):
         return known
-    from ...store.latest import latest_without_metrics
-
-    latest = latest_without_metrics(run.history)
-    wall = time.time()
-    progress = latest.progress
-    now = Situation(
-        story=story,
-        gpu=latest.gpu,
-        host=latest.host,
-        process=latest.process,
-        progress=progress.progress if progress else None,
-        progress_t=progress.t if progress else 0.0,
-        step_t=progress.step_t if progress else None,
-        outlook=progress.outlook if progress and known.watched else Outlook(),
-        now_t=max(story.t, wall - (story.wall0 if story.run is not None else spec.created_wall)),
-        now_wall=wall,
-        supervisor_alive=known.watched,
-        health=spec.settings.health,
-    )
-    return with_situation(known, now)
+    return with_summary(known, summarise(now, spec.name), now)
 
 
 def hide(run: RunDirectory, hidden: bool) -> None:

@@ -23,11 +23,11 @@ from ...model.suggestion import parted, typed
 from ...store.run_directory import RunDirectory
 from ..errors import CliError
 from ..runs.known_runs import open_run
-from .run_looks import RunLooks, RunProfiles, later, plan_of, settings_of
+from .run_looks import RunLooks, RunProfiles, later, plan_of
 from .store_feed import StoreFeed, current_story
 
 if TYPE_CHECKING:
-    from ...model.situation import RunCard, RunSettings
+    from ...model.situation import RunCard
     from ..hosts.far_runs import FarRuns
 
 
@@ -82,12 +82,6 @@ class MachineRuns:
             plan=plan_of(spec),
             logs=LogAccess(browser=later(_log_browser), stamps=later(lambda: _stamps(run)), extra=spec.logs),
         )
-
-    def settings(self, run_id: str) -> "RunSettings":
-        """Reads the newest launch of the run and its config."""
-        _refuse(run_id, "status")
-        run, spec = open_run(run_id)
-        return settings_of(run, spec)
 
     def hide(self, run_id: str, hidden: bool) -> None:
         """A mark in the run's folder."""

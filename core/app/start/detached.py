@@ -157,7 +157,6 @@ def _version(run: RunDirectory) -> tuple[int, int] | None:
 
 
 def _last_line(run: RunDirectory) -> str:
-    """What the supervisor said last, as a clause."""
     try:
         with run.supervisor_log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_BYTES))
@@ -204,7 +203,6 @@ def end_supervisor(run: RunDirectory, by: str) -> None:
 
 
 def end_is_ordered(run: RunDirectory) -> bool:
-    """Whether a person has ordered the end of the attempt that runs, and it is not over yet."""
     if is_at_rest(run):
         return False
     ordered = False

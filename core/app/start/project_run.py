@@ -12,20 +12,19 @@ from ...checkpoints import copy_aside, folder_for_copies
 from ...config.document import ConfigError
 from ...config.location import find_project
 from ...config.project import load_project
-from ...config.spec import Overrides, setting_problems, settings_with, spec_for_command
+from ...config.spec import Overrides, setting_problems, settings_with
 from ...model.observation import Command
 from ...model.run import RunSpec
 from ...model.suggestion import typed
-from ...source.trainer_source import source_facts
 from ...store.home import runs_folder
 from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
-from ..errors import CliError, ExitCode, config_errors
+from ..errors import CliError, ExitCode
 from ..plan.asked_settings import asked_changes, with_asked, without_a_place, words_of
 from ..plan.launch_plan import NO_OPTIONS, LaunchPlan, plan_launch, spec_and_definitions
 from ..plan.resume_plan import with_rehearsed
-from ..plan.specs import definitions_of
+from ..plan.specs import bare_spec, definitions_of
 from ..plan.trainer_folders import output_folder
 from ..preflight.checklist import require_startable
 from ..runs.known_runs import find_run, here, home
@@ -103,7 +102,6 @@ def plan_of_choice(plan: LaunchPlan, choice: StartChoice) -> LaunchPlan:
 
 
 def _as_given(run: RunDirectory, spec: RunSpec) -> RunDirectory:
-    """A known run with the options that are given now."""
     known = run.load_spec().without_outputs()
     current = _spec_as_given(known, spec)
     if current != known and not is_held(run.lock):
@@ -294,16 +292,8 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
     definitions, known = definitions_of(known), known.without_outputs()
     cwd = Path(known.cwd)
     named = known.config is not None and any("{config}" in w or Path(w).name == Path(known.config).name for w in words)
-    with config_errors():
-        spec = spec_for_command(
-            words,
-            identify=lambda _name: known.id,
-            created_wall=known.created_wall,
-            cwd=cwd,
-            presets=definitions.presets,
-            look=source_facts,
-            overrides=Overrides(name=known.name, output_dir=known.output_dir, config=known.config if named else None),
-        )
+    given = Overrides(name=known.name, output_dir=known.output_dir, config=known.config if named else None)
+    spec = bare_spec(words, given, definitions, cwd)
     detected = msgspec.structs.replace(
         known,
         command=spec.command,

@@ -25,7 +25,7 @@ from ...model.story import RunStory
 from ...model.suggestion import typed
 from ...model.text import printable
 from ...source.same_training import is_same, may_save_alike
-from ...source.trainer_source import read_source
+from ...source.trainer_source import source_of
 from ...source.words import CHECKPOINT, RESUME, SAVING
 from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
@@ -178,9 +178,7 @@ def what_to_add(spec: RunSpec, start: str) -> str:
 
 def option_of(spec: RunSpec) -> str | None:
     """The option of the script in the command that names a checkpoint to begin from; None if none is seen."""
-    source = read_source(spec.command, spec.cwd, spec.env)
-    options = () if isinstance(source, str) else source.options
-    found = [(option, name) for option in options if option.kind == "option" for name in option.aliases]
+    found = [(option, name) for option in source_of(spec).options if option.kind == "option" for name in option.aliases]
     found = [each for each in found if CHECKPOINT.search(each[1]) or RESUME.search(each[1])]
     found = [(option, name) for option, name in found if not SAVING.search(name) and not name.endswith("dir")]
     return min(found, key=lambda each: not RESUME.search(each[1]), default=(None, None))[1]
@@ -198,7 +196,6 @@ def unfit(run: RunDirectory, command: Command) -> str | None:
 
 
 def why_unfit(spec: RunSpec, path: Path) -> str | None:
-    """The same for a run and a path."""
     from ...checkpoints import verify
 
     try:
@@ -223,8 +220,6 @@ A supervisor that waits beside a run that is over, with no question, does not ma
 
 
 class EarlierRun(NamedTuple):
-    """A run that was launched at least once."""
-
     run: RunDirectory
     spec: RunSpec
     story: RunStory
@@ -234,7 +229,6 @@ class EarlierRun(NamedTuple):
 
     @property
     def trained(self) -> bool:
-        """Whether it made a step or a checkpoint, as far as that is known."""
         return (
             self.story.run is None
             or bool(self.story.checkpoints)
@@ -244,7 +238,6 @@ class EarlierRun(NamedTuple):
 
     @property
     def how(self) -> str:
-        """Its state as words."""
         reason = f" ({self.story.state_reason})" if self.story.state_reason else ""
         return f"{self.story.state.replace('_', ' ')}{reason}"
 
@@ -528,7 +521,6 @@ def _has_no_place(plan: LaunchPlan) -> bool:
 
 
 def _objection(plan: LaunchPlan, path: Path) -> str | None:
-    """Why the trainer cannot be given this checkpoint, whatever it is worth."""
     if plan.preset.resume == "none":
         return f'the preset {plan.preset.name} never resumes (resume = "none")'
     support = resume_support(plan.preset, plan.spec.command)
@@ -621,7 +613,6 @@ def _run(spec: RunSpec, wish: Wish, *words: str) -> str:
 
 
 def _options(wish: Wish) -> tuple[str, ...]:
-    """What was typed before the command."""
     return wish.given[: wish.given.index("--")] if "--" in wish.given else wish.given
 
 

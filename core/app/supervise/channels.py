@@ -7,13 +7,15 @@ import threading
 import time
 from collections.abc import Callable
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from ...act.notify_child import NotSentError, ask
 from ...model.text import listen_address
 from ...views.metrics import CONTENT_TYPE
 from ..runs.known_runs import home
 
-# ``[notify] ping_url``: a call to an address while the run is observed; if the calls stop, its owner is told.
+if TYPE_CHECKING:
+    import socketserver
 
 FIRST_S = 1.0
 """Period of asking at the start whether observation works: the first call comes as soon as it does."""
@@ -83,8 +85,7 @@ BLIND = "the ping address is not called"
 AGAIN_S = 5.0
 """Period in which the port is asked for."""
 CLIENT_S = 3.0
-"""Longest time that one client is read from, and written to. One is served at a time."""
-REQUEST_BYTES = 8192
+"""Longest wait for a client, or for the answer of the port's server."""
 LEAST_AGE_S = 1.0
 """A younger page is given again …"""
 SHARE = 20
@@ -104,9 +105,10 @@ class MetricsEndpoint:
     def __init__(self, address: str, page: Callable[[], str], tell: Tell, *, again_s: float = AGAIN_S) -> None:
         self.host, self.port = listen_address(address)
         self._page, self._tell, self._again_s = page, tell, again_s
-        self._owner = sha256(f"{os.geteuid()} {home()}".encode(errors="replace")).hexdigest()[:16]
+        self.owner = sha256(f"{os.geteuid()} {home()}".encode(errors="replace")).hexdigest()[:16]
         self._stopping = threading.Event()
-        self._listener: socket.socket | None = None
+        self._server: socketserver.TCPServer | None = None
+        self._lock = threading.Lock()
         self._kept: tuple[float, bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="metrics endpoint", daemon=True)
 
@@ -115,10 +117,10 @@ class MetricsEndpoint:
 
     def stop(self) -> None:
         self._stopping.set()
-        listener = self._listener
-        if listener is not None:
+        server = self._server
+        if server is not None:
             with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)  # ends the wait for a client
+                server.socket.shutdown(socket.SHUT_RDWR)  # ends the wait for a client
         self._thread.join(timeout=1.0)
 
     def _run(self) -> None:
@@ -135,69 +137,80 @@ class MetricsEndpoint:
 
     def _serve(self, told: str | None) -> str | None:
         """Serve until ``stop``, if the port is free. Returns why it is not served, None if it is."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for _ in range(2):  # its server may end between the question and the answer
             try:
-                self._listen(listener)
-            except OSError:
+                server = self._listen()
+                break
+            except OSError as error:
+                refused = error
                 if self._is_served():
                     return None
-                try:
-                    self._listen(listener)  # its server may have ended between the two
-                except OSError as error:
-                    return self._refused(error)
-            self._listener = listener
-            try:
-                if told is not None:
-                    self._tell(None)
-                while not self._stopping.is_set():
-                    client, _ = listener.accept()
-                    with client, contextlib.suppress(OSError):
-                        self._answer(client)
-            except OSError:
-                if not self._stopping.is_set():
-                    raise
-            finally:
-                self._listener = None
+        else:
+            return (
+                f"no metrics for Prometheus at {self.host}:{self.port}: {refused.strerror or refused}, and it is not "
+                "the endpoint of another supervisor of yours; set another port in [metrics] prometheus"
+            )
+        with server:
+            self._server = server
+            if told is not None:
+                self._tell(None)
+            while not self._stopping.is_set():
+                server.handle_request()
+        self._server = None
         return None
 
-    def _listen(self, listener: socket.socket) -> None:
-        listener.bind((self.host, self.port))
-        listener.listen(8)
+    def _listen(self) -> "socketserver.TCPServer":
+        """The server. Raises OSError if the port is taken."""
+        import socketserver  # 2 MB with http.server, for runs whose metrics are read
+        from http.server import BaseHTTPRequestHandler
 
-    def _refused(self, error: OSError) -> str:
-        return (
-            f"no metrics for Prometheus at {self.host}:{self.port}: {error.strerror or error}, and it is not the "
-            "endpoint of another supervisor of yours; set another port in [metrics] prometheus"
-        )
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = CLIENT_S
+
+            def do_GET(self) -> None:
+                status, body = endpoint.answer(self.path.partition("?")[0])
+                self.send_response(status)
+                self.send_header("Content-Type", CONTENT_TYPE)
+                self.send_header(OWNER, endpoint.owner)
+                self.end_headers()
+                self.wfile.write(b"" if self.command == "HEAD" else body)
+
+            do_HEAD = do_GET  # noqa: N815  as http.server looks for it
+
+            def log_message(self, *_: object) -> None:
+                """Nobody reads it."""
+
+        class Server(socketserver.ThreadingTCPServer):
+            address_family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            allow_reuse_address = daemon_threads = True
+
+            def handle_error(self, *_: object) -> None:
+                """A client went away."""
+
+        return Server((self.host, self.port), Handler)
 
     def _is_served(self) -> bool:
         """Whether a supervisor of the same user and state folder answers there."""
+        from http.client import HTTPConnection, HTTPException
+
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104  the user's choice
-        with contextlib.suppress(OSError), socket.create_connection((host, self.port), CLIENT_S) as server:
-            server.sendall(b"HEAD /metrics HTTP/1.0\r\n\r\n")
-            return f"{OWNER}: {self._owner}\r\n".encode() in _head(server)
+        asked = HTTPConnection(host, self.port, timeout=CLIENT_S)
+        with contextlib.suppress(OSError, HTTPException), contextlib.closing(asked):
+            asked.request("HEAD", "/metrics")
+            return asked.getresponse().getheader(OWNER) == self.owner
         return False
 
-    def _answer(self, client: socket.socket) -> None:
-        words = _head(client).split(b"\r\n", 1)[0].split()
-        client.settimeout(CLIENT_S)
-        if len(words) < 2 or words[0] not in {b"GET", b"HEAD"}:
-            return client.sendall(self._reply("405 Method Not Allowed", b""))
-        if words[1].split(b"?")[0] not in {b"/metrics", b"/"}:
-            return client.sendall(self._reply("404 Not Found", b"the metrics are at /metrics\n"))
-        if words[0] == b"HEAD":
-            return client.sendall(self._reply("200 OK", b""))
+    def answer(self, path: str) -> tuple[int, bytes]:
+        """Status and body for a path."""
+        if path not in {"/metrics", "/"}:
+            return 404, b"the metrics are at /metrics\n"
         try:
-            body = self._newest()
+            with self._lock:
+                return 200, self._newest()
         except Exception as error:
-            return client.sendall(self._reply("500 Internal Server Error", f"{type(error).__name__}\n".encode()))
-        return client.sendall(self._reply("200 OK", body))
-
-    def _reply(self, status: str, body: bytes) -> bytes:
-        head = f"HTTP/1.0 {status}\r\nContent-Type: {CONTENT_TYPE}\r\n{OWNER}: {self._owner}\r\nConnection: close\r\n"
-        return head.encode() + b"\r\n" + body
+            return 500, f"{type(error).__name__}\n".encode()
 
     def _newest(self) -> bytes:
         if self._kept is None or time.monotonic() >= self._kept[0]:
@@ -206,19 +219,3 @@ class MetricsEndpoint:
             kept_s = min(max(LEAST_AGE_S, SHARE * (time.thread_time() - before)), MOST_AGE_S)
             self._kept = time.monotonic() + kept_s, body
         return self._kept[1]
-
-
-def _head(peer: socket.socket) -> bytes:
-    """What the peer sends up to the empty line, bounded in length and time. Raises OSError."""
-    until = time.monotonic() + CLIENT_S
-    found = b""
-    while b"\r\n\r\n" not in found and len(found) < REQUEST_BYTES:
-        left = until - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        peer.settimeout(left)
-        got = peer.recv(REQUEST_BYTES)
-        if not got:
-            break
-        found += got
-    return found

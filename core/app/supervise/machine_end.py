@@ -276,8 +276,6 @@ def _looks_after() -> bool:
     return False
 
 
-# How the runner of an attempt replaces this run's supervisor.
-
 REPLACES = "TRAINWATCH_REPLACES"
 """Variable of a supervisor that the runner started in the place of another."""
 

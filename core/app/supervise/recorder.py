@@ -4,8 +4,9 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -16,10 +17,9 @@ from ...act.launch.launching import read_script
 from ...judge.handlers.hints import habits_of
 from ...judge.state import JudgeState
 from ...judge.text.shapes import ShapeTable
-from ...model.checkpoint import SERIES, Checkpoint, LoadRefusal
+from ...model.checkpoint import SERIES
 from ...model.fact import IncidentOpened, RunCreated
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
-from ...model.preset import Preset
 from ...model.progress import Outlook, Progress
 from ...model.record import Record
 from ...model.resume_way import ScriptState
@@ -91,6 +91,11 @@ class RunRecorder:
     def tell_backlog(self, lines_behind: Callable[[], int]) -> None:
         """``lines_behind``: how many lines of the log wait to be judged."""
         self._lines_behind = lines_behind
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the log of this attempt has shown a step."""
+        return self._state is not None and self._state.attempt.beat_t is not None
 
     def add(self, observation: Observation) -> None:
         self._seen(observation)
@@ -206,8 +211,6 @@ class RunRecorder:
         return self._gpu.gpus if self._gpu is not None and self._gpu.gpus else None
 
 
-# The first record of a run's journal, and the first line of its trace.
-
 UNJUDGED = frozenset({"notify", "tmux", "screen"})
 """Sections of the settings that the judge does not use; the first holds secrets."""
 
@@ -251,49 +254,42 @@ def trace_head(spec: RunSpec) -> Meta:
     )
 
 
-# Data of a launch that is compared with the previous launch and stored for the next one.
-
 log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def misfit_of(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
-    """Why this launch cannot load the checkpoint, as a sentence; None if nothing is certain, or on any fault."""
-    try:
-        return resume_misfit(spec, resume, derived)
-    except Exception:  # a comparison that fails must not prevent the launch
-        log.exception("comparing the model with %s failed", resume)
-        return None
+def harmless(what: str) -> Callable[[Callable[P, T | None]], Callable[P, T | None]]:
+    """A comparison that fails is noted in the log, and nothing is known then: it must not prevent a launch."""
+
+    def around(compare: Callable[P, T | None]) -> Callable[P, T | None]:
+        @wraps(compare)
+        def tried(*args: P.args, **kwargs: P.kwargs) -> T | None:
+            try:
+                return compare(*args, **kwargs)
+            except Exception:
+                log.exception("%s failed", what)
+                return None
+
+        return tried
+
+    return around
 
 
-def refusal_of(spec: RunSpec, preset: Preset, checkpoint: Checkpoint) -> LoadRefusal | None:
-    """Why the trainer's own load would not take a checkpoint; None if that is not known, or on any fault."""
-    try:
-        return load_refusal(spec, preset, checkpoint)
-    except Exception:  # what is not known is not told
-        log.exception("the load of %s could not be foreseen", checkpoint.name)
-        return None
+misfit_of = harmless("comparing the model with the checkpoint")(resume_misfit)
+"""Why a launch cannot load the checkpoint, as a sentence; None if nothing is certain."""
+refusal_of = harmless("foreseeing the load of a checkpoint")(load_refusal)
+"""Why the trainer's own load would not take a checkpoint; None if that is not known."""
 
 
 def remember_launch(spec: RunSpec, folder: Path, derived: Derived) -> None:
     """Count the data set in a thread of its own: it takes seconds if it is large, and the trainer runs already."""
-
-    def count() -> None:
-        try:
-            remember_data(spec, folder, derived)
-        except Exception:  # the next launch then compares nothing
-            log.exception("the data set of %s could not be counted", folder)
-
-    threading.Thread(target=count, name="count-data", daemon=True).start()
+    count = harmless("counting the data set")(remember_data)
+    threading.Thread(target=count, args=(spec, folder, derived), name="count-data", daemon=True).start()
 
 
+@harmless("reading the script of the command")
 def script_now(spec: RunSpec) -> ScriptState | None:
-    """The script that a launch of the run would start, as it is at this moment.
-
-    None if the command does not say which script it starts, or if that cannot be read, or on any fault.
-    """
-    try:
-        target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
-        return None if isinstance(target, str) else read_script(target.file)
-    except Exception:  # a comparison that fails must not prevent the launch
-        log.exception("the script of the command could not be read")
-        return None
+    """The script that a launch of the run would start, as it is at this moment; None if that cannot be told."""
+    target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
+    return None if isinstance(target, str) else read_script(target.file)

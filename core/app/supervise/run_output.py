@@ -72,9 +72,6 @@ class RunOutput:
             self._note(f"{self._run.outputs}: {error.strerror or error}; the journal has the output folders, too")
 
 
-# Retention of one run: the prune rules over its output folders, remembering what was verified already.
-
-
 class RunRetention:
     """Implements the actor's Retention for all output folders of a run; each keeps as many as the settings say.
 
@@ -90,60 +87,34 @@ class RunRetention:
         self._folders = folders
         self._globs = globs
         self._rated = rated
-        self._each: dict[Path, FolderRetention] = {}
+        self._verified: dict[tuple[str, int, float], Checkpoint] = {}
 
     def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
-        """Oldest first, folder by folder. Raises ValueError if no folder is known."""
+        """Oldest first, folder by folder; those that stay are read once each. Raises ValueError if none is known."""
         folders = self._folders()
         if not folders:
             raise ValueError("no output folder is watched")
         there = [folder for folder in folders if folder.is_dir()] or folders[:1]
+        plans = [plan_prune(each, keep, deep=deep, verify_deep=self._verify, globs=self._globs) for each in there]
+        stay = {kept.checkpoint.path for plan in plans for kept in plan.keep}
+        self._verified = {key: found for key, found in self._verified.items() if key[0] in stay}
         rated = self._rated()
-        planned = (found for folder in there for found in self._of(folder).plan(keep, deep=deep))
+        planned = [found for plan in plans for found in reversed(plan.delete)]
         return tuple(found for found in planned if (os.path.realpath(found.path), found.mtime) not in rated)
 
     def delete(self, checkpoint: Checkpoint) -> str | None:
         """Delete one; it is inspected once more before."""
-        return self._of(Path(checkpoint.path).parent).delete(checkpoint)
-
-    def _of(self, folder: Path) -> "FolderRetention":
-        return self._each.setdefault(folder, FolderRetention(folder, self._globs))
-
-
-class FolderRetention:
-    """The same for one folder."""
-
-    def __init__(self, directory: Path, globs: Sequence[str] = ()) -> None:
-        self._directory = directory
-        self._globs = globs
-        self._verified: dict[tuple[str, int, float], Checkpoint] = {}
-
-    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
-        """Oldest first. The checkpoints that stay are read once each, not after every save."""
-        plan = plan_prune(self._directory, keep, deep=deep, verify_deep=self._verify, globs=self._globs)
-        stay = {kept.checkpoint.path for kept in plan.keep}
-        self._verified = {key: found for key, found in self._verified.items() if key[0] in stay}
-        return tuple(reversed(plan.delete))
-
-    def delete(self, checkpoint: Checkpoint) -> str | None:
-        """Delete one; it is inspected once more before."""
-        alone = PrunePlan(
-            directory=str(self._directory), keep=(), delete=(checkpoint,), freed_bytes=0, resume_point=None
-        )
+        folder = str(Path(checkpoint.path).parent)
+        alone = PrunePlan(directory=folder, keep=(), delete=(checkpoint,), freed_bytes=0, resume_point=None)
         outcome = apply_prune(alone)
         return outcome.refused[0][1] if outcome.refused else None
 
     def _verify(self, path: Path) -> Checkpoint:
         found = verify(path, deep=False)
         key = (str(path), found.size_bytes, found.mtime)
-        known = self._verified.get(key)
-        if known is None:
-            known = verify(path, deep=True)
-            self._verified[key] = known
-        return known
-
-
-# The copy of a checkpoint that is read back and verified, as ``[backup] to`` makes it.
+        if key not in self._verified:
+            self._verified[key] = verify(path, deep=True)
+        return self._verified[key]
 
 
 def copy_verified(source: Path, target: Path) -> int:
@@ -153,8 +124,6 @@ def copy_verified(source: Path, target: Path) -> int:
     except BackupRefusedError as refused:
         raise ValueError(str(refused)) from None
 
-
-# Whether the run is really observed now: the loop turns, its sensors report, and what they report can be written.
 
 OLD_FACTOR = 5.0
 OLDEST_S = 15.0

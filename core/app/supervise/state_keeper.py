@@ -297,20 +297,13 @@ class StateKeeper:
         """Give up the ballast: it is of use only while something is written."""
         self._ballast.free()
 
-    def tell(
-        self,
-        kind: str,
-        text: str | None,
-        *,
-        level_is_warning: bool = False,
-        over: str = "trainwatch can write its files again",
-    ) -> None:
+    def tell(self, kind: str, text: str | None, *, over: str = "trainwatch can write its files again") -> None:
         """Set or clear a trouble, and notify people of it."""
         if text is None:
             if self._troubles.clear(kind) and kind in self._noticed:
                 self._notify(kind, f"over: {kind.replace('_', ' ')}", over)
             return
-        if self._troubles.set(kind, text, "warning" if level_is_warning else "danger"):
+        if self._troubles.set(kind, text):
             self._notify(kind, f"trainwatch: {kind.replace('_', ' ')}", text)
 
     def notice(self, title: str, body: str) -> None:

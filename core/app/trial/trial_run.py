@@ -56,7 +56,6 @@ def rivals(spec: RunSpec) -> list[str]:
 
 
 def rival_runs(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
-    """The same, with the runs."""
     return [
         (run, f"run {other.name} trains on {'the same GPU' if other.gpus or spec.gpus else 'this machine'}")
         for run, other in ((run, run.load_spec()) for run in all_runs())
@@ -154,7 +153,6 @@ def _unheard(_records: Sequence[Record]) -> None:
 
 
 def _end_in_time(run: RunDirectory, length: TrialLength, over: threading.Event) -> None:
-    """End the trial gently once it is long enough."""
     first: tuple[float, int] | None = None
     began = time.monotonic()
     with HistoryReader(run.history) as history:
@@ -184,6 +182,8 @@ BIN_S = 1.0
 """Trials are short: each second of the history is one point."""
 FEWEST = 6
 """Fewer points show no trend."""
+FEWEST_LOSSES = 4
+"""A short trial prints the loss of a few epochs."""
 WARM_UP = 0.25
 """Share of the training time that does not count for speed and memory: compiling, caching, allocating."""
 GROWTH = 1.05
@@ -204,16 +204,16 @@ def measure(
 ) -> TrialResult:
     """The result of one trial. ``gpus``: those of the run, None = all that were seen."""
     attempt = story.attempt
-    steps = _series(history, "progress.step")
-    training = steps[0][0] if steps else 0.0
-    warm = [p for p in steps if p[0] >= training + WARM_UP * (steps[-1][0] - training)] if steps else []
+    steps, losses = _series(history, "progress.step"), _series(history, "progress.loss")
+    trained = steps or losses  # a quiet trainer prints the loss of each epoch, and no step
+    training = trained[0][0] if trained else 0.0
+    warm = [p for p in trained if p[0] >= training + WARM_UP * (trained[-1][0] - training)]
     since = warm[0][0] if warm else 0.0
     cards = tuple(i for i in history.gpus() if gpus is None or i in gpus)
     vram = [_peak(history, f"gpu{i}.vram") for i in cards]
     util = [v for i in cards for _, v in _series(history, f"gpu{i}.util", since)]
     memory = [_stands(_series(history, "process.rss", since))]
     memory += [_stands(_series(history, f"gpu{i}.vram", since)) for i in cards]
-    losses = _series(history, "progress.loss")
     trouble = next((i for i in story.incidents if i.kind in {"crash", "hang", "loss", "resume"}), None)
     latest = history.latest()
     made = int(steps[-1][1] - steps[0][1]) if steps else 0
@@ -224,20 +224,20 @@ def measure(
     return TrialResult(
         profile=profile,
         wall=wall,
-        ran_s=steps[-1][0] - training if steps else 0.0,
+        ran_s=trained[-1][0] - training if trained else 0.0,
         steps=made,
-        s_per_step=_pace(warm) or shown.sec_per_step,
+        s_per_step=(_pace(warm) if steps else None) or shown.sec_per_step,
         vram_peak_bytes=max((v for v in vram if v is not None), default=None),
         vram_total_bytes=max(totals, default=None),
         ram_peak_bytes=_peak(history, "process.rss"),
         gpu_util_pct=sum(util) / len(util) if util else None,
-        started=bool(steps),
+        started=bool(trained),
         no_error=trouble is None,
         memory_stable=False if False in memory else next((m for m in memory if m), None),
         loss_falling=falls([v for _, v in losses]),
         eval_rising=rises(evaluations(attempt.log if attempt is not None else None)),
         failure=trouble.class_ if trouble is not None else None,
-        reason=trouble.reason if trouble is not None else "" if steps else story.state_reason,
+        reason=trouble.reason if trouble is not None else "" if trained else story.state_reason,
         exit=_exit(story, attempt),
         log=attempt.log if attempt is not None else None,
         simulated_gpu=bool(latest.gpu and latest.gpu.simulated),
@@ -246,7 +246,7 @@ def measure(
 
 def falls(losses: Sequence[float]) -> bool | None:
     """Whether the last third is lower than the first on average; None if there are too few."""
-    if len(losses) < FEWEST:
+    if len(losses) < FEWEST_LOSSES:
         return None
     third = len(losses) // 3
     return _mean(losses[-third:]) < _mean(losses[:third])
@@ -289,7 +289,6 @@ def _pace(steps: Points) -> float | None:
 
 
 def _stands(points: Points) -> bool | None:
-    """Whether the last third is no larger than the first third, apart from noise."""
     if len(points) < FEWEST:
         return None
     values = [v for _, v in points]

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from trainwatch import __version__
 
+from ...act.elsewhere import ContainerWatch
 from ...checkpoints import inspect_any, state_in, state_of, verify
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...config.bounds import end_after
@@ -29,9 +30,10 @@ from ...model.preset import Preset, Profile, usual_ladders
 from ...model.resume import resume_support
 from ...model.run import RunSpec, place_of
 from ...model.settings import Watch
-from ...model.supervision_ports import AttemptTarget, DetailDesk, Inbox, Sensor
+from ...model.supervision_ports import AttemptTarget, Inbox, Sensor
 from ...replay import Replay
 from ...sense.files.checkpoint_directory import CheckpointDirectory, CheckpointFolders
+from ...sense.files.checkpoint_scan import Looks
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
 from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalars import ScalarFiles
@@ -50,6 +52,7 @@ from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
+from ...store.detail_files import DetailFiles
 from ...store.home import runtime_folder
 from ...store.learned import UnknownEnds
 from ...store.run_directory import RunDirectory
@@ -65,7 +68,8 @@ from ..runs.ended_attempt import project_of
 from ..runs.known_runs import home
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_lists import OutputLists
-from ..supervise.recorder import refusal_of
+from ..supervise.machine_end import SleepInhibitor
+from ..supervise.recorder import RunRecorder, refusal_of
 from ..supervise.run_output import RunOutput
 
 
@@ -96,172 +100,138 @@ def checkpoint_sensor(
         found = state_in(folder, globs, layout=layout)
         return tuple(checkpoint for checkpoint in found if not output.holds_output(Path(checkpoint.path)))
 
+    looks = Looks(
+        inspect=look,
+        list_directory=listed,
+        inspect_rewritten=partial(look, rewritten=True),
+        on_complete=on_complete,
+        listed=lists.of,
+        whose=whose_here,
+        refusal=lambda checkpoint: refusal_of(output.spec, preset, checkpoint),
+    )
+
     def sensor(folder: str) -> CheckpointDirectory:
         return CheckpointDirectory(
             inbox=inbox,
             clock=clock,
             watch=output.spec.settings.watch,
             directory=folder,
-            inspect=look,
-            inspect_rewritten=partial(look, rewritten=True),
-            list_directory=listed,
+            looks=looks,
             globs=globs,
             known=known,
-            on_complete=on_complete,
-            listed=lists.of,
-            whose=whose_here,
-            refusal=lambda checkpoint: refusal_of(output.spec, preset, checkpoint),
             on_problem=on_problem,
         )
 
     return CheckpointFolders(sensor, output.folders)
 
 
-def list_all(checkpoints: CheckpointFolders, search: OutputSearch, limit_s: float, *, expected: bool) -> str | None:
-    """List all output folders, after a search for further ones. Returns why the list is not complete, else None."""
-    end = time.monotonic() + limit_s
-    if not search.look_again(limit_s):
-        return f"the search for what the attempt saved was not over within {limit_s:.0f} s"
-    return checkpoints.list_all(max(0.0, end - time.monotonic()), expected=expected)
+class RunSensors(NamedTuple):
+    """All sensors of a run, and those of them that others ask or tell."""
+
+    all: list[Sensor]
+    checkpoints: CheckpointFolders
+    search: OutputSearch
+    host: Host
+
+    def list_all(self, limit_s: float, expected: bool) -> str | None:
+        """List all output folders, after a search for further ones. Returns why the list is not complete, else None."""
+        end = time.monotonic() + limit_s
+        if not self.search.look_again(limit_s):
+            return f"the search for what the attempt saved was not over within {limit_s:.0f} s"
+        return self.checkpoints.list_all(max(0.0, end - time.monotonic()), expected=expected)
 
 
-def output_search(
-    output: RunOutput,
-    run: RunDirectory,
-    inbox: Inbox,
-    clock: RunClock,
-    claim: OutputClaim,
-    *,
-    last: AttemptTarget | None,
-    written: Callable[[str], None],
-    tree: RunTree,
-    on_problem: Callable[[str], None],
-) -> OutputSearch:
-    """``last``: the newest attempt, also one that has ended."""
-    spec = output.spec
-    unknown = not output.folders
-    hint = () if spec.output_hint is None else (spec.output_hint,)
-    rehearsal = "rehearsal_of" in spec.labels
-    overlays = [str(run.path.parents[2] / "upper")] if rehearsal else []
-    return OutputSearch(
-        inbox=inbox,
-        clock=clock,
-        roots=[spec.cwd, *output.folders, *hint, *(folders_elsewhere(spec, os.environ) if unknown else ())],
-        watched=lambda: output.folders,
-        state_of=state_of,
-        ignored=[str(run.path.parents[1]), *overlays],
-        taken=claim.is_taken,
-        saved=saved_places(spec, os.environ) if unknown else {},
-        last=last,
-        created_wall=spec.created_wall,
-        written=written,
-        tree=tree,
-        directory=str(run.path),
-        apart=rehearsal,
-        is_network=is_network,
-        on_problem=on_problem,
-    )
-
-
-def scalar_files(
-    output: RunOutput, inbox: Inbox, clock: RunClock, tree: RunTree, on_problem: Callable[[str], None]
-) -> ScalarFiles:
-    return ScalarFiles(
-        inbox=inbox, clock=clock, roots=lambda: (*output.folders, output.spec.cwd), tree=tree, on_problem=on_problem
-    )
-
-
-def other_trainers(
+def build_sensors(  # noqa: PLR0917
     plan: LaunchPlan,
     output: RunOutput,
     run: RunDirectory,
     inbox: Inbox,
     clock: RunClock,
+    claim: OutputClaim,
+    recorder: RunRecorder,
+    lists: OutputLists,
     *,
-    tree: RunTree,
-    on_problem: Callable[[str], None],
-) -> list[Sensor]:
-    """What sees a trainer that is started by hand beside an attempt; nothing for a run that writes apart."""
-    examine = BesideAttempt(plan, run, lambda: output.folders)
-    if not examine.wanted:
-        return []
-    return [OtherTrainers(inbox=inbox, clock=clock, examine=examine, tree=tree, on_problem=on_problem)]
-
-
-def host_sensor(
-    spec: RunSpec, inbox: Inbox, clock: RunClock, details: DetailDesk, on_problem: Callable[[str], None]
-) -> Host:
-    return Host(
-        inbox=inbox if spec.capabilities.here else DiskOnly(inbox),
+    known: Sequence[str],
+    last: AttemptTarget | None,
+    note: Callable[[str], None],
+) -> RunSensors:
+    """``known``: paths of checkpoints that the judge knows. ``last``: the newest attempt, also one that has ended."""
+    spec, watch, here = output.spec, output.spec.settings.watch, output.spec.capabilities.here
+    common: dict[str, Any] = {"inbox": inbox, "clock": clock, "on_problem": note}
+    details, tree = DetailFiles(run.path), RunTree()
+    metrics = ScalarFiles(roots=lambda: (*output.folders, spec.cwd), tree=tree, **common)
+    rehearsal, unknown = "rehearsal_of" in spec.labels, not output.folders
+    hint = () if spec.output_hint is None else (spec.output_hint,)
+    search = OutputSearch(
+        roots=[spec.cwd, *output.folders, *hint, *(folders_elsewhere(spec, os.environ) if unknown else ())],
+        watched=lambda: output.folders,
+        state_of=state_of,
+        ignored=[str(run.path.parents[1]), *([str(run.path.parents[2] / "upper")] if rehearsal else [])],
+        taken=claim.is_taken,
+        saved=saved_places(spec, os.environ) if unknown else {},
+        last=last,
+        created_wall=spec.created_wall,
+        written=metrics.noticed,
+        tree=tree,
+        directory=str(run.path),
+        apart=rehearsal,
+        is_network=is_network,
+        **common,
+    )
+    values = None
+    if spec.settings.checkpoints.verify == "deep":  # else only their structure is read
+        values = CheckpointValuesSensor(
+            verify=lambda path, progress: verify(
+                path, deep=True, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S
+            ),
+            verify_fast=lambda path, progress: verify(path, deep=True, progress=progress),
+            **common,
+        )
+    checkpoints = checkpoint_sensor(
+        output,
+        plan.preset,
+        inbox,
+        clock,
+        known=known,
+        lists=lists,
+        whose=lambda path, told: search.whose(path, told=told),
+        on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
+        on_problem=note,
+    )
+    host = Host(
+        inbox=inbox if here else DiskOnly(inbox),
         clock=clock,
-        interval_s=spec.settings.watch.interval_s,
+        interval_s=watch.interval_s,
         output_dir=spec.output_dir or spec.cwd,
         details=details,
-        on_problem=on_problem,
+        on_problem=note,
     )
-
-
-def values_sensor(
-    spec: RunSpec, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
-) -> CheckpointValuesSensor | None:
-    """Reads the values of new checkpoints, unless the settings ask for their structure only."""
-    if spec.settings.checkpoints.verify != "deep":
-        return None
-    return CheckpointValuesSensor(
-        inbox=inbox,
-        clock=clock,
-        verify=lambda path, progress: verify(
-            path, deep=True, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S
-        ),
-        verify_fast=lambda path, progress: verify(path, deep=True, progress=progress),
-        on_problem=on_problem,
-    )
-
-
-def sensors(
-    spec: RunSpec,
-    files: tuple[CheckpointFolders, CheckpointValuesSensor | None, OutputSearch, ScalarFiles],
-    host: Host,
-    inbox: Inbox,
-    clock: RunClock,
-    *,
-    tree: RunTree,
-    details: DetailDesk,
-    backlog: Callable[[Callable[[], int]], None],
-    log_looked: Callable[[], None],
-    has_steps: Callable[[], bool],
-    on_problem: Callable[[str], None],
-) -> list[Sensor]:
-    watch = spec.settings.watch
-    checkpoints, values, search, metrics = files
     catalogue = compiled_catalogue(spec)
 
     def looked() -> None:
-        log_looked()
+        recorder.look_at_log(clock.now())
         own_log.look()
 
-    log = LogTail(
-        inbox=inbox,
-        clock=clock,
-        logs=spec.logs,
-        is_news=lambda line: is_news(line, catalogue),
-        looked=looked,
-        on_problem=on_problem,
-    )
+    log = LogTail(logs=spec.logs, is_news=lambda line: is_news(line, catalogue), looked=looked, **common)
     own_log = OwnLog(
         pids=lambda: search.members,
         folder=spec.output_dir,
         step_of=lambda text: progress_of(text.splitlines(keepends=True), catalogue.shapes).step,
-        has_steps=has_steps,
+        has_steps=lambda: recorder.has_steps,
         followed=lambda: log.followed,
         follow=lambda path: log.add(path, 0),
-        tell=on_problem,
+        tell=note,
         logs_place=place_of(spec, "logs"),
     )
-
-    beats = HeartbeatPage(inbox=inbox, clock=clock, found=on_problem, on_problem=on_problem)
-    last, others = _of_place(spec, inbox, clock, (details, tree), on_problem)
-    backlog(log.lines_behind)
+    recorder.tell_backlog(log.lines_behind)
+    beats = HeartbeatPage(found=note, **common)
+    processes, last_samplers, gpus = _of_place(spec, details, tree, common)
+    others: list[Sensor] = []
+    examine = BesideAttempt(plan, run, lambda: output.folders)
+    if examine.wanted:  # a run that writes apart cannot be disturbed
+        others.append(OtherTrainers(examine=examine, tree=tree, **common))
+    if spec.settings.supervisor.inhibit_sleep:
+        others.append(SleepInhibitor(spec.name, note, os.environ))
 
     def last_look() -> None:
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
@@ -271,74 +241,41 @@ def sensors(
         checkpoints.drain()
         search.drain()
         metrics.drain()
-        for sampler in last:
+        for sampler in last_samplers:
             sampler.sample()
 
-    return [
-        SamplersInOneThread(host, *others, beats, *last),
-        log,
-        checkpoints,
-        search,
-        metrics,
-        *(() if values is None else (values,)),
-        ExitWatch(
-            inbox=inbox,
-            clock=clock,
-            before_exit=last_look,
-            before_success=nothing if values is None else values.finish,
-            on_output=log.add,
-            on_problem=on_problem,
-        ),
-        TerminationNotices(
-            inbox=inbox,
-            clock=clock,
-            cloud=_cloud(watch.termination_notices),
-            address=watch.metadata_url,
-            on_problem=on_problem,
-        ),
-        *_gpus(spec, inbox, clock, details, tree),
-    ]
+    exits = ExitWatch(
+        before_exit=last_look,
+        before_success=nothing if values is None else values.finish,
+        on_output=log.add,
+        **common,
+    )
+    notices = TerminationNotices(cloud=_cloud(watch.termination_notices), address=watch.metadata_url, **common)
+    samplers = SamplersInOneThread(host, *processes, beats, *last_samplers)
+    own: list[Sensor] = [samplers, log, checkpoints, search, metrics, *([] if values is None else [values])]
+    whole = [claim, *others, ContainerWatch(note), *own, exits, notices, *gpus]
+    return RunSensors(whole, checkpoints, search, host)
 
 
 def _of_place(
-    spec: RunSpec,
-    inbox: Inbox,
-    clock: RunClock,
-    here: tuple[DetailDesk, RunTree],
-    on_problem: Callable[[str], None],
-) -> tuple[list[Sampler], list[Sampler]]:
-    """What samples the processes: on this machine, or of a job elsewhere. The first look once more at its end."""
-    interval_s = spec.settings.watch.interval_s
-    if not spec.capabilities.here:
-        return [
-            JobRecords(inbox=inbox, clock=clock, interval_s=interval_s, on_problem=on_problem),
-            NodeSamples(
-                inbox=inbox,
-                clock=clock,
-                interval_s=interval_s,
-                line_s=spec.settings.slurm.sample_s,
-                keep=lambda path, nodes: write_atomically(path, msgspec.json.encode(nodes)),
-                on_problem=on_problem,
-            ),
-        ], []
-    details, tree = here
-    processes = ProcessTree(
-        inbox=inbox, clock=clock, interval_s=interval_s, details=details, tree=tree, on_problem=on_problem
-    )
-    return [KernelLog(inbox=inbox, clock=clock, on_problem=on_problem)], [processes]
-
-
-def _gpus(spec: RunSpec, inbox: Inbox, clock: RunClock, details: DetailDesk, tree: RunTree) -> list[Sensor]:
-    """What samples the GPUs of this machine. Those of a job come from its nodes."""
+    spec: RunSpec, details: DetailFiles, tree: RunTree, common: dict[str, Any]
+) -> tuple[list[Sampler], list[Sampler], list[Sensor]]:
+    """What samples processes and GPUs, of this machine or of a job elsewhere. The second look once more at its end."""
     watch = spec.settings.watch
     if not spec.capabilities.here:
-        return []
-    if spec.labels.get("simulated_gpu"):
-        return [SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)]
-    shared = _shared_readings(watch)
-    return [
-        GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus, shared=shared, details=details, tree=tree)
-    ]
+        keep = lambda path, nodes: write_atomically(path, msgspec.json.encode(nodes))  # noqa: E731
+        nodes = NodeSamples(interval_s=watch.interval_s, line_s=spec.settings.slurm.sample_s, keep=keep, **common)
+        return [], [JobRecords(interval_s=watch.interval_s, **common), nodes], []
+    own = {name: common[name] for name in ("inbox", "clock")}
+    gpus: Sensor = (
+        SimulatedGpu(interval_s=watch.interval_s, **own)
+        if spec.labels.get("simulated_gpu")
+        else GpuSensor(
+            watch=watch, own_gpus=spec.gpus, shared=_shared_readings(watch), details=details, tree=tree, **own
+        )
+    )
+    processes = ProcessTree(interval_s=watch.interval_s, details=details, tree=tree, **common)
+    return [processes], [KernelLog(**common)], [gpus]
 
 
 def _shared_readings(watch: Watch) -> SharedReadings | None:
@@ -354,9 +291,6 @@ def _shared_readings(watch: Watch) -> SharedReadings | None:
 def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:
     """The cloud whose notices are read."""
     return cloud_of() if setting == "auto" else None if setting == "off" else setting
-
-
-# What the judge of a run knows.
 
 
 def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:

@@ -8,27 +8,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.checkpoint import Kind
 from ...model.checkpoint_files import (
     KNOWN_WEIGHTS,
     OPAQUE_BY_DESIGN,
     NameCounts,
     is_checkpoint_directory_name,
     is_counted_directory_name,
-    is_part,
     read_name,
     tensor_format,
 )
 from ...model.checkpoint_suffixes import DCP_SUFFIX, TensorFormat
-from ...model.other_files import is_other_file, is_text_of_unknown_use, kind_of_name, says_state
+from ...model.other_files import is_other_file
 from ..formats.byte_range import Damage, Torn, open_bytes
 from ..formats.foreign_formats import HEAD_BYTES, TORCH_LEGACY, is_safetensors, is_torch_zip
 from ..formats.tensor_file import STATE_FILES, FileFinding, counts_of, examine_file, looks_like_torch
 from ..unknown_state import is_text
 from .dcp import check_dcp, is_dcp, read_dcp
 from .frameworks import (
-    LATEST,
+    LAYOUT,
     TAG,
+    TRAINING_STATE_STATE,
     check_shards,
     read_accelerate,
     read_deepspeed,
@@ -36,8 +35,9 @@ from .frameworks import (
     read_training_state,
     read_transformers,
 )
-from .layout_reading import Findings, LayoutReading, no_weights, optimizer_in, weights_in
+from .layout_reading import Finding, Findings, LayoutReading, no_weights, optimizer_in, weights_in
 from .members import MAX_MEMBERS, Member, Members
+from .sets import LATEST, RANK_FOLDER, missing_beside_older, missing_ranks
 
 if TYPE_CHECKING:
     from ..formats.value_scan import Scanner
@@ -70,52 +70,42 @@ _LOOSE = frozenset({"training_state", "weights"})
 """Layouts that demand little: an older checkpoint of the same make tells what else belongs to one."""
 
 
-class DirectoryFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory that is a checkpoint. ``files``: what was found in each tensor file."""
-
-    layout: str
-    kind: Kind
-    damages: tuple[Damage, ...]
-    notes: tuple[str, ...]
-    counts: NameCounts
-    opaque: tuple[str, ...]
-    files: Findings
-
-
-def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> DirectoryFinding | None:
-    """Read a directory as a checkpoint, or None if it is none. With a scanner every tensor is read through."""
+def examine_members(members: Members, scanner: "Scanner | None") -> Findings:
+    """What each tensor file holds. With a scanner every tensor is read through."""
     findings: Findings = {}
-    damages: list[Damage] = []
     for name, member in members.files.items():
-        chosen = format_of(member)
-        if chosen is None:
-            continue
-        needed = not OPAQUE_BY_DESIGN.search(name.rpartition("/")[2])
-        try:
-            findings[name] = examine_file(member.path, chosen, scanner=scanner, needed=needed)
-        except FileNotFoundError:
-            findings[name] = FileFinding(contents=None, damage=Torn("was removed just now"))
+        if (chosen := format_of(member)) is not None:
+            needed = not OPAQUE_BY_DESIGN.search(name.rpartition("/")[2])
+            try:
+                findings[name] = examine_file(member.path, chosen, scanner=scanner, needed=needed)
+            except FileNotFoundError:
+                findings[name] = FileFinding(contents=None, damage=Torn("was removed just now"))
+    return findings
+
+
+def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> Finding | None:
+    """Read a directory as a checkpoint, or None if it is none."""
+    findings = examine_members(members, scanner)
     all_members, members = members, _without_text(members, findings)
     reading = next((found for read in _LAYOUTS if (found := read(members, findings)) is not None), None)
     if reading is None:
         return None
-    damages.extend(reading.damages)
+    damages = [*reading.damages]
     # What is opaque has no rules of its own, so only its like tells whether it is whole.
     opaque = bool(reading.damages) and all(damage.verdict == "opaque" for damage in reading.damages)
     if opaque or (reading.layout in _LOOSE and not reading.damages):
-        damages.extend(missing_beside_older(all_members))
+        optional = frozenset({TRAINING_STATE_STATE}) if reading.layout == LAYOUT else frozenset[str]()
+        damages.extend(missing_beside_older(all_members, optional))
+    damages.extend(missing_ranks(members))
     damages.extend(finding.damage.within(name) for name, finding in findings.items() if finding.damage is not None)
     damages.extend(check_shards(members, findings))
     damages.extend(_check_inner_dcp(members, reading, scanner))
-    return DirectoryFinding(
+    return Finding(
         layout=reading.layout,
         kind=reading.kind,
         damages=tuple(damages),
         notes=(*reading.notes, *_zero_weights(members, findings)),
         counts=_counts(members, reading, findings),
-        opaque=tuple(
-            name for name, finding in findings.items() if finding.contents is not None and finding.contents.opaque
-        ),
         files=findings,
     )
 
@@ -217,8 +207,10 @@ def is_checkpoint_directory(folder: Path) -> bool:
     """Whether a directory is one checkpoint, by its name or by what lies directly in it; nothing is opened.
 
     One that holds checkpoints of its own is an output directory, unless they are the tags of a DeepSpeed save with
-    ``latest`` beside them.
+    ``latest`` beside them, or the folders of ranks, which are none by themselves.
     """
+    if RANK_FOLDER.match(folder.name):
+        return False
     if is_checkpoint_directory_name(folder.name) or is_checkpoint_directory_name(folder.name.removeprefix("tmp-")):
         return True
     counted = is_counted_directory_name(folder.name)
@@ -231,6 +223,8 @@ def is_checkpoint_directory(folder: Path) -> bool:
                 if entry.is_dir(follow_symlinks=False):
                     if TAG.match(entry.name):
                         tags = True
+                    elif RANK_FOLDER.match(entry.name):
+                        found = True
                     elif is_checkpoint_directory_name(entry.name):
                         return False  # an output directory of its own
                     continue
@@ -239,60 +233,3 @@ def is_checkpoint_directory(folder: Path) -> bool:
     except OSError:
         return False
     return (folder / LATEST).is_file() if tags else found
-
-
-# What a checkpoint folder lacks in comparison with an older one of the same series.
-#
-# The files' own make, if no rule is known: a trainer writes the same members at each save, so a folder without one of
-# them was not finished. Known false alarm: a trainer that saves its optimizer at some saves only; then the older one
-# with the optimizer is the better resume point.
-
-_NUMBERS = re.compile(r"\d+")
-_MOST = 20_000
-"""An output folder with more entries is not searched."""
-
-
-def missing_beside_older(members: Members) -> list[Torn]:
-    """At most one finding: a member that the next older folder of the series has."""
-    older = _next_older(members.root)
-    if older is None:
-        return []
-    try:
-        theirs = sorted(entry.name for entry in os.scandir(older) if entry.is_file(follow_symlinks=False))
-    except OSError:
-        return []
-    own = {kind_of_name(name) for name in members.top()}
-    for name in theirs:
-        if _belongs(name) and kind_of_name(name) not in own:
-            return [Torn(f"{name} is missing: {older.name} beside it has one", understood=False)]
-    return []
-
-
-def _belongs(name: str) -> bool:
-    """Whether a member is one of each save: no log, config or sample that may come and go."""
-    return is_part(name) or not is_other_file(name) or (is_text_of_unknown_use(name) and says_state(name))
-
-
-def _next_older(folder: Path) -> Path | None:
-    """The folder beside it whose name differs in its numbers only and has the next smaller ones."""
-    kind, own = kind_of_name(folder.name), _numbers(folder.name)
-    if not own:
-        return None
-    best: tuple[tuple[int, ...], str] | None = None
-    try:
-        with os.scandir(folder.parent) as entries:
-            for count, entry in enumerate(entries):
-                if count > _MOST:
-                    return None
-                if kind_of_name(entry.name) != kind or not entry.is_dir(follow_symlinks=False):
-                    continue
-                numbers = _numbers(entry.name)
-                if numbers < own and (best is None or numbers > best[0]):
-                    best = (numbers, entry.name)
-    except OSError:
-        return None
-    return None if best is None else folder.parent / best[1]
-
-
-def _numbers(name: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in _NUMBERS.findall(name)[:4] if len(number) < 16)

@@ -2,15 +2,16 @@
 
 import json
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from ...model.checkpoint_files import SHARD, NameCounts, read_name
+from ...model.checkpoint_files import SHARD, NameCounts
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn, open_bytes
 from ..formats.pickle_tensors import whole_number
 from ..formats.pickle_values import Mapping, shown
 from .layout_reading import Findings, LayoutReading, missing, no_weights, optimizer_in, read_counts, weights_in
 from .members import Members
+from .sets import LATEST, read_pointer
 
 # State directories of ``accelerator.save_state``, and kohya's ``NAME-000004-state``, which are the same.
 #
@@ -93,10 +94,8 @@ def read_transformers(members: Members, findings: Findings) -> LayoutReading | N
 # ``latest`` beside the tag folders names the newest finished one and is written after all ranks are done.
 # Source: ``deepspeed/runtime/engine.py`` (``save_checkpoint``, ``_get_all_zero_checkpoint_names``).
 
-LATEST = "latest"
 _MODEL = re.compile(r"^(?:zero_pp_rank_(?P<dp>\d+)_)?mp_rank_(?P<mp>\d+)_model_states\.pt$")
 _OPTIMIZER = re.compile(r"^(?P<kind>bf16_|fp16_)?zero_pp_rank_(?P<dp>\d+)_mp_rank_(?P<mp>\d+)_optim_states\.pt$")
-_MAX_LATEST_BYTES = 4096
 TAG = re.compile(r"^global_step\d+$")
 """What its tag folders are called if the trainer gives no name."""
 
@@ -124,7 +123,6 @@ def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None
     if ranks:
         expected = {(dp, mp) for dp in range(ranks[-1][0] + 1) for mp in {mp for _, mp in ranks}}
         damages.extend(_missing_rank(rank, kind) for rank in sorted(expected - optimizers)[:1])
-    damages.extend(_not_named_latest(members.root))
     return LayoutReading(layout="deepspeed", damages=tuple(damages), counts=NameCounts(step))
 
 
@@ -138,7 +136,7 @@ def read_deepspeed_save(members: Members, findings: Findings) -> LayoutReading |
         for name in members.files
         if name.count("/") == 1 and (_MODEL.match(name.partition("/")[2]) or _OPTIMIZER.match(name.partition("/")[2]))
     }
-    named = _read_latest(members.root / LATEST) if LATEST in members.files else None
+    named = read_pointer(members.root / LATEST) if LATEST in members.files else None
     if not tags and not (named is not None and TAG.match(named)):
         return None
     damages = check_latest(members)
@@ -158,7 +156,7 @@ def check_latest(members: Members) -> list[Damage]:
     """A folder that holds tag folders: ``latest`` must name one that is there. Loading reads it first."""
     if LATEST not in members.files:
         return [Torn("latest is missing: it is written last, so the checkpoint was not finished", unfinished=True)]
-    tag = _read_latest(members.root / LATEST)
+    tag = read_pointer(members.root / LATEST)
     if tag is None or tag not in members.folders:
         return [Torn(f"latest names {shown(tag or 'nothing')}, which does not exist", understood=False)]
     return []
@@ -176,24 +174,6 @@ def _missing_ranks(tree: Mapping, mp: int, optimizers: set[tuple[int, int]], kin
 def _missing_rank(rank: tuple[int, int], kind: str) -> Torn:
     name = f"{kind}zero_pp_rank_{rank[0]}_mp_rank_{rank[1]:02d}_optim_states.pt"
     return Torn(f"{name} is missing: every rank must have saved", understood=False)
-
-
-def _not_named_latest(root: Path) -> list[Damage]:
-    tag = _read_latest(root.parent / LATEST)
-    if tag is None or tag == root.name:
-        return []
-    named, own = read_name(tag).step, read_name(root.name).step
-    if named is not None and own is not None and named < own:
-        return [Torn(f"was not finished: {LATEST} beside it names {shown(tag)}", unfinished=True)]
-    return []
-
-
-def _read_latest(path: Path) -> str | None:
-    try:
-        with open_bytes(path) as source:
-            return source.read(0, min(source.size, _MAX_LATEST_BYTES)).decode("utf-8", "replace").strip()
-    except (OSError, Damage):
-        return None
 
 
 # ``model.pt``, ``optimizer.pt``, ``training_state.json``, and ``scheduler.pt`` and ``ema_model.pt`` if in use.

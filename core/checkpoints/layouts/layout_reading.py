@@ -10,7 +10,7 @@ from ...model.checkpoint_files import NameCounts, is_part, tensor_format
 from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ...model.other_files import TEXT_SUFFIXES
 from ..formats.byte_range import Damage, NoCounts, Opaque, Torn
-from ..formats.file_contents import FileContents
+from ..formats.file_contents import TORCHSCRIPT, FileContents
 from ..formats.pickle_values import Mapping
 from ..formats.tensor_file import FileFinding, read_state_file
 from ..unknown_state import UNKNOWN, holds_state, holds_text
@@ -31,6 +31,53 @@ class LayoutReading(msgspec.Struct, frozen=True, kw_only=True):
     damages: tuple[Damage, ...] = ()
     notes: tuple[str, ...] = ()
     counts: NameCounts = NameCounts()
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one checkpoint. ``damages`` empty: complete. ``files`` by member name."""
+
+    kind: Kind
+    layout: str
+    counts: NameCounts
+    damages: tuple[Damage, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: Findings = {}
+
+    @property
+    def opaque(self) -> tuple[str, ...]:
+        """Names of members, or of a single file its objects, beyond tensors."""
+        held = [(name, f.contents.opaque) for name, f in self.files.items() if f.contents is not None]
+        return held[0][1] if self.layout == "file" and held else tuple(name for name, opaque in held if opaque)
+
+    @property
+    def is_bare(self) -> bool:
+        """A single undamaged file from which nothing can be resumed.
+
+        Plain values (a vocabulary, a list of names), or a model compiled for inference.
+        """
+        held = [found.contents for found in self.files.values()]
+        return (
+            self.layout == "file"
+            and not self.damages
+            and all(
+                c is not None and (TORCHSCRIPT in c.opaque or not (c.tensors or c.opaque or c.metadata)) for c in held
+            )
+        )
+
+    @property
+    def is_compiled(self) -> bool:
+        """A model compiled for inference."""
+        return any(f.contents is not None and TORCHSCRIPT in f.contents.opaque for f in self.files.values())
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """What ``torch.load`` refuses with ``weights_only``, if each of its files of torch holds something of it."""
+        held = [c for f in self.files.values() if (c := f.contents) is not None and c.format.startswith("torch_")]
+        return tuple(dict.fromkeys(name for c in held for name in c.objects)) if all(c.objects for c in held) else ()
+
+    def with_damage(self, damage: Damage) -> "Finding":
+        """A copy with one more damage."""
+        return msgspec.structs.replace(self, damages=(*self.damages, damage))
 
 
 def weights_in(members: Members, findings: Findings | None = None) -> Iterator[str]:

@@ -39,7 +39,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     """None = unknown. ``oom_kills``: processes that the kernel killed for memory during the attempt.
 
     ``checkpoint``: our verdict on the checkpoint that the attempt resumed from. ``earlier``: classes of the failures
-    that ended the attempts before. ``stack``: where its threads stood at the end.
+    that ended the attempts before. ``stack``: where its threads stood at the end. ``trained``: it had made a step.
     """
 
     oom_kills: int | None = None
@@ -50,12 +50,13 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     earlier: Sequence[str] = ()
     stack: str = ""
     signal: int | None = None
+    trained: bool | None = None
 
 
 class Fact(NamedTuple):
     """``shows``: a class that it supports; ``against``: one that it contradicts; ``alone``: what it proves alone.
 
-    ``of``: a class whose explanation has it, and of which it proves nothing.
+    ``of``: a class whose explanation has it, and of which it proves nothing. ``instead``: a class that it rules out.
     """
 
     words: str
@@ -63,6 +64,7 @@ class Fact(NamedTuple):
     against: str = ""
     alone: float = 0.0
     of: str = ""
+    instead: str = ""
 
 
 def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) -> Diagnosis:
@@ -97,7 +99,7 @@ def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) 
 def _is_open(found: Diagnosis, fact: Fact) -> bool:
     """Whether the fact may answer: the log has no sure answer, or one that the fact explains."""
     return found.failure not in {"success", "killed_by_user"} and (
-        found.failure == "unknown" or found.confidence < min(OPEN, fact.alone)
+        found.failure in {"unknown", fact.instead} or found.confidence < min(OPEN, fact.alone)
     )
 
 
@@ -155,6 +157,15 @@ def _ending(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
         yield Fact("The process ended by a fault of its machine code, not by an exception.", against=found.failure)
 
 
+_PATH = LazyPattern(r"\b(?:FileNotFoundError|FileExistsError)\b")
+
+
+def _paths(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
+    if about.trained and found.cause is not None and _PATH.search(found.cause.text) is not None:
+        words = "It had trained, so no setting names a wrong path: another process or rank moved, removed or made it."
+        yield Fact(words, shows="io_error", alone=0.7, instead="config_error")
+
+
 def _stacks(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     for places, failure, words in PLACES:
         if any(place in about.stack for place in places):
@@ -175,6 +186,7 @@ RULES: tuple[Callable[[Circumstances, Diagnosis], Iterator[Fact]], ...] = (
     _checkpoint,
     _history,
     _ending,
+    _paths,
     _stacks,
 )
 

@@ -6,20 +6,18 @@ a library's message as plain data looks like that failure; a SIGKILL by hand loo
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from ...model.patterns import LazyPattern
 from ...model.shipped import CauseVariant, Diagnosis, EvidenceLine, FailureClass
-from ..text.lines import plain
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, signal_of
-from .circumstances import Circumstances, fused, is_lasting, retry_reason
-from .evidence_state import CASCADE_KEPT, GENERIC, DiagnosisState, Finding, RankEnd, kept_text
+from .circumstances import SIGKILL, Circumstances, fused, is_lasting, retry_reason
+from .evidence_state import CASCADE_KEPT, GENERIC, DiagnosisState, Finding, RankEnd
 from .evidence_state import exited as exited_rank
 from .evidence_state import killed as killed_rank
-from .log_evidence import START_EVIDENCE, kernel_evidence, read_evidence, with_last_line, with_last_words
-from .tracebacks import DETAIL_LINES
+from .log_evidence import with_last_line, with_last_words
 
 SUREST = 0.97
 """The highest confidence that a log can give."""
@@ -30,78 +28,31 @@ UNKNOWN_CODE = Proof("unknown", 0.2)
 """What an exit status proves that the catalogue does not list."""
 
 
-def diagnosis_of(
-    chunks: Iterable[str],
-    catalogue: CompiledCatalogue,
-    exit_code: int | None = None,
-    about: Circumstances | None = None,
-    kernel: str = "",
-) -> Diagnosis:
-    """What ended the run with this log, given in chunks. ``kernel``: lines of the kernel log."""
-    state, tail = kernel_evidence(START_EVIDENCE, kernel, catalogue), ""
-    for chunk in chunks:
-        state = read_evidence(state, chunk, catalogue)
-        tail = (tail + chunk)[-TAIL_CHARS:]
-    kills = None if about is None else about.oom_kills
-    found = diagnose(state, catalogue, exit_code=exit_code, oom_kills=kills, about=about)
-    if found.failure != "unknown":
-        return found
-    shown = {each.line: each for each in (*_last_lines(tail, state.fold.lines + 1), *found.cascade)}
-    if found.cause is not None:
-        shown.pop(found.cause.line, None)
-    return msgspec.structs.replace(found, cascade=tuple(sorted(shown.values(), key=_line_of)))
-
-
-def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
-    """The last lines with text. ``number``: of the line with which ``tail`` ends."""
-    found: list[EvidenceLine] = []
-    lines = tail.split("\n")
-    whole = lines if len(tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long line
-    for back, line in enumerate(reversed(whole)):
-        words = plain(line.rstrip("\r").rpartition("\r")[2]).strip()  # the last redraw of a bar
-        if words and len(found) < LAST_LINES:
-            found.append(EvidenceLine(number - back, kept_text(words)))
-    return found
-
-
-TAIL_CHARS = 8192
-LAST_LINES = 3
-"""Lines from the end of the log that are shown if nothing shows why it ended."""
-
-
 def diagnose(
     state: DiagnosisState,
     catalogue: CompiledCatalogue,
     *,
     exit_code: int | None = None,
     signal: int | str | None = None,
-    oom_kills: int | None = None,
-    stopped_by_operator: bool = False,
     finished_hint: bool = False,
     about: Circumstances | None = None,
 ) -> Diagnosis:
-    """Weigh the evidence.
+    """Weigh the evidence of an end that is no success.
 
-    ``exit_code`` negative = signal, as Python has it; None = lost. ``oom_kills``: processes the kernel killed for
-    memory during the attempt, None = cannot be read. ``finished_hint``: other evidence says training was complete.
-    ``about``: what else was so at the end; its count of kills for memory and its signal are these two.
+    ``exit_code`` negative = signal, as Python has it; None = lost. ``finished_hint``: other evidence says training was
+    complete. ``about``: what else was so at the end; its signal is this one.
     """
+    killed, about = signal_of(exit_code, signal), about or Circumstances()
     state = with_last_line(state, catalogue)
-    shows = any(each.role != "cascade" and each.failure != "success" for each in state.findings)
-    if exit_code != 0 and not (state.survived or shows):
-        state = with_last_words(state, catalogue)
-    if stopped_by_operator:
-        return _answer(catalogue, state, "killed_by_user", 0.97, None)
+    if not (state.survived or any(each.role != "cascade" and each.failure != "success" for each in state.findings)):
+        state = with_last_words(state, catalogue, killed=killed == SIGKILL)
     state, who, end = _without_victims(state, catalogue)
-    found = _weigh(state, catalogue, exit_code, signal, oom_kills=oom_kills, finished_hint=finished_hint)
+    found = _weigh(state, catalogue, exit_code, killed, oom_kills=about.oom_kills, finished_hint=finished_hint)
     if end is not None and found.failure == "unknown":
         found = _with_cause(found, EvidenceLine(end.line, end.text))
     if who:
         found = msgspec.structs.replace(found, explanation=f"{who} {found.explanation}")
-    if about is None:
-        return found
-    about = msgspec.structs.replace(about, oom_kills=oom_kills, signal=signal_of(exit_code, signal))
-    return fused(found, about, catalogue)
+    return fused(found, msgspec.structs.replace(about, signal=killed), catalogue)
 
 
 def _with_cause(found: Diagnosis, cause: EvidenceLine) -> Diagnosis:
@@ -114,13 +65,18 @@ def _with_cause(found: Diagnosis, cause: EvidenceLine) -> Diagnosis:
 
 def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str, RankEnd | None]:
     """The evidence without the errors of ranks that lost another one, a sentence about it ("" = none), its end."""
-    lost = [each for each in state.findings if each.role == "root" and catalogue.class_of(each.failure).of_other_ranks]
-    victims = {each.source for each in lost}
+    roots = [each for each in state.findings if each.role == "root"]
     first = killed_rank(state.ranks)
+    lost = [each for each in roots if catalogue.class_of(each.failure).of_other_ranks]
+    lost += [each for each in roots if each not in lost and _is_shouted(each, first, roots, catalogue)]
+    victims = {each.source for each in lost}
+    own = [each for each in roots if each not in lost and each.source and each.source not in victims]
+    own = [each for each in own if lost and each.weight >= OF_ITS_OWN and each.failure not in NO_FAILURES]
+    end: RankEnd | None = None
     if first is not None and (lost or first.rank is not None) and (first.rank is None or victims != {str(first.rank)}):
         who, end = f"{_name(first)} ended first, by signal {-first.code}.", first
-    elif rank := _with_own_error(state, lost, victims):
-        who, end = f"Rank {rank} ended first, by an error of its own.", None
+    elif own:
+        who = f"Rank {min(own, key=lambda each: each.line).source} ended first, by an error of its own."
     elif (end := exited_rank(state.ranks, victims)) is not None:
         who = f"{_name(end)} ended first, with exit code {end.code}."
     else:
@@ -131,23 +87,23 @@ def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tup
     return msgspec.structs.replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}", end
 
 
+def _is_shouted(mine: Finding, first: RankEnd | None, roots: Sequence[Finding], catalogue: CompiledCatalogue) -> bool:
+    """Whether it is a device's error of a rank after another one had ended: its own error, or a signal."""
+
+    def of_device(each: Finding) -> bool:
+        return "gpu_lost" in catalogue.class_of(each.failure).follows_from
+
+    if not (mine.source and of_device(mine)):
+        return False
+    if first is not None and first.rank is not None and mine.source != str(first.rank):
+        return True
+    others = [each for each in roots if each.terminal and each.source and not of_device(each)]
+    others = [each for each in others if not catalogue.class_of(each.failure).of_other_ranks]
+    return any(each.source != mine.source and each.line < mine.line for each in others)
+
+
 def _name(end: RankEnd) -> str:
     return f"Rank {end.rank} (pid {end.pid})" if end.rank is not None else f"The rank with pid {end.pid}"
-
-
-def _with_own_error(state: DiagnosisState, lost: list[Finding], victims: set[str]) -> str:
-    """The rank that raised an error of its own while others lost contact; "" = none."""
-    own = [
-        each
-        for each in state.findings
-        if lost
-        and each.role == "root"
-        and each not in lost
-        and each.weight >= OF_ITS_OWN
-        and each.failure not in NO_FAILURES
-    ]
-    own = [each for each in own if each.source and each.source not in victims]
-    return min(own, key=lambda each: each.line).source if own else ""
 
 
 OF_ITS_OWN = 0.3
@@ -158,16 +114,13 @@ def _weigh(
     state: DiagnosisState,
     catalogue: CompiledCatalogue,
     exit_code: int | None,
-    signal: int | str | None,
+    killed: int | None,
     *,
     oom_kills: int | None,
     finished_hint: bool,
 ) -> Diagnosis:
-    killed = signal_of(exit_code, signal)
     cause = root_of(state, catalogue)
     done = next((each for each in state.findings if each.failure == "success"), None)
-    if exit_code == 0 and killed is None:
-        return _ended_well(catalogue, state, cause, done)
     if oom_kills and killed == 9 and (cause is None or cause.weight < SPECIFIC):
         return _answer(catalogue, state, "host_oom", 0.9, cause if cause and cause.failure == "host_oom" else None)
     if cause is not None and cause.weight >= GENERIC:
@@ -211,15 +164,16 @@ def hidden_failure(
     """
     state = with_last_line(state, catalogue)
     since = state.beats[0] if len(state.beats) > 1 else 0
-    late = [each for each in state.findings if each.last > since and each.failure not in NO_FAILURES]
-    late = [each for each in late if each.role != "confirmation" or each.count > 1]  # one bad batch may be skipped
+    late = [e for e in state.findings if e.last > since and e.failure not in NO_FAILURES and not _went_on(e, state)]
+    late = [e for e in late if short or e.role != "confirmation" or e.count > 1]  # one bad batch may be skipped
+    over = any(each.failure == "success" and each.role == "root" for each in state.findings)  # it raised that
     kernel = [each for each in state.findings if each.line == 0] if short else []
     state = msgspec.structs.replace(state, findings=(*kernel, *late))
     cause = root_of(state, catalogue)
     if short and oom_kills and (cause is None or cause.weight < SPECIFIC):
         return _answer(catalogue, state, "host_oom", 0.9, None)
-    traced = max(state.traced, state.traceback) > since
-    if cause is not None and (short or cause.weight >= SPECIFIC or traced):
+    traced = max(state.traced, state.traceback) > since and not over
+    if cause is not None and (short or cause.weight >= SPECIFIC or traced or cause.role == "confirmation"):
         return _answer(catalogue, state, cause.failure, _confidence(state, cause), cause)
     follow = max((each for each in late if each.role == "cascade"), key=lambda each: each.weight, default=None)
     if follow is not None and follow.weight >= GENERIC:
@@ -230,8 +184,22 @@ def hidden_failure(
     return None
 
 
-HIDDEN = 0.6
-"""The confidence if the log has a line of a class that other evidence shows."""
+def _went_on(mine: Finding, state: DiagnosisState) -> bool:
+    """Whether words of an end follow what was logged and not raised, and it is vague or training went on between."""
+    steps = 0 if state.watch is None else state.watch.heartbeats
+    return not mine.terminal and ends_after(state, mine) and (mine.weight < SPECIFIC or steps > mine.beats)
+
+
+def ends_after(state: DiagnosisState, mine: Finding) -> bool:
+    """Whether words that are said only at a good end follow ``mine``."""
+    done = next((each for each in state.findings if each.failure == "success"), None)
+    return done is not None and done.last > mine.last and done.weight > SAID_AFTER_ANY_END
+
+
+SAID_AFTER_ANY_END = 0.6
+"""Weight of a line of success that a reporter prints after a failure, too."""
+HIDDEN = (0.6, 0.75)
+"""The least and the highest confidence if the log has a line of a class that other evidence shows."""
 _NONZERO = LazyPattern(
     r"(?i)\*\*\* \[.*\] Error [1-9]|CalledProcessError|Floating point exception"
     r"|(?:exit(?:ed)?|exitcode|return(?:ed)?|status|code)\b.{0,30}?\b[1-9]\d{0,2}\b|non-zero exit"
@@ -264,34 +232,6 @@ def _confidence(state: DiagnosisState, cause: Finding) -> float:
         for each in state.findings
     )
     return min(SUREST, max(0.05, strength(cause) - (0.1 if rival else 0.0)))
-
-
-def _ended_well(
-    catalogue: CompiledCatalogue, state: DiagnosisState, cause: Finding | None, done: Finding | None
-) -> Diagnosis:
-    """Exit status 0: success, unless the loss was NaN at the end or a strong root comes last (``| tee``)."""
-    sure = 0.95 if done is not None else 0.9
-    if cause is None:
-        return _answer(catalogue, state, "success", sure, done)
-    if cause.failure == "nan_loss":
-        return _answer(catalogue, state, "nan_loss", 0.75, cause)
-    went_on = state.watch is not None and state.watch.heartbeats > cause.beats
-    last = done is None or done.last < cause.line
-    shown = state.raised > 0 and last
-    if cause.failure == "killed_by_user":  # a trainer that ends itself after a signal has status 0
-        shown = last or (done is not None and done.weight <= SAID_AFTER_ANY_END)
-    if not went_on and shown and (cause.weight >= SPECIFIC or _ends_with(state, cause)):
-        return _answer(catalogue, state, cause.failure, min(0.6, cause.weight), cause)
-    return _answer(catalogue, state, "success", sure, done)
-
-
-SAID_AFTER_ANY_END = 0.6
-"""Weight of a line of success that a reporter prints after a failure, too."""
-
-
-def _ends_with(state: DiagnosisState, cause: Finding) -> bool:
-    """Whether the log ends with the traceback of this exception: a pipe or ``; echo done`` hides the status."""
-    return cause.terminal and state.traced >= cause.line > 0 and state.fold.lines - state.traced <= DETAIL_LINES
 
 
 def _killed_child(
@@ -349,11 +289,24 @@ def line_of(found: Diagnosis) -> str:
     return found.title if found.cause is None else found.cause.text.strip()
 
 
+def finished(state: DiagnosisState, catalogue: CompiledCatalogue, why: str, *, sure: float) -> Diagnosis:
+    """The diagnosis of a training that is over. ``why``: what shows that, or that nothing does."""
+    state = with_last_line(state, catalogue)
+    done = next((each for each in state.findings if each.failure == "success"), None)
+    found = _answer(catalogue, state, "success", sure if done is None else sure + TOLD, done)
+    return msgspec.structs.replace(found, explanation=f"{found.explanation[:-1]}: {why}." if why else found.explanation)
+
+
+TOLD = 0.05
+"""What words of an end add to the confidence that it was one."""
+
+
 def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: str) -> Diagnosis:
     """The diagnosis of an end whose class other evidence shows; "unknown": nothing explains it."""
     state = with_last_line(state, catalogue)
     cause = next((each for each in state.findings if each.failure == failure), None)
-    return _answer(catalogue, state, failure, UNKNOWN_CODE.weight if cause is None else HIDDEN, cause)
+    sure = UNKNOWN_CODE.weight if cause is None else max(HIDDEN[0], min(HIDDEN[1], cause.weight))
+    return _answer(catalogue, state, failure, sure, cause)
 
 
 def _best_line(state: DiagnosisState, failure: str) -> EvidenceLine | None:
@@ -384,6 +337,10 @@ NEAR = 2
 """Lines above what a program raised that belong to it (the assertions of a kernel, the message of a C++ library)."""
 SAID = 0.64
 """Weight from which an exception that ended the program names its own cause; a vaguer one is explained by warnings."""
+
+
+BY_SCHEDULER = 0.93
+"""Weight from which words of an ordered end are a scheduler's own: what processes print while they end follows."""
 
 
 def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | None:
@@ -427,6 +384,8 @@ def _explains(cause: Finding, mine: Finding, catalogue: CompiledCatalogue) -> bo
 def _outranked(mine: Finding, roots: Sequence[Finding], catalogue: CompiledCatalogue) -> bool:
     """Whether a later end of the program leaves this one without effect."""
     if mine.line == 0 or mine.weight >= OWN_WEIGHT or mine.failure == "nan_loss":
+        return False
+    if mine.failure == "killed_by_user" and mine.weight >= BY_SCHEDULER:
         return False
     if any(_explains(each, mine, catalogue) for each in roots):
         return True

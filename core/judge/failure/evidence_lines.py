@@ -73,6 +73,8 @@ _SOURCE = LazyPattern(
     r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )
 """Lines of a traceback that quote source code. They are not evidence."""
+_COMMAND = LazyPattern(r"\bCommand (?:'\[.*\]'|\[.*\]|'.*')(?= (?:died|returned|timed out)\b)|\['.*'\](?= exits? with)")
+"""A command that a launcher quotes: its words are no report."""
 _BOXED = LazyPattern(r"\s*[│┃|]\s(?P<sentence>[A-Z][^│┃|]*\s--?[A-Za-z][^│┃|]*?)\s*[│┃|]$")
 """A sentence about an option in a box of its own: typer and tyro."""
 _UNRAISED = LazyPattern(r"Exception ignored (?:in|while)\b|Error in (?:atexit\._run_exitfuncs|sys\.\w*hook)\b")
@@ -169,7 +171,8 @@ def _weigh(
     state: DiagnosisState, number: int, carried: Carried, block: Block | None, catalogue: CompiledCatalogue
 ) -> DiagnosisState:
     """``block``: the open traceback of the same rank."""
-    shown, text = carried.text, catalogue.in_known_words(carried.text)
+    shown = carried.text
+    text = catalogue.in_known_words(_COMMAND.sub("Command", shown))
     carried = carried if text == shown else Carried(text, carried.source, carried.level)
     named = find_exception(text, catalogue) or (any_exception(text) if block is not None else None)
     if named is not None and state.unraised and number - state.unraised <= TRACEBACK_SEGMENTS:
@@ -261,9 +264,13 @@ def read_last_words(
     carried = Carried(text, carried.source, carried.level)
     known = [each for each in _evidence(carried, matches, raised=False, catalogue=catalogue) if each.role == "root"]
     best = max(known, key=lambda each: each.weight, default=None) or _worded(text, carried, catalogue, least=least)
-    if best is None or "\n" in text:
+    if best is None or "\n" in text or (best.failure == UNTOLD.failure and _LOCATED.match(text) is None):
         return state
     return _with_line(state, Line(number, line, carried.source, best, [], terminal=False))
+
+
+_LOCATED = LazyPattern(r"(?:[\w.-]+: )?[\w./\\-]+\.\w{1,5}:\d+: ")
+"""``train.lua:88: …``: without an exception, only a line with its place in the source tells of a bug."""
 
 
 def is_of_traceback(line: str) -> bool:
@@ -311,9 +318,7 @@ def _with_raised(state: DiagnosisState, block: Block, line: Line, *, told: bool,
     if block.before is not None and block.before.failure:
         state = without_raised(state, block.before)
     state = with_block(state, msgspec.structs.replace(block, raised=mine, ended=True, link=""), hot=DETAIL_LINES)
-    if not failure:
-        return with_cascade_line(state, mine.line, mine.text)
-    return _with_line(state, line)
+    return _with_line(state if failure else with_cascade_line(state, mine.line, mine.text), line)
 
 
 def _with_line(state: DiagnosisState, line: Line) -> DiagnosisState:
@@ -435,7 +440,7 @@ _PLANNED = LazyPattern(
 """Before the name of a signal or the words of an end: it has not come yet."""
 _HANDLED = LazyPattern(
     r"\b(?:retry(?:ing)?(?! failed)|retried|reconnect\w*|fall(?:s|ing)?[ -]?back|fell back|fallback|skip(?:s"
-    r"|ped|ping)|"
+    r"|ped|ping)(?! iterations?:)|"
     r"ignor(?:ed|ing|es)|recover(?:ed|ing)|continuing|continues? (?:with|without|training)|resum(?:ed"
     r"|ing) normal|"
     r"(?<!\d )resolved|as expected|using (?:the )?cpu|non-?fatal|not (?:fatal|critical|serious)|harmless|benign|"

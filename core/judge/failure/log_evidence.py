@@ -39,9 +39,10 @@ def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue
     return msgspec.structs.replace(state, fold=after, tail=tail)
 
 
-def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue) -> DiagnosisState:
+def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue, *, killed: bool = False) -> DiagnosisState:
     """The state with the last lines read as errors, although no gate opened for them: for an end without a cause.
 
+    ``killed``: by SIGKILL, so that they may be ordinary ones: only what is sure counts.
     What a launcher prints about its command is left out: its traceback says how the command was started.
     """
     lines = [line for line in _ENDS.split(state.tail + state.fold.rest) if line.strip()]
@@ -51,7 +52,7 @@ def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue) -> Diag
     told = [(last - back, plain(line)) for back, line in enumerate(reversed(lines))]
     of_launcher = {each.line for each in state.cascade}
     own = [(number, line) for number, line in told if number not in of_launcher and not is_of_traceback(line)]
-    least = SURE_WORDS if any(each.failure != "success" for each in state.findings) else 0.0
+    least = SURE_WORDS if killed or any(each.failure != "success" for each in state.findings) else 0.0
     for number, line in own[:LAST_LINES]:
         state = read_last_words(state, number, line, catalogue, least)
     return state
@@ -59,12 +60,7 @@ def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue) -> Diag
 
 def with_last_line(state: DiagnosisState, catalogue: CompiledCatalogue) -> DiagnosisState:
     """The state with the unfinished last line read as if it were finished: a process may end in the middle of one."""
-    if not state.fold.rest:
-        return state
-    line = plain(state.fold.rest)
-    if not state.hot and catalogue.watching.any.search(line) is None:
-        return state
-    return _read_line(state, state.fold.lines + 1, line, catalogue)
+    return read_evidence(state, "\n", catalogue) if state.fold.rest else state
 
 
 def _read_finished(state: DiagnosisState, done: Finished, catalogue: CompiledCatalogue) -> DiagnosisState:

@@ -13,7 +13,7 @@ from ..hang import deadlines, evidence, launcher, liveness, pauses, phase_times,
 from ..hang.deadlines import HangInput
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
-from ..memory import Cause
+from ..memory import Cause, Failed
 from ..recovery import policy
 from ..recovery.apply import answer_failure
 from ..recovery.attempts import close_quiet
@@ -310,20 +310,20 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     policy.remember(builder)
     attempt = builder.state.attempt
     class_ = incident.class_ if incident is not None else "idle"
-    answer_failure(
-        builder,
-        Cause(
+    failed = Failed(
+        cause=Cause(
             kind="hang",
             class_=class_ if lost is None else "gpu_lost",
             attempt=attempt.number,
             position=attempt.position,
             in_save=bool(in_save),
         ),
-        RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident),
         incident=machine.incident,
         reason=incident.reason if incident is not None else "it hung",
         advice=builder.knowledge.catalogue.class_of("hang").remedies,
     )
+    plan = RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident)
+    answer_failure(builder, failed, plan)
 
 
 def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:

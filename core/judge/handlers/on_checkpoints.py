@@ -23,11 +23,10 @@ from ..recovery import (
     remedy_choice,
     remedy_proof,
     restarts,
-    resume_choice,
     unclear_states,
 )
 from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
-from ..resume.agreement import counts_since, disagreement
+from ..resume.agreement import counts_since
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.output_folders import Training
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
@@ -89,10 +88,6 @@ def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: Checkp
     return replace(event, step=number, epoch=None) if is_step else event
 
 
-def _step_s(state: JudgeState) -> float | None:
-    return state.clock.typical_s or state.progress.sec_per_step
-
-
 def _step_of_epoch(
     state: JudgeState, event: CheckpointEvent, before: KnownCheckpoint | None, *, is_new: bool
 ) -> tuple[bool, int]:
@@ -101,7 +96,9 @@ def _step_of_epoch(
         return before is not None and before.of_epoch, 0
     if event.step is None or not is_live(state.machine):
         return False, 0
-    since = counts_since(state.attempt, state.reading.now.run, event.step, _step_s(state))
+    since = counts_since(
+        state.attempt, state.reading.now.run, event.step, state.clock.typical_s or state.progress.sec_per_step
+    )
     return since is not None, since or 0
 
 
@@ -112,15 +109,15 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     if event.event == "removed" or event.whose == "other":  # what another process wrote is none of this run
         _removed(builder, before)
         return
-    attempt, odd = state.attempt, None
+    attempt = state.attempt
     event = _by_the_log(state, before, event)
     own = checkpoint_index.origin_of_event(event, created_wall) == "run"
     is_new = event.event == "complete" and own and _is_news(builder.knowledge, before, event)
     of_epoch, since = _step_of_epoch(state, event, before, is_new=is_new)
     event = replace(event, step=None) if of_epoch else event
     if event.step is not None and is_live(state.machine) and is_new:
-        odd = disagreement(attempt, event.step, _step_s(state), printed=state.progress.step)
-        attempt = with_saved(attempt, event.step, late=checkpoint_index.may_be_of_before(state.checkpoints, event.t))
+        late = checkpoint_index.may_be_of_before(state.checkpoints, event.t)
+        attempt = with_saved(attempt, event.step, late=late)
     index = checkpoint_index.with_event(
         state.checkpoints,
         event,
@@ -143,7 +140,7 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         if known.unclear is not None:
             _unclear(builder, before, event)
         if event.event == "complete":
-            _complete(builder, before, event, known, odd)
+            _complete(builder, before, event, known)
         elif grown and known.own:
             _while_saving(builder)
     check_hang(builder)
@@ -154,14 +151,13 @@ def _complete(
     before: KnownCheckpoint | None,
     event: CheckpointEvent,
     known: KnownCheckpoint,
-    odd: str | None,
 ) -> None:
-    """A save is complete. ``odd``: how its step disagrees with the log."""
+    """A save is complete."""
     news = _is_news(builder.knowledge, before, event) or (
         before is not None and (before.t, before.bad) != (known.t, known.bad)
     )
     if news:
-        verdict = resume_choice.verdict_of(event.verdict)
+        verdict = checkpoint_index.verdict_of(event.verdict)
         builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
     aside = _set_aside(builder, known)
     if not news:
@@ -169,9 +165,6 @@ def _complete(
     good = known.complete and known.own and known.bad is None
     if good:
         _came(builder, event, known)
-    if odd is not None and known.own:
-        what = f"{base_name(event.path)} and the log disagree: {odd}"
-        builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
     machine = builder.state.machine
     ending = isinstance(machine, Stopping) and machine.then == "give_up"
     if builder.state.attempt.resume_verdict == "ignored" and known.own and ending:
@@ -342,7 +335,7 @@ def _accept(builder: StepBuilder, training: Training) -> None:
         builder.set(outputs=output_folders.accepted(builder.state.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
     if found:
-        unclear_states.close_output(builder)
+        unclear_states.close(builder, unclear_states.UNSURE, "it is known where the run saves")
     # A folder around it, which was taken for state of an unknown make, is none.
     around = {k.path for k in state.checkpoints.known for one in found if is_below(one.folder, k.path)}
     if around:

@@ -10,74 +10,63 @@ import msgspec
 
 from ...model import output_place
 from ...model.fact import BudgetChanged
-from ...model.job import JobCause
 from ...model.progress import Why
-from ...model.text import size
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..failure.circumstances import channel_state
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
-from ..resume import checkpoint_index as doubt
+from ..resume.checkpoint_index import Unread
 from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState, StepBuilder
 from . import gate, policy, ramp, remedy_choice, restarts, unclear_states
-from . import policy as fallback
 from .attempts import give_up
 from .policy import (
+    Again,
     Answer,
-    ApplyRemedy,
     FailureInput,
     Finish,
     GiveUpRun,
-    GoBack,
     Hold,
-    PassOver,
-    RestartAfterBackOff,
-    RestartLater,
-    StepDown,
-    WaitForGpu,
-    WaitForRoom,
 )
 from .resume_choice import choose, clear_doubt, pass_over
 
 replace = msgspec.structs.replace
 
 
-def answer_failure(
-    builder: StepBuilder,
-    cause: Cause,
-    plan: RestartPlan,
-    *,
-    incident: int,
-    reason: str,
-    retryable: bool = True,
-    advice: tuple[str, ...] = (),
-    settings_at_fault: bool = True,
-    confidence: float = 1.0,
-    job: JobCause | None = None,
-    ordered: str = "",
-) -> None:
+def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, ordered: str = "") -> None:
     """Decide what follows a failure and carry it out.
 
-    ``plan``: the next attempt as it would be without any change. ``retryable``: a restart alone may help. ``advice``:
-    what to look at. ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how
-    certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as. ``ordered``: who ordered the end.
+    ``plan``: the next attempt as it would be without any change. ``ordered``: who ordered the end.
     """
+    cause, incident, reason = failed.cause, failed.incident, failed.reason
     if builder.state.attempt.place_is_sure:
         builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
     state, settings = builder.state, builder.knowledge.settings
     class_ = builder.knowledge.catalogue.class_of(cause.class_)
-    may_fall_back = settings.profiles.fall_back and settings_at_fault and class_.settings != "never"
+    may_fall_back = settings.profiles.fall_back and failed.settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = memory.count(state.history, cause.class_)
     unproven = launched and unclear_states.failed_at_start(builder)
     refuted = unproven and unclear_states.is_refuted(builder, cause)
     refused = unclear_states.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
+    stride = state.attempt.stride
+    if cause.kind == "nan":  # it shows some steps after its cause
+        stride = max(stride, (state.budget.every or 0) // 2)
+    kernel = [finding for finding in state.diagnosis.findings if finding.line == 0]
+    reset, lost = needs_reset(state), any(finding.failure == "gpu_lost" for finding in kernel)
+    older = resume_point.newest_verified(state.checkpoints, builder.knowledge.resume_support, before_t=plan.before_t)
+    saved = plan.before_t is None or (
+        (before := resume_point.newest_verified(state.checkpoints, before_t=plan.before_t)) is not None
+        and before.own
+        and before.t >= state.attempt.start_t
+    )
+    own = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None]
+    largest = max((k.size_bytes or 0.0 if k.disk_bytes is None else k.disk_bytes for k in own), default=0.0)
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
-    curable = retryable or (class_.older_checkpoint_helps and _has_older(builder, plan))
-    again = memory.came_back(state.history, cause, state.attempt.stride) or not (curable or fallback.has_trained(state))
+    curable = failed.retryable or (class_.older_checkpoint_helps and older is not None)
+    again = memory.came_back(state.history, cause, state.attempt.stride) or not (curable or policy.has_trained(state))
     remedy, waiting = (
         remedy_choice.choose(builder, _key(cause), seen, again=again, said=cause.line) if launched else (None, ())
     )
@@ -91,104 +80,68 @@ def answer_failure(
         began_anew=state.attempt.resume_from is None if launched else plan.fresh,
         spent=memory.is_spent(state.budget, settings.restart),
         restarts_made=max(state.budget.used, state.budget.unsaved),
-        confidence=confidence,
-        trained=fallback.has_trained(state),
-        saved=state.attempt.saved and (plan.before_t is None or _saved_before(state, plan.before_t)),
+        confidence=failed.confidence,
+        trained=policy.has_trained(state),
+        saved=state.attempt.saved and saved,
         found_resume=unclear_states.advice(builder) if refuted else (),
         refused_option=refused,
         other_way=unclear_states.other_way(builder) if refused else (),
         unproven_resume=unclear_states.doubt(builder) if unproven and not refuted else (),
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
-        waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
-        gpus_usable=False if needs_reset(state) else state.gpus_usable,
-        job=job,
+        waits_for="gpu" if reset or (lost and state.gpus_usable is False) else class_.waits_for,
+        gpus_usable=False if reset else state.gpus_usable,
+        job=failed.job,
         ordered=ordered,
         nan_action=cause.diverged or settings.nan.action,
         curable=curable,
         unread="" if class_.elsewhere else _unread(builder, cause, plan, reason, at_once=older_helps),
         elsewhere=class_.elsewhere,
-        advice=advice,
+        advice=failed.advice,
         settings=class_.settings,
         step_matters=class_.step_matters,
         history=state.history,
-        stride=_same_place(state, cause),
+        stride=stride,
         step_known=knows_its_step(state.attempt),
         gpu_channel=channel_state(state.diagnosis.kernel, builder.knowledge.catalogue),
         rung=ramp.rung(builder) if launched else None,
-        ran_before=fallback.settings_that_ran(state, started=launched) if may_fall_back else None,
+        ran_before=policy.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
         waiting=waiting,
         disk_free_bytes=state.disk_free_bytes,
-        disk_need_bytes=output_place.need_bytes(_largest_checkpoint_bytes(state), state.disk_total_bytes),
+        disk_need_bytes=output_place.need_bytes(largest, state.disk_total_bytes),
         inodes_left=output_place.has_inodes(state.disk_free_inodes),
-        kernel=tuple(finding.text for finding in state.diagnosis.findings if finding.line == 0),
+        kernel=tuple(finding.text for finding in kernel),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )
     answer = policy.choose(failure)
     if cause.kind == "crash":
         plan = gate.with_order(builder, plan)
-    if gate.is_closed(builder, plan) and _acts(failure, answer):
-        failed = Failed(
-            cause=cause,
-            incident=incident,
-            reason=reason,
-            retryable=retryable,
-            advice=advice,
-            settings_at_fault=settings_at_fault,
-            confidence=confidence,
-            job=job,
-        )
-        then, how = in_words(answer)
-        gate.withhold_answer(builder, failed, plan, then=then, how=how)
+    # A trainer that crashed and is given up has ended already.
+    acts = not isinstance(answer, Hold) and (cause.lives or not isinstance(answer, GiveUpRun))
+    if acts and gate.is_closed(builder, plan):
+        then, how = _follows(answer)
+        failed = replace(failed, cause=cause)
+        gate.withhold(builder, then, plan, live=cause.lives, failed=failed, how=how)
         return
     apply(builder, failure, answer)
 
 
-def _acts(failure: FailureInput, answer: Answer) -> bool:
-    """Whether the answer ends or starts anything. A trainer that crashed and is given up has ended already."""
-    if isinstance(answer, Hold):
-        return False
-    return not isinstance(answer, GiveUpRun) or failure.cause.lives
-
-
-def in_words(answer: Answer) -> tuple[Then, str]:
+def _follows(answer: Answer) -> tuple[Then, str]:
     """What would follow, and how, as a clause."""
     match answer:
         case Finish():
             return "finish", "because the training is done"
         case GiveUpRun():
             return "give_up", f"because {answer.reason}"
-        case GoBack(to=to):
-            return "restart", f"with the {'profile ' + to.profile if to.profile else 'settings'} of before"
-        case StepDown(rung=rung):
-            return "restart", f"with the profile {rung.below}"
-        case ApplyRemedy(remedy=remedy):
-            return "restart", f"with {remedy.words}"
-        case PassOver():
-            return "restart", "from the checkpoint before"
-        case WaitForGpu():
-            return "restart", "once a GPU of the run answers"
-        case WaitForRoom(need_bytes=need_bytes):
-            return "restart", f"once {size(need_bytes)} are free"
+        case Again():
+            return "restart", answer.how
         case _:
-            return "restart", ""
+            return "hold", ""
 
 
 def _key(cause: Cause) -> str:
     """The failure's name in remedies.toml."""
     return f"hang:{cause.class_}" if cause.kind == "hang" else cause.class_
-
-
-def _same_place(state: JudgeState, cause: Cause) -> int:
-    """How far apart two failures may be and still be at the same place. A NaN shows some steps after its cause."""
-    stride = state.attempt.stride
-    return max(stride, (state.budget.every or 0) // 2) if cause.kind == "nan" else stride
-
-
-def _lost_a_gpu(state: JudgeState) -> bool:
-    """Whether the kernel reported a lost GPU in this attempt, whatever the failure looks like."""
-    lost = any(finding.line == 0 and finding.failure == "gpu_lost" for finding in state.diagnosis.findings)
-    return needs_reset(state) or (lost and state.gpus_usable is False)
 
 
 def needs_reset(state: JudgeState) -> bool:
@@ -197,97 +150,74 @@ def needs_reset(state: JudgeState) -> bool:
     return fault is not None and state.clock.last <= fault.at and len(state.gpus_of_run) < 2
 
 
-def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
-    """Whether there is a checkpoint from before the failure."""
-    older = resume_point.newest_verified(
-        builder.state.checkpoints, builder.knowledge.resume_support, before_t=plan.before_t
-    )
-    return older is not None
-
-
-def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, *, at_once: bool) -> doubt.Unread:
+def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, *, at_once: bool) -> Unread:
     """What follows for the checkpoint that the attempt was given; a trainer that chooses by itself is given none."""
     index, support = builder.state.checkpoints, builder.knowledge.resume_support
     if cause.kind != "crash" or cause.stepped or cause.given is None or support.by_itself:
         return ""
     known = checkpoint_index.find(index, cause.given)
-    without = doubt.passed_over(index, cause.given, "")
+    without = checkpoint_index.passed_over(index, cause.given, "")
     older = resume_point.newest_verified(without, support, before_t=plan.before_t)
     has_older = older is not None and older.path not in without.doubt.paths
-    return doubt.unread(
+    return checkpoint_index.unread(
         index,
         cause.given,
         reason,
-        starts=doubt.STARTS if at_once else memory.unread(builder.state.history, cause),
+        starts=checkpoint_index.STARTS if at_once else memory.unread(builder.state.history, cause),
         said=cause.said,
         has_older=has_older or (known is not None and known.unknown_make),  # else the run is held over it
     )
 
 
-def _saved_before(state: JudgeState, before_t: float) -> bool:
-    """Whether the attempt wrote a usable checkpoint before this run time."""
-    newest = resume_point.newest_verified(state.checkpoints, before_t=before_t)
-    return newest is not None and newest.own and newest.t >= state.attempt.start_t
-
-
-def _largest_checkpoint_bytes(state: JudgeState) -> float:
-    """What the largest complete checkpoint of this run takes on the disk; 0 = there is none."""
-    own = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None]
-    return max((k.size_bytes or 0.0 if k.disk_bytes is None else k.disk_bytes for k in own), default=0.0)
-
-
 def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
-    plan, incident = failure.plan, failure.incident
-    cause, key = failure.cause, _key(failure.cause)
+    incident, key = failure.incident, _key(failure.cause)
     match answer:
         case Finish():
             ending = RestartPlan(reason="the training is done: stop its process gently", incident=incident)
             restarts.stop(builder, "finish", ending)
         case Hold():
             _hold(builder, failure, answer)
-        case PassOver(path=path):
-            pass_over(builder, path, cause.said)
-            _count(builder, failure)
-            _charge(builder)
-            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, from the checkpoint before"))
         case GiveUpRun():
             _count(builder, failure, counted=answer.counted)
             remedy_choice.propose(builder, answer.proposed, key, incident)
-            _give_up(builder, failure, answer)
-        case GoBack():
-            _count(builder, failure, counted=answer.counted)
-            why = fallback.go_back(builder, answer.to, cause.class_, failure.reason, incident)
-            # An attempt that began anew wrote nothing yet: so does the next one.
-            _restart(builder, failure, replace(plan, reason=why, fresh=failure.began_anew))
-        case StepDown(rung=rung):
-            _count(builder, failure, same_rung=False)
-            ramp.step_down(builder, rung.below, cause.class_, failure.reason, incident)
-            _charge(builder)
-            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, back to {rung.below}"))
-        case ApplyRemedy(remedy=remedy):
-            _count(builder, failure)
-            remedy_choice.take(builder, remedy, key, incident)
-            remedy_choice.propose(builder, answer.proposed, key, incident)
-            _charge(builder)
-            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, {remedy.words}"))
-        case RestartLater(delay_s=delay_s):
-            _count(builder, failure)
-            _restart(builder, failure, replace(plan, delay_s=delay_s))
-        case WaitForRoom(need_bytes=need_bytes):
-            _count(builder, failure)
-            _restart(builder, failure, replace(plan, need_bytes=need_bytes))
-        case WaitForGpu():
-            _count(builder, failure)
-            _charge(builder)
-            _restart(builder, failure, replace(plan, needs_gpu=True))
-        case RestartAfterBackOff(least_s=least_s):
-            _count(builder, failure)
-            remedy_choice.propose(builder, answer.proposed, key, incident)
-            if answer.note:
-                builder.note(answer.note)
-            _restart(builder, failure, replace(plan, delay_s=max(_charge(builder), least_s)))
+            if not failure.cause.lives:
+                give_up(builder, answer.reason, incident, answer.advice, title=answer.title)
+                return
+            reason = f"{failure.name}, and no restart follows"
+            ending = replace(failure.plan, reason=reason, ending=answer.reason, advice=answer.advice)
+            restarts.stop(builder, "give_up", ending)
+        case Again():
+            _again(builder, failure, answer)
         case _:
             assert_never(answer)
+
+
+def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
+    """Write down what differs in the next attempt, charge for it, and begin the restart."""
+    plan, incident, class_ = failure.plan, failure.incident, failure.cause.class_
+    if answer.change:
+        plan = replace(plan, reason=f"{plan.reason}, {answer.change}")
+    if answer.passed_over:
+        pass_over(builder, answer.passed_over, failure.cause.said)
+    _count(builder, failure, counted=answer.counted, same_rung=answer.rung is None)
+    if answer.to is not None:
+        why = policy.go_back(builder, answer.to, class_, failure.reason, incident)
+        # An attempt that began anew wrote nothing yet: so does the next one.
+        plan = replace(plan, reason=why, fresh=failure.began_anew)
+    if answer.rung is not None:
+        ramp.step_down(builder, answer.rung.below, class_, failure.reason, incident)
+    if answer.remedy is not None:
+        remedy_choice.take(builder, answer.remedy, _key(failure.cause), incident)
+    remedy_choice.propose(builder, answer.proposed, _key(failure.cause), incident)
+    if answer.note:
+        builder.note(answer.note)
+    wait_s = _charge(builder) if answer.charged else 0.0
+    delay_s = max(wait_s, answer.delay_s) if answer.back_off else answer.delay_s
+    _restart(
+        builder,
+        failure,
+        replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu),
+    )
 
 
 def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True, same_rung: bool = True) -> None:
@@ -327,12 +257,3 @@ def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
     follows = f"nothing is started until `{builder.knowledge.typed('resume')}`"
     body = "\n".join((answer.reason, *(answer.advice or (follows,))))
     builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)
-
-
-def _give_up(builder: StepBuilder, failure: FailureInput, answer: GiveUpRun) -> None:
-    if not failure.cause.lives:
-        give_up(builder, answer.reason, failure.incident, answer.advice, title=answer.title)
-        return
-    reason = f"{failure.name}, and no restart follows"
-    ending = replace(failure.plan, reason=reason, ending=answer.reason, advice=answer.advice)
-    restarts.stop(builder, "give_up", ending)

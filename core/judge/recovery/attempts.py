@@ -16,8 +16,6 @@ from ..handlers import checkpoint_jobs
 from ..knowledge import Knowledge
 from ..memory import nth_wait_s
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume import checkpoint_index as doubt
-from ..resume import checkpoint_index as known_checkpoint
 from ..resume.agreement import stays_open
 from ..resume.checkpoint_index import base_name
 from ..resume.save_overdue import MISSING
@@ -37,6 +35,7 @@ from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
 
+replace = msgspec.structs.replace
 OTHER_TRAINS = "another trainer runs"
 
 
@@ -64,14 +63,32 @@ PASSING: dict[HoldKind, tuple[str, str]] = {
 """Why a launch waits and is tried again without a charge: key of its outcome → title and what helps."""
 
 
-def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
-    """A copy before a launch found a disk or a quota full that may not be watched: again after a while."""
-    launch_again_later(builder, plan, "no_room", why)
+HELD: dict[HoldKind, str] = {
+    "gpu_memory": "held: the GPU memory is not released",
+    "not_copied": "held: a checkpoint cannot be copied aside",
+    "not_understood": "held: what is saved is not understood",
+    "refused_checkpoint": "held: the requested checkpoint cannot be used",
+    "unclear_output": "held: it is not known who saved a checkpoint",
+}
+"""Why no attempt follows until a person orders one → what is told."""
 
 
-def _other_trainer(state: JudgeState) -> int | None:
-    """The incident of another trainer that writes there."""
-    return next((i.id for i in state.incidents if i.class_ == OTHER_TRAINER), None)
+def hold(
+    builder: StepBuilder,
+    plan: RestartPlan,
+    kind: HoldKind,
+    reason: str,
+    ways: tuple[str, ...] = (),
+    *,
+    incident: int | None = None,
+) -> None:
+    """No attempt follows until a person acts. ``ways``: what they can do, a sentence each; ``incident``: about it."""
+    builder.close_incident(plan.incident, HELD[kind])
+    builder.move("hold", Stopped(), reason, Why(kind, incident))
+    number = plan.incident if incident is None else incident
+    builder.notify("warning", HELD[kind], "\n".join((reason, *ways)), incident=number)
+    for way in ways:
+        builder.note(way)
 
 
 def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, why: str) -> None:
@@ -79,17 +96,18 @@ def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, 
 
     Beside another trainer a start from the beginning is not made later: it would write over what that one has saved.
     """
-    what, how = PASSING[kind]
+    (what, how), others = PASSING[kind], [i.id for i in builder.state.incidents if i.class_ == OTHER_TRAINER]
+    other = others[0] if others and kind == "other_trainer" else None
     if kind == "other_trainer" and plan.fresh:
-        builder.move("hold", Stopped(), why, Why(kind, _other_trainer(builder.state)))
+        builder.move("hold", Stopped(), why, Why(kind, other))
         again = starts_again(builder.state, builder.knowledge)
         builder.notify("warning", f"held: {what}", f"{why}\n{again}", incident=plan.incident)
         return
     number = plan.no_room + 1
     delay_s = nth_wait_s(builder.knowledge.settings.restart.network_wait_s, number)
     until_t = builder.t + delay_s
-    waiting = WaitingForRoom(need_bytes=0.0, plan=msgspec.structs.replace(plan, no_room=number), until_t=until_t)
-    held = Why(kind, _other_trainer(builder.state) if kind == "other_trainer" else None, until_t=until_t)
+    waiting = WaitingForRoom(need_bytes=0.0, plan=replace(plan, no_room=number), until_t=until_t)
+    held = Why(kind, other, until_t=until_t)
     builder.move("no_room", waiting, f"{why}; it is launched again in {delay_s:.0f} s", held)
     if number == 1:
         free = "no restart is charged for it"
@@ -99,7 +117,7 @@ def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, 
 def launch(builder: StepBuilder, plan: RestartPlan) -> None:
     """Start the next attempt."""
     if gate.is_closed(builder, plan):
-        gate.withhold_start(builder, plan)
+        gate.withhold(builder, "restart", plan, live=False)
         return
     checkpoint_jobs.set_time(builder)
     state = builder.state
@@ -160,12 +178,12 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
         index = checkpoint_index.changed(index, left, left=why, aside=why)
         builder.fact(CheckpointsSetAside(paths=left, why=why, left=True))
     if left or plan.wanted is not None or plan.fresh:
-        since = 0.0 if known is None or known.mtime is None else known_checkpoint.time_of(known)
-        index = msgspec.structs.replace(index, went_back=(since, builder.t, why))
+        since = 0.0 if known is None or known.mtime is None else checkpoint_index.time_of(known)
+        index = replace(index, went_back=(since, builder.t, why))
     builder.set(checkpoints=index)
     if plan.before_t is not None or (left and (plan.wanted is not None or plan.fresh)):
         best, epochs = (None, None) if known is None else (known.position, known.epochs_done)
-        builder.set(budget=msgspec.structs.replace(builder.state.budget, best=best, epochs=epochs))
+        builder.set(budget=replace(builder.state.budget, best=best, epochs=epochs))
 
 
 def on_launched(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
@@ -174,7 +192,7 @@ def on_launched(builder: StepBuilder, machine: Starting, outcome: Outcome) -> No
     named = outcome.data.get("resume_named") or ()
     builder.move(
         "launched",
-        msgspec.structs.replace(
+        replace(
             machine,
             told_resume=told if isinstance(told, bool) else None,
             restores=restores if isinstance(restores, str) else None,
@@ -226,8 +244,8 @@ def remember_end(builder: StepBuilder) -> None:
     policy.remember(builder)
     attempt = builder.state.attempt
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
-        builder.set(checkpoints=doubt.worked(builder.state.checkpoints))
-    last, t = builder.state.attempt, builder.t
+        builder.set(checkpoints=checkpoint_index.worked(builder.state.checkpoints))
+    last, t = attempt, builder.t
     if last.step is not None and builder.state.progress_t != t:
         builder.set(progress_t=t)
         builder.fact(progress_made(builder.knowledge, builder.state))
@@ -304,13 +322,18 @@ def close_quiet(builder: StepBuilder, ending: str, by: EndedBy = "") -> None:
 
 
 def end_facts(state: JudgeState) -> EndFacts:
-    low = state.disk_low
+    low, path, verdict = state.disk_low, state.attempt.resume_from, None
+    known = None if path is None else checkpoint_index.find(state.checkpoints, path)
+    if known is not None and known.damage is not None:
+        verdict = known.damage[0]
+    elif known is not None:
+        verdict = "complete" if known.complete and known.bad is None else None
     return EndFacts(
         disk_free_bytes=state.disk_free_bytes if low is None else low.free_bytes,
         disk_free_inodes=state.disk_free_inodes,
         swap_used=state.swap_used,
         oom_kills=new_oom_kills(state),
-        checkpoint=_resumed_from(state),
+        checkpoint=verdict,
         kernel=state.diagnosis.kernel,
     )
 
@@ -320,17 +343,6 @@ def new_oom_kills(state: JudgeState) -> int | None:
     if state.oom_kills is None or state.oom_kills_before is None:
         return None
     return state.oom_kills - state.oom_kills_before
-
-
-def _resumed_from(state: JudgeState) -> str | None:
-    """The verdict on the checkpoint that the attempt resumed from; None = from none, or unknown."""
-    path = state.attempt.resume_from
-    known = None if path is None else next((each for each in state.checkpoints.known if each.path == path), None)
-    if known is None:
-        return None
-    if known.damage is not None:
-        return known.damage[0]
-    return "complete" if known.complete and known.bad is None else None
 
 
 # A command that has no place for the path of a checkpoint: a start would begin anew and write over what was saved.
@@ -361,7 +373,6 @@ def ways(knowledge: Knowledge) -> str:
 # trainer that hangs cannot answer, one whose loss is NaN would save NaN, one that started over would write over the
 # checkpoints of the run.
 
-replace = msgspec.structs.replace
 
 SLACK_S = 1.0
 """A checkpoint written this long before the request still counts: clocks of file systems lag."""
@@ -379,7 +390,8 @@ def is_wanted(builder: StepBuilder) -> bool:
     attempt = state.attempt
     if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"} or not attempt.place_is_sure:
         return False
-    saved = _saved_position(state)
+    newest = resume_point.newest_verified(state.checkpoints)
+    saved = None if newest is None else newest.position
     return attempt.position is None or saved is None or saved < attempt.position
 
 
@@ -420,11 +432,6 @@ def came(state: JudgeState, saving: Saving) -> bool:
     since = saving.asked_t - SLACK_S
     new = [k for k in state.checkpoints.known if k.own and k.bad is None and k.t >= since]
     return bool(new) and all(k.complete for k in new)
-
-
-def _saved_position(state: JudgeState) -> int | None:
-    newest = resume_point.newest_verified(state.checkpoints)
-    return None if newest is None else newest.position
 
 
 # The progress of a run, for people who look at it.

@@ -16,7 +16,6 @@ from ...model.observation import Command
 from ...model.preset import NO_PROFILE
 from ...model.progress import Why
 from .. import run_states
-from .. import run_states as run_machine
 from ..handlers import checkpoint_jobs
 from ..hang import deadlines, pauses
 from ..knowledge import Knowledge
@@ -43,10 +42,11 @@ from ..state import JudgeState, StepBuilder
 from . import attempts, gate, nan_rollback, policy, ramp, remedy_choice, restarts, resume_choice, unclear_states
 from .apply import answer_failure
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
-from .resume_choice import why_not_resumable
+from .unclear_states import why_not_resumable
 
 _BETWEEN = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
 """States between two attempts that go on by themselves."""
+replace = msgspec.structs.replace
 SNOOZE_S = 600.0
 """How long no hang is declared after the command ``snooze``."""
 
@@ -70,36 +70,32 @@ def on_command(builder: StepBuilder, command: Command) -> None:
     builder.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
     reply = reply_to(builder.state, builder.knowledge, command)
     if reply.acts:
-        _VERBS[command.verb](builder, command)
+        _VERBS[command.verb][1](builder, command)
     else:
         builder.note(f"{command.verb}: {reply.message}", "refusal")
-        if command.verb == "resume" and run_machine.is_live(builder.state.machine):
+        if command.verb == "resume" and run_states.is_live(builder.state.machine):
             builder.set(resume_ordered=(command.by, builder.t))
 
 
-def _stop(builder: StepBuilder, command: Command) -> None:
-    _end(builder, command, kill=command.verb == "kill")
-
-
-def _end(builder: StepBuilder, command: Command, *, kill: bool) -> None:
-    machine = builder.state.machine
+def _end(builder: StepBuilder, command: Command) -> None:
+    machine, kill = builder.state.machine, command.verb == "kill"
     plan = RestartPlan(reason=f"{command.verb} by {command.by}")
     builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
         builder.move(
             "command",
-            msgspec.structs.replace(machine, stop_requested=True, restart_plan=None),
+            replace(machine, stop_requested=True, restart_plan=None),
             "to be stopped as soon as it is started",
         )
     elif isinstance(machine, Stopping):
-        held = msgspec.structs.replace(machine, then="hold", by=command.by)
+        held = replace(machine, then="hold", by=command.by)
         if machine.saving is not None and machine.then == "hold" and not kill:
             restarts.end_saving(builder, held, f"stop by {command.by} again: no checkpoint is waited for")
         elif kill and not machine.kill:
             restarts.stop(builder, "hold", plan, mode="kill", by=command.by, exited=machine.exited)
         else:
             builder.move("command", held, f"{command.verb} by {command.by}: no restart after this")
-    elif run_machine.is_live(machine):
+    elif run_states.is_live(machine):
         finishing = builder.state.withheld is not None and builder.state.withheld.follows == "finish"
         _close_hangs(builder, f"ended by {command.by}")
         then: Then = "finish" if finishing else "hold"
@@ -126,12 +122,12 @@ def _restart(builder: StepBuilder, command: Command) -> None:
     if isinstance(machine, Starting) and not machine.launched:
         _take_profile(builder, command)
         _take_remedies(builder, command)
-        told = msgspec.structs.replace(machine, stop_requested=False, restart_plan=plan)
+        told = replace(machine, stop_requested=False, restart_plan=plan)
         builder.move("command", told, f"{plan.reason}: as soon as the attempt that is being started exists")
     elif isinstance(machine, Stopping):
         checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
-        builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
-    elif run_machine.is_live(machine):
+        builder.move("command", replace(machine, then="restart", plan=plan), plan.reason)
+    elif run_states.is_live(machine):
         _take_profile(builder, command)
         _take_remedies(builder, command)
         _close_hangs(builder, f"restarted by {command.by}")
@@ -152,7 +148,7 @@ def _resume(builder: StepBuilder, command: Command) -> None:
         checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
     if isinstance(machine, Stopping):
         plan = _ordered(builder, command, "resume")
-        builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
+        builder.move("command", replace(machine, then="restart", plan=plan), plan.reason)
         return
     _take_profile(builder, command)
     _take_remedies(builder, command)
@@ -194,19 +190,17 @@ def _act(builder: StepBuilder, command: Command) -> None:
     if command.act == "all":
         judge_again(builder, command.by)
     elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
-        held = msgspec.structs.replace(machine, then="hold", by=command.by)
+        held = replace(machine, then="hold", by=command.by)
         builder.move("command", held, f"{command.by} chose act = {command.act}: no restart after this")
-    elif isinstance(
-        machine, Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
-    ) and gate.is_closed(builder, machine.plan):
-        gate.withhold_start(builder, machine.plan)
+    elif isinstance(machine, _BETWEEN) and gate.is_closed(builder, machine.plan):
+        gate.withhold(builder, "restart", machine.plan, live=False)
     else:
         gate.renew(builder)
 
 
 def _pause(builder: StepBuilder, command: Command) -> None:
     _close_hangs(builder, f"paused by {command.by}")
-    builder.set(time=msgspec.structs.replace(builder.state.time, stopped=True))
+    builder.set(time=replace(builder.state.time, stopped=True))
     order = builder.decide(PauseAttempt, f"pause by {command.by}", attempt=builder.state.attempt.number)
     builder.move("pause", Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
 
@@ -219,9 +213,9 @@ def _unpause(builder: StepBuilder, command: Command) -> None:
 def awake(builder: StepBuilder, reason: str) -> None:
     """The trainer runs again: the deadline of its next step starts anew."""
     state = builder.state
-    line = msgspec.structs.replace(state.time, stopped=False)
+    line = replace(state.time, stopped=False)
     now = pauses.now(line)
-    builder.set(time=line, clock=msgspec.structs.replace(state.clock, last=now))
+    builder.set(time=line, clock=replace(state.clock, last=now))
     follow_trainer(builder, reason)
 
 
@@ -236,7 +230,7 @@ def follow_trainer(builder: StepBuilder, reason: str) -> None:
 def _profile(builder: StepBuilder, command: Command) -> None:
     name = command.profile
     assert name is not None  # commands.py refuses the command without one
-    live = run_machine.is_live(builder.state.machine)
+    live = run_states.is_live(builder.state.machine)
     ramp.chosen(builder, name, command.by)
     builder.set(profile_pending=name, switch=live)
     remedy_choice.drop(builder, f"{command.by} chose the profile {name}")
@@ -250,7 +244,7 @@ def _profile(builder: StepBuilder, command: Command) -> None:
 
 def _take_profile(builder: StepBuilder, command: Command) -> None:
     if command.profile is not None:
-        _profile(builder, msgspec.structs.replace(command, now=False))
+        _profile(builder, replace(command, now=False))
 
 
 def switch_at_checkpoint(builder: StepBuilder) -> None:
@@ -265,7 +259,7 @@ def switch_at_checkpoint(builder: StepBuilder) -> None:
 def _ack(builder: StepBuilder, command: Command) -> None:
     for incident in builder.state.incidents:
         if command.incident in {None, incident.id} and not incident.acknowledged:
-            known = msgspec.structs.replace(incident, acknowledged=True)
+            known = replace(incident, acknowledged=True)
             rest = tuple(known if i.id == known.id else i for i in builder.state.incidents)
             builder.set(incidents=rest)
             builder.fact(IncidentUpdated(incident=known))
@@ -276,7 +270,7 @@ def _ack(builder: StepBuilder, command: Command) -> None:
 
 def _snooze(builder: StepBuilder, command: Command) -> None:
     until = pauses.now(builder.state.time) + SNOOZE_S
-    builder.set(attempt=msgspec.structs.replace(builder.state.attempt, patient_until=until))
+    builder.set(attempt=replace(builder.state.attempt, patient_until=until))
     if isinstance(builder.state.machine, Hung):
         _close_hangs(builder, f"{command.by} asked to wait")
         follow_trainer(builder, f"{command.by} asked to wait")
@@ -290,18 +284,18 @@ def _save(builder: StepBuilder, command: Command) -> None:
 def _shutdown(builder: StepBuilder, command: Command) -> None:
     machine = builder.state.machine
     launching = isinstance(machine, Starting) and not machine.launched
-    if command.stop_trainer and (launching or run_machine.is_live(machine)):
+    if command.stop_trainer and (launching or run_states.is_live(machine)):
         reason = f"shutdown with the trainer by {command.by}"
         plan = RestartPlan(reason=reason, deadline_t=None if command.within_s is None else builder.t + command.within_s)
         if isinstance(machine, Starting) and launching:
-            told = msgspec.structs.replace(machine, end_plan=msgspec.structs.replace(plan, by=command.by))
+            told = replace(machine, end_plan=replace(plan, by=command.by))
             builder.move("command", told, f"{reason}: as soon as it is started")
         elif isinstance(machine, Stopping):
-            builder.move("command", msgspec.structs.replace(machine, then="end", plan=plan, by=command.by), reason)
+            builder.move("command", replace(machine, then="end", plan=plan, by=command.by), reason)
         else:
             restarts.stop(builder, "end", plan, by=command.by)
         return
-    runs = launching or run_machine.is_live(machine)
+    runs = launching or run_states.is_live(machine)
     rest = "a running trainer goes on" if runs else "nothing of the run is running"
     builder.decide(EndWatch, f"shutdown by {command.by}; {rest}", exit_code=0)
 
@@ -311,22 +305,6 @@ def _close_hangs(builder: StepBuilder, ending: str) -> None:
     for incident in builder.state.incidents:
         if incident.kind == "hang":
             builder.close_incident(incident.id, ending)
-
-
-_VERBS: dict[str, Callable[[StepBuilder, Command], None]] = {
-    "stop": _stop,
-    "kill": _stop,
-    "restart": _restart,
-    "resume": _resume,
-    "pause": _pause,
-    "unpause": _unpause,
-    "profile": _profile,
-    "ack": _ack,
-    "snooze": _snooze,
-    "act": _act,
-    "save": _save,
-    "shutdown": _shutdown,
-}
 
 
 # Whether an operator command makes sense in the present state, and the reply that the operator gets.
@@ -358,30 +336,28 @@ def fulfilled(message: str) -> CommandReply:
 
 def reply_to(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
     """The reply to ``command`` in this state. Changes nothing."""
-    return _COMMAND_REPLIES_VERBS[command.verb](state, knowledge, command)
+    return _VERBS[command.verb][0](state, knowledge, command)
 
 
 def _present(state: JudgeState) -> str:
     """The state in words: ``it is backing off``."""
     word = run_states.WORDS[run_states.name_of(state.machine)].replace("_", " ")
     number = state.attempt.number
-    return f"it is {word} (attempt {number})" if run_machine.is_live(state.machine) else f"it is {word}"
+    return f"it is {word} (attempt {number})" if run_states.is_live(state.machine) else f"it is {word}"
 
 
-def _command_replies_end(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+def _reply_end(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
     name = run_states.name_of(state.machine)
     if name in {"stopped", "finished", "ended_early", "given_up"} and state.withheld is None:
         return fulfilled(f"nothing is running: {_present(state)} already")
     return YES
 
 
-def _command_replies_restart(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
-    if (over := _is_over(state, knowledge, command)) is not None:
-        return over
-    return _next_attempt(state, knowledge, command)
+def _reply_restart(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
+    return _is_over(state, knowledge, command) or _next_attempt(state, knowledge, command)
 
 
-def _command_replies_resume(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
+def _reply_resume(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
     machine = state.machine
     if (over := _is_over(state, knowledge, command)) is not None:
         return over
@@ -392,7 +368,7 @@ def _command_replies_resume(state: JudgeState, knowledge: Knowledge, command: Co
     if isinstance(machine, Paused | Suspended):
         how = f"`{knowledge.typed('resume')}` lets it go on, `{knowledge.typed('restart')}` begins a new attempt"
         return refused(f"{_present(state)}, and its process lives; {how}")
-    if isinstance(machine, Starting) or (run_machine.is_live(machine) and not isinstance(machine, Stopping)):
+    if isinstance(machine, Starting) or (run_states.is_live(machine) and not isinstance(machine, Stopping)):
         how = f"`{knowledge.typed('restart')}` begins a new attempt"
         return refused(f"the run is going already: {_present(state)}; {how}")
     return _next_attempt(state, knowledge, command)
@@ -400,9 +376,10 @@ def _command_replies_resume(state: JudgeState, knowledge: Knowledge, command: Co
 
 def _is_over(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply | None:
     """An answer to a question that does not wait any more must not end or start anything."""
-    if command.incident is None or answers(state, command.incident):
+    waiting = state.withheld
+    if command.incident is None or (waiting is not None and waiting.action.incident == command.incident):
         return None
-    live = run_machine.is_live(state.machine) and not isinstance(state.machine, Stopping)
+    live = run_states.is_live(state.machine) and not isinstance(state.machine, Stopping)
     verb = "restart" if live else "resume"
     return refused(
         f"incident {command.incident} waits for no answer any more: {_present(state)}; nothing was ended or started "
@@ -421,7 +398,7 @@ def _next_attempt(state: JudgeState, knowledge: Knowledge, command: Command) -> 
         return _remedies(knowledge, command)
     if command.checkpoint is not None:
         return refused(why)
-    if cannot_be_told(knowledge) and not run_machine.is_live(state.machine):
+    if cannot_be_told(knowledge) and not run_states.is_live(state.machine):
         return refused(f"{why}; go on with {ways(knowledge)}")
     return refused(f"{why}; `{knowledge.typed(command.verb, '--fresh')}` does that")
 
@@ -434,7 +411,7 @@ def _remedies(knowledge: Knowledge, command: Command) -> CommandReply:
     return YES
 
 
-def _command_replies_pause(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
+def _reply_pause(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
     machine = state.machine
     if isinstance(machine, Paused):
         return fulfilled("it is paused already")
@@ -445,22 +422,22 @@ def _command_replies_pause(state: JudgeState, knowledge: Knowledge, _command: Co
     return refused(f"nothing is running that could be paused: {_present(state)}{'' if finished else ending}")
 
 
-def _command_replies_unpause(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
+def _reply_unpause(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
     if isinstance(state.machine, Paused | Suspended):
         return YES
-    hint = "" if run_machine.is_live(state.machine) else f"; `{knowledge.typed('resume')}` starts it"
+    hint = "" if run_states.is_live(state.machine) else f"; `{knowledge.typed('resume')}` starts it"
     finished = run_states.name_of(state.machine) == "finished"
     return refused(f"the run is not paused: {_present(state)}{'' if finished else hint}")
 
 
-def _command_replies_profile(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
+def _reply_profile(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
     known = knowledge.profiles
     none = command.profile == NO_PROFILE and NO_PROFILE not in known
     if command.profile is None or (known and command.profile not in known and not none):
         return refused(f"there is no profile {command.profile!r}; known: {', '.join(known) or 'none'}")
     if run_states.name_of(state.machine) == "finished":
         return refused("the run is finished; give a profile to the next start")
-    live = run_machine.is_live(state.machine) and not isinstance(state.machine, Stopping)
+    live = run_states.is_live(state.machine) and not isinstance(state.machine, Stopping)
     wanted = None if none else command.profile
     if state.profile == wanted and state.profile_pending in {None, command.profile} and not state.applied and live:
         with_it = "without a profile" if none else f"with {command.profile}"
@@ -474,7 +451,7 @@ def _command_replies_profile(state: JudgeState, knowledge: Knowledge, command: C
     return YES
 
 
-def _command_replies_ack(state: JudgeState, _knowledge: Knowledge, command: Command) -> CommandReply:
+def _reply_ack(state: JudgeState, _knowledge: Knowledge, command: Command) -> CommandReply:
     open_ = {incident.id: incident for incident in state.incidents}
     if command.incident is not None and command.incident not in open_:
         listed = ", ".join(map(str, open_)) or "none"
@@ -484,21 +461,17 @@ def _command_replies_ack(state: JudgeState, _knowledge: Knowledge, command: Comm
     return YES
 
 
-def _command_replies_snooze(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
-    if run_machine.is_watched(state.machine):
+def _reply_snooze(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+    if run_states.is_watched(state.machine):
         return YES
     return refused(f"nothing is running that could be waited for: {_present(state)}")
 
 
-def _command_replies_act(_state: JudgeState, _knowledge: Knowledge, command: Command) -> CommandReply:
+def _reply_act(_state: JudgeState, _knowledge: Knowledge, command: Command) -> CommandReply:
     return YES if command.act is not None else refused('say which: "all", "ask" or "notify"')
 
 
-def _command_replies_shutdown(_state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
-    return YES
-
-
-def _command_replies_save(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
+def _reply_save(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
     if not isinstance(state.machine, Running):
         return refused(f"only a training that runs can save: {_present(state)}")
     if not can_ask(state, knowledge):
@@ -509,38 +482,29 @@ def _command_replies_save(state: JudgeState, knowledge: Knowledge, _command: Com
     return YES
 
 
-_COMMAND_REPLIES_VERBS: dict[str, Callable[[JudgeState, Knowledge, Command], CommandReply]] = {
-    "stop": _command_replies_end,
-    "kill": _command_replies_end,
-    "restart": _command_replies_restart,
-    "resume": _command_replies_resume,
-    "pause": _command_replies_pause,
-    "unpause": _command_replies_unpause,
-    "profile": _command_replies_profile,
-    "ack": _command_replies_ack,
-    "snooze": _command_replies_snooze,
-    "act": _command_replies_act,
-    "save": _command_replies_save,
-    "shutdown": _command_replies_shutdown,
+_Reply = Callable[[JudgeState, Knowledge, Command], CommandReply]
+_VERBS: dict[str, tuple[_Reply, Callable[[StepBuilder, Command], None]]] = {
+    "stop": (_reply_end, _end),
+    "kill": (_reply_end, _end),
+    "restart": (_reply_restart, _restart),
+    "resume": (_reply_resume, _resume),
+    "pause": (_reply_pause, _pause),
+    "unpause": (_reply_unpause, _unpause),
+    "profile": (_reply_profile, _profile),
+    "ack": (_reply_ack, _ack),
+    "snooze": (_reply_snooze, _snooze),
+    "act": (_reply_act, _act),
+    "save": (_reply_save, _save),
+    "shutdown": (lambda _state, _knowledge, _command: YES, _shutdown),
 }
 
 
 # The answer of a person to what was withheld (gate.py): what would have been done is done now.
 
-replace = msgspec.structs.replace
-
-
-def answers(state: JudgeState, incident: int) -> bool:
-    """Whether this incident's question waits for an answer."""
-    return state.withheld is not None and state.withheld.action.incident == incident
-
 
 def is_answer(state: JudgeState, command: Command) -> bool:
     """Whether ``restart`` or ``resume`` means what was withheld. A command with wishes of its own is an order."""
-    waiting = state.withheld
-    if waiting is None or waiting.follows != "restart":
-        return False
-    return not has_wishes(command)
+    return state.withheld is not None and state.withheld.follows == "restart" and not has_wishes(command)
 
 
 def has_wishes(command: Command) -> bool:
@@ -560,20 +524,8 @@ def carry_out(builder: StepBuilder, by: str) -> None:
     assert waiting is not None  # is_answer was asked
     gate.close(builder, f"ordered by {by}")
     plan = replace(waiting.plan, by=by, reason=f"{waiting.plan.reason}, ordered by {by}")
-    failed = waiting.failed
-    if failed is not None:
-        answer_failure(
-            builder,
-            failed.cause,
-            plan,
-            incident=failed.incident,
-            reason=failed.reason,
-            retryable=failed.retryable,
-            advice=failed.advice,
-            settings_at_fault=failed.settings_at_fault,
-            job=failed.job,
-            confidence=failed.confidence,
-        )
+    if waiting.failed is not None:
+        answer_failure(builder, waiting.failed, plan)
     elif waiting.state == "stopped":
         restarts.clear_and_restart(builder, plan)
     else:
@@ -598,9 +550,5 @@ def withdraw(builder: StepBuilder, why: str) -> None:
     machine = builder.state.machine
     assert isinstance(machine, Hung)
     builder.close_incident(machine.incident, why)
-    now = pauses.now(builder.state.time)
-    builder.set(clock=deadlines.restart_wait(builder.state.clock, now))
-    if builder.state.trains:
-        builder.move("training", Running(), why)
-    else:
-        builder.move("started", Starting(launched=True), why)
+    builder.set(clock=deadlines.restart_wait(builder.state.clock, pauses.now(builder.state.time)))
+    follow_trainer(builder, why)

@@ -12,24 +12,27 @@ Known false alarm: early stopping that prints nothing looks like an end before t
 import itertools
 import math
 import re
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, assert_never
 
 import msgspec
 
 from ...model.length import ToldLength
 from ...model.patterns import LazyPattern
-from ...model.progress import Progress
-from ...model.shipped import Diagnosis, EndWords
-from ..attempt_progress import whole_epochs
-from ..failure.diagnosis import hidden_failure, line_of
-from ..failure.evidence_state import DiagnosisState
+from ...model.shipped import Diagnosis, EvidenceLine
+from ..attempt_progress import AttemptProgress, whole_epochs
+from ..failure.catalogue import CompiledCatalogue
+from ..failure.circumstances import Circumstances
+from ..failure.diagnosis import diagnose, diagnosis_as, ends_after, finished, hidden_failure, line_of
+from ..failure.evidence_state import DiagnosisState, kept_text
+from ..failure.log_evidence import START_EVIDENCE, kernel_evidence, read_evidence, with_last_line
 from ..knowledge import Knowledge
-from ..progress import ProgressState
+from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_point import newest_own
 from ..state import JudgeState
+from ..text.lines import plain
 from ..text.reading import Reading
-from .attempts import new_oom_kills
 
 NEARLY = 0.98
 """Share of the steps: rounded totals and left-out batches end a little before it."""
@@ -51,63 +54,6 @@ class Place(msgspec.Struct, frozen=True):
     is_last_line: bool = False
 
 
-class Counters(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log showed of steps and epochs.
-
-    ``per_epoch``: the step starts again in each epoch. ``zero_based``: epoch 0 was printed; ``names_last``: the number
-    of epochs beside it is then that of the last one. ``training``: the counter is known to be that of the training:
-    a bar without a label or a loss may count anything. ``first_epoch_seen``: the
-    attempt began with the first epoch, so it is known whether they count from 0. ``counts_done``: the epoch is a number
-    of completed ones (the bar counts epochs). ``lossy``: a loss was printed with or after the last counter.
-    ``first_epoch``: the first one printed. ``interval``, ``epoch_gap``: steps, and epochs, between the last two printed
-    ones. ``bar``: they are those of a bar, which shows its total when it is done. ``round_ends``: where the rounds
-    before ended, if its counter began again: one that is left before its total in each round is not short there.
-    """
-
-    progress: Progress = Progress()
-    per_epoch: bool = False
-    zero_based: bool = False
-    names_last: bool = False
-    training: bool = True
-    first_epoch_seen: bool = True
-    counts_done: bool = False
-    lossy: bool = False
-    first_epoch: float | None = None
-    interval: int = 1
-    epoch_gap: int = 1
-    bar: bool = False
-    round_ends: tuple[int, ...] = ()
-
-
-class EndingInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known when a trainer has exited.
-
-    ``nan``: a sentence if the weights are NaN. ``resumed_at_end``: it made no step because its resume point was at the
-    end. ``words``, ``words_line``: the strongest words of an end. ``last_save``: name of the complete checkpoint of the
-    last step. ``final_name``: name of a last checkpoint that is called final. ``saves``: it wrote checkpoints.
-    ``save_open``: its newest checkpoint is not complete. ``begins``: something is loaded or prepared after the last
-    step. ``cause``: the failure that its last lines show; ``told_to_end``: the line that says that it was ended.
-    ``told``: where its counters stand against the length that its settings say.
-    ``steps_seen``: it made a step; ``steps_due``: why steps are expected, "" = they are not.
-    """
-
-    place: Place = Place("unknown")
-    told: Place = Place("unknown")
-    nan: str = ""
-    resumed_at_end: bool = False
-    words: EndWords | None = None
-    words_line: str = ""
-    last_save: str | None = None
-    final_name: str | None = None
-    saves: bool = False
-    save_open: bool = False
-    begins: bool = False
-    cause: str = ""
-    told_to_end: str = ""
-    steps_seen: bool = True
-    steps_due: str = ""
-
-
 class Proven(msgspec.Struct, frozen=True):
     """The training is done. ``by``: its counter alone; words or a checkpoint's name; its counter and the last save.
 
@@ -121,11 +67,12 @@ class Proven(msgspec.Struct, frozen=True):
 class Contradicted(msgspec.Struct, frozen=True):
     """It ended before the end of the training.
 
-    ``by``: a failure that the log shows, NaN weights, the length that the settings say, or nothing known.
+    ``by``: a failure that the log shows, NaN weights, a signal of which the log tells, the settings' length,
+    or nothing known.
     """
 
     why: str
-    by: Literal["failure", "nan", "settings", "unknown"] = "unknown"
+    by: Literal["failure", "nan", "signal", "order", "settings", "unknown"] = "unknown"
 
 
 class Unproven(msgspec.Struct, frozen=True):
@@ -141,139 +88,148 @@ class Unproven(msgspec.Struct, frozen=True):
 Ending = Proven | Contradicted | Unproven
 
 
-def judge_ending(run: EndingInput) -> Ending:
-    """The ending, the strongest evidence first."""
-    place = run.place
-    done = place.at == "end" or run.resumed_at_end
-    saved = run.last_save is not None or run.resumed_at_end or (run.words is not None and not run.saves)
-    another = run.begins and run.words not in {"framework", "early_stop"}
-    if run.nan:
-        return Contradicted(run.nan, by="nan")
-    if done and saved and not run.save_open and not another:
-        return Proven(_proof(run), "save")
-    if run.cause:
-        return Contradicted(f"{run.cause}{_at(place)}", by="failure")
-    if done:
-        return Proven(_proof(run), "words" if run.words else "counter")
-    if run.told_to_end:
-        return Contradicted(f"it was told to end: {run.told_to_end}{_at(place)}")
-    if not run.steps_seen and run.steps_due:
-        return Contradicted(f"it made no step, and {run.steps_due}")
-    if run.words in {"framework", "early_stop"}:
-        return Proven(_proof(run), "words")
-    stated = (run.words == "words", run.final_name is not None)
-    if all(stated) or (any(stated) and place.at != "short"):
-        return Proven(_proof(run), "words")
-    if place.at == "short":
-        said = f', although it says "{run.words_line}"' if run.words == "words" else ""
-        return Contradicted(f"the last progress is {place.words}{said}")
-    if run.told.at == "end" and not another:
-        return Proven(run.told.words, "counter")
-    if run.told.at == "short" and not place.is_last_line:
-        return Contradicted(f"the last progress is {run.told.words}", by="settings")
-    return Unproven(place.words if place.is_last_line else run.told.words or place.words, place.is_last_line)
+def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
+    """Whether the training was over, by all that is known but the exit status: the first rule that holds."""
+    reading, last = main_reading(state), _last_own(state)
+    now, seen = reading.now, state.attempt.beat_t is not None
+    at, told = place(state), knowledge.told.get(state.attempt.profile or "")
+    by_settings = told_place(counted_of(state, knowledge, reading) if _is_training(now) else Counted(), told)
+    hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
+    nan = _nonfinite(state) or _nan_losses(reading)
+    if hidden is not None and hidden.failure == "nan_loss" and not now.losses.is_average:
+        nan = nan or line_of(hidden)
+    complete = last is not None and last.complete
+    final = last is not None and complete and FINAL.search(base_name(last.path)) is not None
+    of_last_step = last is not None and complete and _is_of_last_step(state, last)
+    writing = last is not None and not last.complete and last.bad is None
+    at_end, saves = _resumed_at_end(state), any(k.own for k in state.checkpoints.known)
+    said = now.end_words if now.end_words != "hint" else None
+    by_framework = said in {"framework", "early_stop"}
+    done = at.at == "end" or at_end
+    saved = of_last_step or at_end or (now.end_words is not None and not saves)
+    another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
+    stated = (said == "words", final)
+    ordered, due = told_to_end(state.diagnosis), _steps_due(state, knowledge)
+    where = f" ({at.words})" if at.words else ""
+    although = f', although it says "{now.end_text}"' if said == "words" else ""
+    found = [at.words] if at.at == "end" else []
+    found += ["it had resumed from the end"] if at_end else []
+    found += [f'"{now.end_text}"'] if said is not None else []
+    found += [f"{base_name(last.path)} is saved"] if last is not None and (of_last_step or final) else []
+    proof, short = ", ".join(found), f"the last progress is {at.words}{although}"
+    rules: tuple[tuple[bool, Ending], ...] = (
+        (bool(nan), Contradicted(nan, "nan")),
+        (done and saved and not writing and not another, Proven(proof, "save")),
+        (hidden is not None, Contradicted(f"{'' if hidden is None else line_of(hidden)}{where}", "failure")),
+        (done, Proven(proof, "words" if now.end_words else "counter")),
+        (
+            bool(ordered),
+            Contradicted(f"it was told to end: {ordered}{where}", "signal" if is_bare(ordered) else "order"),
+        ),
+        (not seen and bool(due), Contradicted(f"it made no step, and {due}")),
+        (by_framework or all(stated) or (any(stated) and at.at != "short"), Proven(proof, "words")),
+        (at.at == "short", Contradicted(short)),
+        (by_settings.at == "end" and not another, Proven(by_settings.words, "counter")),
+        (
+            by_settings.at == "short" and not at.is_last_line,
+            Contradicted(f"the last progress is {by_settings.words}", "settings"),
+        ),
+    )
+    unproven = Unproven(at.words if at.is_last_line else by_settings.words or at.words, at.is_last_line)
+    return next((ending for holds, ending in rules if holds), unproven)
 
 
-def _at(place: Place) -> str:
-    return f" ({place.words})" if place.words else ""
+def place_of(now: Reading, *, first_epoch_seen: bool = True, interval: int | None = None) -> Place:
+    """Where the counters stand, over all epochs of the run.
+
+    ``first_epoch_seen``: the log begins with the first epoch, so it is known whether they count from 0. ``interval``:
+    steps between two printed ones, if that is not known from this log.
+    """
+    found = _place(now, _epochs(now, first_epoch_seen), now.interval if interval is None else interval)
+    return found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
 
 
-def _proof(run: EndingInput) -> str:
-    """What proves the end: "step 1000 of 1000, checkpoint-1000 is saved"."""
-    found = [run.place.words] if run.place.at == "end" else []
-    if run.resumed_at_end:
-        found.append("it had resumed from the end")
-    if run.words in {"words", "framework", "early_stop"}:
-        found.append(f'"{run.words_line}"')
-    saved = run.last_save or run.final_name
-    if saved:
-        found.append(f"{saved} is saved")
-    return ", ".join(found)
-
-
-def place_of(seen: Counters) -> Place:
-    """Where the counters stand, over all epochs of the run."""
-    found = _place(seen)
-    return found if seen.training or found.at != "end" else Place("unknown", found.words)
-
-
-def _place(seen: Counters) -> Place:
-    progress = seen.progress
+def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], interval: int) -> Place:
+    progress, bar = now.progress, now.main is not None
     step, total = progress.step, progress.total_steps
-    epochs = _epochs(seen)
     counted = progress.epoch is not None and progress.total_epochs
     in_epochs = f"epoch {progress.epoch:g} of {progress.total_epochs}" if counted else ""
     if step is None or not total:
         if epochs == "left":
             return Place("short", in_epochs)
-        if epochs == "last" and (seen.lossy or seen.counts_done):
+        if epochs == "last" and (now.lossy or _counts_done(now)):
             return Place("end", in_epochs)
         words = in_epochs or ("" if step is None else f"step {step}")
-        return _by_time(seen, words, is_last_line=epochs == "near")
+        return _by_time(now, words, is_last_line=epochs == "near")
     made, whole = progress.run_step, progress.run_total_steps
     words = f"step {step} of {total}{' of an epoch' if progress.of_part else ''}"
-    if seen.per_epoch and made is not None and whole is not None:
+    if now.per_epoch and made is not None and whole is not None:
         words = f"step {made} of {whole}"
     elif made is not None and made > total:  # further than the total of a part of the run
         words = f"step {made}"
-    words += f", {in_epochs}" if in_epochs and seen.per_epoch else ""
-    last_line = not seen.bar and total - step <= max(1, seen.interval)
-    short = total - step > max(1, seen.interval) and step < NEARLY * total
-    short = short and not _ends_a_round(seen, step)
+    words += f", {in_epochs}" if in_epochs and now.per_epoch else ""
+    last_line = not bar and total - step <= max(1, interval)
+    short = total - step > max(1, interval) and step < NEARLY * total
+    short = short and not _ends_a_round(now, step)
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
-    if seen.per_epoch:
+    if now.per_epoch:
         if short or epochs == "left":
             return Place("short", words)
         if not counted and made is not None and whole is not None:  # the log names its epochs apart from the counter
             left = whole - made
-            near = not seen.bar and left <= max(1, seen.interval)
+            near = not bar and left <= max(1, interval)
             return Place("end" if left <= 0 else "short" if left >= total else "unknown", words, near)
         if step >= total and epochs == "last":
             return Place("end", words)
-        return _by_time(seen, words, is_last_line=last_line and epochs in {"last", "near"})
+        return _by_time(now, words, is_last_line=last_line and epochs in {"last", "near"})
     if short:
         return Place("short", words)
     # Whether a bar counts within the epoch shows only when the epoch changes.
-    if epochs == "left" and progress.epoch == seen.first_epoch:
+    if epochs == "left" and progress.epoch == now.first_epoch:
         return Place("short", f"{in_epochs}, {words}")
     return Place("end", words) if step >= total else Place("unknown", words, last_line)
 
 
-def _ends_a_round(seen: Counters, step: int) -> bool:
+def _counts_done(now: Reading) -> bool:
+    """Whether the epoch is a number of completed ones: the bar counts epochs."""
+    return any(counter.name == "epochs" for counter in now.counters)
+
+
+def _ends_a_round(now: Reading, step: int) -> bool:
     """Whether rounds before ended here, too; or a round without a number was drawn and not begun."""
-    if not seen.round_ends:
+    if not now.round_ends:
         return False
-    unnumbered = seen.progress.epoch is None and seen.progress.run_total_steps is None
-    return step >= min(seen.round_ends) or (step == 0 and seen.bar and unnumbered)
+    unnumbered = now.progress.epoch is None and now.progress.run_total_steps is None
+    return step >= min(now.round_ends) or (step == 0 and now.main is not None and unnumbered)
 
 
-def _by_time(seen: Counters, words: str, *, is_last_line: bool = False) -> Place:
+def _by_time(now: Reading, words: str, *, is_last_line: bool = False) -> Place:
     """Short if the trainer printed that much time is to go; else unknown."""
-    left_s, step_s = seen.progress.eta_s, seen.progress.sec_per_step or 0.0
+    left_s, step_s = now.progress.eta_s, now.progress.sec_per_step or 0.0
     if left_s is not None and left_s > max(TIME_LEFT_S, STEPS_LEFT * step_s):
         return Place("short", f"{words or 'the last line'}, {left_s:.0f} s to go")
     return Place("unknown", words, is_last_line)
 
 
-def _epochs(seen: Counters) -> Literal["last", "near", "left", "unknown"]:
+def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "left", "unknown"]:
     """Whether the epoch is the last one, or ``near``: the next one that is printed would be past the end.
 
     Unknown if that depends on whether they count from 0, and that is open. A bar of epochs shows the last one, too.
     """
-    epoch, total = seen.progress.epoch, seen.progress.total_epochs
+    epoch, total = now.progress.epoch, now.progress.total_epochs
     if epoch is None or not total:
         return "unknown"
     if epoch != int(epoch):
         return "last" if epoch >= NEARLY * total else "left"
-    last = total if seen.counts_done or not seen.zero_based or seen.names_last else total - 1
+    last = total if _counts_done(now) or not now.zero_based or now.run.names_last else total - 1
     if epoch >= last:
         return "last"
-    gap = 1 if seen.counts_done or seen.bar else seen.epoch_gap
+    gap = 1 if _counts_done(now) or now.main is not None else now.run.epoch_gap
     if gap > 1 and epoch + gap > last:
         return "near"
-    counted_from = seen.zero_based or (gap > 1 and seen.first_epoch == 1)
-    open_ = not seen.first_epoch_seen or (gap > 1 and not counted_from)
+    counted_from = now.zero_based or (gap > 1 and now.first_epoch == 1)
+    open_ = not first_epoch_seen or (gap > 1 and not counted_from)
     return "unknown" if open_ and epoch + gap >= total else "left"
 
 
@@ -289,37 +245,6 @@ NAN_VALUES = 2
 """Printed NaN losses in a row, up to the end, from which the weights count as NaN: one bad batch may be skipped."""
 
 
-def ending_input(state: JudgeState, knowledge: Knowledge) -> EndingInput:
-    """All that the judgement of an end depends on."""
-    reading = main_reading(state)
-    last = _last_own(state)
-    named = last is not None and last.complete and FINAL.search(base_name(last.path)) is not None
-    seen = state.attempt.beat_t is not None
-    hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
-    return EndingInput(
-        place=place(state),
-        told=told_place(
-            counted_of(state, knowledge, reading) if _is_training(reading.now) else Counted(),
-            knowledge.told.get(state.attempt.profile or ""),
-        ),
-        nan=_nonfinite(state) or _nan_losses(reading),
-        resumed_at_end=_resumed_at_end(state),
-        words=reading.now.end_words,
-        words_line=reading.now.end_text,
-        last_save=base_name(last.path)
-        if last is not None and last.complete and _is_of_last_step(state, last)
-        else None,
-        final_name=base_name(last.path) if last is not None and named else None,
-        saves=any(k.own for k in state.checkpoints.known),
-        save_open=last is not None and not last.complete and last.bad is None,
-        begins=reading.phase in {"load", "preprocess", "compile"},
-        cause="" if hidden is None else line_of(hidden),
-        told_to_end=_told_to_end(state),
-        steps_seen=seen,
-        steps_due=_steps_due(state, knowledge),
-    )
-
-
 def main_reading(state: JudgeState) -> ProgressState:
     """The log that shows steps: the trainer's output, or the one of its other logs that has most of them."""
     if state.reading.heartbeats:
@@ -330,23 +255,8 @@ def main_reading(state: JudgeState) -> ProgressState:
 def place(state: JudgeState) -> Place:
     """Where the counters of the attempt stand."""
     now, attempt = main_reading(state).now, state.attempt
-    found = place_of(
-        Counters(
-            progress=now.progress,
-            per_epoch=now.per_epoch,
-            zero_based=now.zero_based,
-            names_last=now.run.names_last,
-            training=_is_training(now),
-            first_epoch_seen=now.zero_based or attempt.resume_from is None,
-            counts_done=any(counter.name == "epochs" for counter in now.counters),
-            lossy=now.lossy,
-            first_epoch=now.first_epoch,
-            interval=_interval(state, now),
-            epoch_gap=now.run.epoch_gap,
-            bar=now.main is not None,
-            round_ends=now.round_ends,
-        )
-    )
+    first_epoch_seen = now.zero_based or attempt.resume_from is None
+    found = place_of(now, first_epoch_seen=first_epoch_seen, interval=_interval(state, now))
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
@@ -437,9 +347,10 @@ def _is_of_last_step(state: JudgeState, known: KnownCheckpoint) -> bool:
     return attempt.position - at <= max(1, attempt.stride, main_reading(state).now.interval)
 
 
-def _told_to_end(state: JudgeState) -> str:
-    found = next((f for f in state.diagnosis.findings if f.failure == "killed_by_user" and f.role == "root"), None)
-    return "" if found is None or found.line == 0 else found.text
+def told_to_end(log: DiagnosisState) -> str:
+    """The line that says that it was ordered to end; "" if none does."""
+    found = next((f for f in log.findings if f.failure == KILLED and f.role == "root"), None)
+    return "" if found is None or found.line == 0 or ends_after(log, found) else found.text
 
 
 def _steps_due(state: JudgeState, knowledge: Knowledge) -> str:
@@ -468,9 +379,134 @@ def ended_well(state: JudgeState) -> bool:
     return not saves or reading.finished_words or (last is not None and last.complete)
 
 
-def failure_of(state: JudgeState, knowledge: Knowledge) -> Diagnosis | None:
-    """The failure behind an exit status of success, if it is known that the training was not over; None = unknown."""
-    return hidden_failure(state.diagnosis, knowledge.catalogue, short=True, oom_kills=new_oom_kills(state))
+# The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
+
+KILLED = "killed_by_user"
+WITHIN = "within one print interval of the end"
+PROVEN, UNPROVEN = 0.9, 0.5
+"""Confidence in an exit status of success, with proof of the end and without."""
+BARE_SIGNAL = LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b")
+"""Lines of handlers and launchers that say which signal came, and not who sent it."""
+KEYBOARD = LazyPattern(r"KeyboardInterrupt|\bSIG(?:INT|QUIT)\b|\^C|(?i:\b(?:keyboard|user)\b)")
+SITE = LazyPattern(
+    r"(?i)preempt|\bspot |\bCANCELLED\b|\btime ?limit|\bTERM_[A-Z]+\b|\bjob killed|wall ?time|timeout: sending"
+)
+"""Words of schedulers, clouds and ``timeout --verbose``: the end was ordered."""
+
+
+def is_bare(line: str) -> bool:
+    """Whether a line tells of a SIGTERM or SIGHUP and not who sent it."""
+    ordered = KEYBOARD.search(line) or SITE.search(line)
+    return ordered is None and BARE_SIGNAL.search(line) is not None
+
+
+class End(msgspec.Struct, frozen=True):
+    """How an attempt ended, and why.
+
+    ``kind``: ``unproven``: success that nothing proves and nothing contradicts. ``why``: what shows the kind, as a
+    clause; "" if the diagnosis says all. ``after``: what came after a training that was over.
+    """
+
+    kind: Literal["finished", "unproven", "ended_early", "failed"]
+    diagnosis: Diagnosis
+    why: str = ""
+    after: EvidenceLine | None = None
+
+
+def judge_end(
+    state: JudgeState,
+    knowledge: Knowledge,
+    *,
+    code: int | None,
+    signal: int | str | None = None,
+    about: Circumstances | None = None,
+) -> End:
+    """``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end."""
+    catalogue, log = knowledge.catalogue, with_last_line(state.diagnosis, knowledge.catalogue)
+    state = msgspec.structs.replace(state, diagnosis=log)
+    ending = judge_ending(state, knowledge)
+    about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
+    if signal is None and code in knowledge.preset.success_exit_codes:
+        match ending:
+            case Proven(why=why):
+                return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
+            case Unproven(place=last, is_last_line=True):
+                why = f"{last} is the last printed {'epoch' if last.startswith('epoch') else 'step'}, {WITHIN}"
+                return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
+            case Unproven(place=last):
+                why = f"nothing in the log says that this was the end{f' ({last})' if last else ''}"
+                return End("unproven", finished(log, catalogue, why, sure=UNPROVEN), why)
+            case Contradicted(why=why, by="nan"):
+                return End("failed", diagnosis_as(log, catalogue, "nan_loss"), why)
+            case Contradicted(why=why, by="signal"):
+                return End("failed", diagnosis_as(log, catalogue, KILLED), why)
+            case Contradicted(why=why, by=by):
+                class_ = KILLED if by == "order" else "unknown"
+                hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
+                if hidden is not None:
+                    return End("failed", hidden, why if by == "settings" else place(state).words)
+                unknown = diagnosis_as(log, catalogue, class_)
+                if knowledge.status_hidden and by != "settings":
+                    covered = f"{knowledge.status_hidden}, so the trainer's own status is unknown"
+                    return End("failed", unknown, f"{why}; {covered}")
+                said = msgspec.structs.replace(unknown, explanation=f"The exit status says success, but {why}.")
+                return End("ended_early", said, why)
+            case _:
+                assert_never(ending)
+    found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=ended_well(state), about=about)
+    success = found.failure == "success"
+    clean = success or (found.cause is None and isinstance(ending, Proven) and ending.by == "words")
+    if isinstance(ending, Proven) and (clean or ending.by == "save"):
+        over = finished(log, catalogue, ending.why, sure=PROVEN)
+        return End("finished", over, ending.why, after=None if success else found.cause)
+    if not success:
+        return End("failed", found)
+    if not isinstance(ending, Contradicted) or ending.by == "settings":
+        return End("finished", found)
+    shown = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
+    return End("failed", diagnosis_as(log, catalogue, "unknown") if shown is None else shown)
+
+
+def diagnosis_of(
+    chunks: Iterable[str],
+    catalogue: CompiledCatalogue,
+    exit_code: int | None = None,
+    about: Circumstances | None = None,
+    kernel: str = "",
+) -> Diagnosis:
+    """What ended the run with this log, given in chunks. ``kernel``: lines of the kernel log."""
+    log, reading, tail = kernel_evidence(START_EVIDENCE, kernel, catalogue), START, ""
+    for chunk in chunks:
+        log = read_evidence(log, chunk, catalogue)
+        reading = read_progress(reading, chunk, catalogue.shapes, skim=True)
+        tail = (tail + chunk)[-TAIL_CHARS:]
+    attempt = AttemptProgress(number=1, beat_t=0.0 if reading.heartbeats or reading.progress.step is not None else None)
+    state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
+    knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
+    found = judge_end(state, knowledge, code=exit_code, about=about).diagnosis
+    if found.failure != "unknown":
+        return found
+    shown = {each.line: each for each in (*_last_lines(tail, log.fold.lines + 1), *found.cascade)}
+    if found.cause is not None:
+        shown.pop(found.cause.line, None)
+    return msgspec.structs.replace(found, cascade=tuple(shown[line] for line in sorted(shown)))
+
+
+TAIL_CHARS = 8192
+LAST_LINES = 3
+"""Lines from the end of the log that are shown if nothing shows why it ended."""
+
+
+def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
+    """The last lines with text. ``number``: of the line with which ``tail`` ends."""
+    found: list[EvidenceLine] = []
+    lines = tail.split("\n")
+    whole = lines if len(tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long line
+    for back, line in enumerate(reversed(whole)):
+        words = plain(line.rstrip("\r").rpartition("\r")[2]).strip()  # the last redraw of a bar
+        if words and len(found) < LAST_LINES:
+            found.append(EvidenceLine(number - back, kept_text(words)))
+    return found
 
 
 # Whether a trainer that exited with success ended before the length that its settings say, where its log shows none.

@@ -18,13 +18,13 @@ from ..attempt_progress import JobFacts
 from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
 from ..failure.circumstances import Circumstances, last_line, skeleton_of, words_of
-from ..failure.diagnosis import diagnose, diagnosis_as
+from ..failure.diagnosis import diagnosis_as
 from ..failure.tracebacks import is_of_the_system
 from ..findings import pace
 from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
-from ..memory import Cause
+from ..memory import Cause, Failed
 from ..progress import progress_of
 from ..run_states import (
     EndedEarly,
@@ -45,7 +45,7 @@ from ..text.numbers import placed
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
 from .attempts import PASSING, TERMINATION, end_early, end_facts, ended, finish, launch_again_later
-from .ending import Contradicted, Proven, Unproven, ended_well, ending_input, failure_of, judge_ending, place
+from .ending import KEYBOARD, KILLED, SITE, WITHIN, is_bare, judge_end, main_reading
 from .policy import PERSON_SURE
 
 
@@ -57,10 +57,8 @@ def on_exit(builder: StepBuilder, observation: Exit) -> None:
     elif is_live(machine):
         if observation.job in FROM_OUTSIDE:
             _on_job_end(builder, observation)
-        elif observation.code in builder.knowledge.preset.success_exit_codes:
-            _on_success(builder, observation)
         else:
-            _on_crash(builder, observation)
+            _on_end(builder, observation)
 
 
 FROM_OUTSIDE: dict[JobCause | None, str] = {
@@ -85,51 +83,35 @@ def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
 SAID_BY_SCHEDULER = 0.97
 
 
-WITHIN = "within one print interval of the end"
-
-
-def _on_success(builder: StepBuilder, observation: Exit) -> None:
-    """The exit code is one that the preset calls success. It proves nothing: see ending.py."""
-    state = builder.state
-    seen = ending_input(state, builder.knowledge)
-    ending = judge_ending(seen)
-    match ending:
-        case Contradicted(why=why) if seen.told_to_end and ending.by == "unknown" and _is_bare(seen.told_to_end):
-            _crashed(builder, observation, diagnosis_as(state.diagnosis, builder.knowledge.catalogue, KILLED), why)
-        case Proven(why=why):
-            finish(builder, observation, f"the training is done: {why}")
-        case Unproven(place=last, is_last_line=True):
-            of = "epoch" if last.startswith("epoch") else "step"
-            finish(builder, observation, f"exit {observation.code}; {last} is the last printed {of}, {WITHIN}")
-        case Unproven(place=last):
-            at = f" ({last})" if last else ""
-            finish(
-                builder,
-                observation,
-                f"exit {observation.code}; nothing in the log says that this was the end{at}",
-                Why("unproven"),
-            )
-        case Contradicted(why=why, by="nan"):
-            found = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "nan_loss")
-            _crashed(builder, observation, found, why)
-        case Contradicted(why=why, by="settings"):
-            shown = failure_of(state, builder.knowledge)
-            if shown is not None:
-                _crashed(builder, observation, shown, why)
-            else:
-                _end_early(builder, observation, why)
-        case Contradicted(why=why):
-            shown = failure_of(state, builder.knowledge)
-            covered = builder.knowledge.status_hidden
-            if shown is not None:
-                _crashed(builder, observation, shown, place(state).words)
-            elif covered:
-                unknown = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
-                _crashed(builder, observation, unknown, f"{why}; {covered}, so the trainer's own status is unknown")
-            else:
-                _end_early(builder, observation, why)
+def _on_end(builder: StepBuilder, observation: Exit) -> None:
+    """It ended by itself. An exit status that the preset calls success proves nothing: see ending.py."""
+    state, knowledge = builder.state, builder.knowledge
+    end = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=_circumstances(state))
+    match end.kind:
+        case "finished":
+            said = f"the training is done: {end.why}" if end.why else "the training is done"
+            if end.why.endswith(WITHIN):
+                said = f"exit {observation.code}; {end.why}"
+            elif observation.code not in knowledge.preset.success_exit_codes:
+                after = "" if end.after is None else f": {beginning(end.after.text.strip(), 200)}"
+                builder.note(f"the training was over; {_exit_in_words(observation)} came after that{after}")
+            finish(builder, observation, said)
+        case "unproven":
+            finish(builder, observation, f"exit {observation.code}; {end.why}", Why("unproven"))
+        case "ended_early":
+            _end_early(builder, observation, end.why)
+        case "failed":
+            _crashed(builder, observation, _with_rank(builder, end.diagnosis), end.why)
         case _:
-            assert_never(ending)
+            assert_never(end.kind)
+
+
+def _with_rank(builder: StepBuilder, found: Diagnosis) -> Diagnosis:
+    """``found``, with the rank that was stopped if the others lost contact with it."""
+    who = ranks.stopped(builder.state.ranks)
+    if not who or not builder.knowledge.catalogue.class_of(found.failure).of_other_ranks:
+        return found
+    return msgspec.structs.replace(found, explanation=f"{who[0].upper()}{who[1:]}. {found.explanation}")
 
 
 def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
@@ -171,30 +153,10 @@ def _may_restart(builder: StepBuilder) -> bool:
     state, knowledge = builder.state, builder.knowledge
     if knowledge.settings.restart.ended_early != "restart" or not policy.has_trained(state):
         return False
-    if any(cause.ended_early for cause in state.history) or ending_input(state, knowledge).words is not None:
+    if any(cause.ended_early for cause in state.history) or main_reading(state).now.end_words is not None:
         return False
     lines = (state.diagnosis.tail + state.diagnosis.fold.rest).splitlines()
     return not any(ON_PURPOSE.search(line) for line in [line for line in lines if line.strip()][-LAST_WORDS:])
-
-
-def _on_crash(builder: StepBuilder, observation: Exit) -> None:
-    """The trainer ended by itself, without success."""
-    state = builder.state
-    diagnosis = _diagnose(builder, observation)
-    ending = judge_ending(ending_input(state, builder.knowledge))
-    success = diagnosis.failure == "success"
-    clean = success or (diagnosis.cause is None and isinstance(ending, Proven) and ending.by == "words")
-    if isinstance(ending, Proven) and (clean or ending.by == "save"):
-        after = "" if diagnosis.cause is None or success else f": {beginning(diagnosis.cause.text.strip(), 200)}"
-        builder.note(f"the training was over; {_exit_in_words(observation)} came after that{after}")
-        finish(builder, observation, f"the training is done: {ending.why}")
-        return
-    if success:
-        if not isinstance(ending, Contradicted) or ending.by == "settings":
-            finish(builder, observation, "the training is done")
-            return
-        diagnosis = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
-    _crashed(builder, observation, diagnosis)
 
 
 def _crashed(
@@ -242,24 +204,18 @@ def _crashed(
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
-    answer_failure(
-        builder,
-        msgspec.structs.replace(
-            _cause(builder, observation, diagnosis, end, signalled=signalled), ended_early=ended_early
-        ),
-        RestartPlan(
-            reason=f"restart{what}",
-            incident=incident,
-            before_t=before_t,
-        ),
+    cause = _cause(builder, observation, diagnosis, end, signalled=signalled)
+    failed = Failed(
+        cause=msgspec.structs.replace(cause, ended_early=ended_early),
         incident=incident,
         reason=reason,
         retryable=diagnosis.retryable,
         advice=diagnosis.remedies,
         confidence=diagnosis.confidence,
         job=observation.job,
-        ordered=ordered,
     )
+    plan = RestartPlan(reason=f"restart{what}", incident=incident, before_t=before_t)
+    answer_failure(builder, failed, plan, ordered=ordered)
 
 
 OUTSIDE = LazyPattern(
@@ -316,16 +272,8 @@ def _shown_last(state: JudgeState) -> EvidenceLine:
     return EvidenceLine(fold.lines + 1 - back, text)
 
 
-KILLED = "killed_by_user"
 OWN_TIMEOUT = 124
 """Exit status of ``timeout COMMAND`` whose time was over."""
-BARE_SIGNAL = LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b")
-"""Lines of handlers and launchers that say which signal came, and not who sent it."""
-KEYBOARD = LazyPattern(r"KeyboardInterrupt|\bSIG(?:INT|QUIT)\b|\^C|(?i:\b(?:keyboard|user)\b)")
-SITE = LazyPattern(
-    r"(?i)preempt|\bspot |\bCANCELLED\b|\btime ?limit|\bTERM_[A-Z]+\b|\bjob killed|wall ?time|timeout: sending"
-)
-"""Words of schedulers, clouds and ``timeout --verbose``: the end was ordered."""
 
 
 def _is_bare_signal(diagnosis: Diagnosis, observation: Exit) -> bool:
@@ -335,13 +283,7 @@ def _is_bare_signal(diagnosis: Diagnosis, observation: Exit) -> bool:
         return False
     if number in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]}:
         return True
-    return said is not None and diagnosis.confidence >= PERSON_SURE and _is_bare(said.text)
-
-
-def _is_bare(line: str) -> bool:
-    """Whether a line tells of a SIGTERM or SIGHUP and not who sent it."""
-    ordered = KEYBOARD.search(line) or SITE.search(line)
-    return ordered is None and BARE_SIGNAL.search(line) is not None
+    return said is not None and diagnosis.confidence >= PERSON_SURE and is_bare(said.text)
 
 
 def _ordered_by(state: JudgeState, diagnosis: Diagnosis, observation: Exit) -> str:
@@ -417,34 +359,14 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
     why = outcome.detail or "the trainer could not be started"
     incident = builder.open_incident("crash", "config_error", why, explanation="the command could not be started")
     builder.notify("incident", "cannot start", why, incident=incident)
-    answer_failure(
-        builder,
-        Cause(kind="launch", class_="config_error", attempt=builder.state.attempts),
-        msgspec.structs.replace(again, incident=incident),
+    failed = Failed(
+        cause=Cause(kind="launch", class_="config_error", attempt=builder.state.attempts),
         incident=incident,
         reason=why,
         retryable=bool(outcome.data.get("retryable", True)),
         settings_at_fault=outcome.data.get("settings") is True,
     )
-
-
-def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
-    state = builder.state
-    about = _circumstances(state)
-    found = diagnose(
-        state.diagnosis,
-        builder.knowledge.catalogue,
-        exit_code=observation.code,
-        signal=observation.signal,
-        oom_kills=about.oom_kills,
-        stopped_by_operator=False,
-        finished_hint=ended_well(state),
-        about=about,
-    )
-    who = ranks.stopped(state.ranks)
-    if not who or not builder.knowledge.catalogue.class_of(found.failure).of_other_ranks:
-        return found
-    return msgspec.structs.replace(found, explanation=f"{who[0].upper()}{who[1:]}. {found.explanation}")
+    answer_failure(builder, failed, msgspec.structs.replace(again, incident=incident))
 
 
 def _circumstances(state: JudgeState) -> Circumstances:

@@ -39,7 +39,6 @@ WOULD: dict[Then, tuple[str, str]] = {
     "end_by": ("end it", "ended it"),
 }
 """What follows a stop → what would be done, as a question and after "would have"."""
-FOLLOWS: dict[Then, Follows] = {"restart": "restart", "finish": "finish"}
 
 
 def act_of(state: JudgeState, knowledge: Knowledge) -> Act:
@@ -63,29 +62,50 @@ def with_order(builder: StepBuilder, plan: RestartPlan) -> RestartPlan:
     return replace(plan, by=order[0])
 
 
-def withhold_stop(builder: StepBuilder, then: Then, plan: RestartPlan) -> None:
-    """The attempt would be ended; it goes on instead."""
+def withhold(
+    builder: StepBuilder, then: Then, plan: RestartPlan, *, live: bool, failed: Failed | None = None, how: str = ""
+) -> None:
+    """What would follow is not done: a live trainer goes on as it is, else the run is held.
+
+    ``failed``: the failure that it would answer. ``how``: what it would change, as a clause.
+    """
+    state, starts = builder.state, then == "restart"
+    path, step, position = _resume_point(builder, plan) if starts else (None, None, None)
+    at = f" (step {step})" if step is not None else ""
+    done = state.attempt.position if state.attempt.position is not None else state.failed_position
+    lost = lost_steps(done, position, state.attempt.stride) if starts else None
+    incident = builder.find_incident(plan.incident)
     ask, would = WOULD[then]
-    action = _described(builder, ask, would, plan, ends=then == "restart", starts=then == "restart")
-    _wait(builder, Waiting(action=action, state=_name(builder), plan=plan, follows=FOLLOWS.get(then, "other")))
-
-
-def withhold_start(builder: StepBuilder, plan: RestartPlan) -> None:
-    """The next attempt would be started, and processes that the last one left behind ended; the run is held instead."""
-    action = _described(builder, "restart", "restarted", plan, starts=True)
-    _hold(builder, Waiting(action=action, state="stopped", plan=plan))
-
-
-def withhold_answer(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, then: Then, how: str) -> None:
-    """The answer to a failure would be carried out. ``how``: what it changes, as a clause."""
-    ask, would = WOULD[then]
-    hung = failed.cause.lives
-    action = _described(builder, ask, would, plan, ends=hung and then == "restart", starts=then == "restart", how=how)
-    waiting = Waiting(action=action, state=_name(builder), plan=plan, follows=FOLLOWS.get(then, "other"), failed=failed)
-    if hung:
-        _wait(builder, waiting)
+    asks = act_of(state, builder.knowledge) == "ask"
+    action = ActionWithheld(
+        action="stop" if live else "start",
+        ask=ask,
+        would=would,
+        where="" if not starts else "from the beginning" if path is None else f"from {base_name(path)}{at}",
+        how=", ".join(filter(None, ("after ending it" if live and starts else "", how))),
+        why=incident.reason if incident is not None else plan.reason,
+        price=_price(builder, lost, live=live) if starts else "",
+        attempt=state.attempt.number,
+        incident=plan.incident if incident is not None else None,
+        checkpoint=path,
+        lost_steps=lost,
+        asks=asks,
+        waits=True,
+        verb="stop" if not starts else "restart" if live else "resume",
+    )
+    action = replace(action, answers=_answers(action))
+    follows: Follows = "restart" if starts else "finish" if then == "finish" else "other"
+    name = run_states.name_of(state.machine) if live else "stopped"
+    waiting = Waiting(action=action, state=name, plan=plan, follows=follows, failed=failed)
+    if not live:
+        builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {action.sentence}", Why("act"))
     else:
-        _hold(builder, replace(waiting, state="stopped"))
+        known = state.withheld
+        if known is not None and (known.state, known.action.would) == (waiting.state, would):
+            return  # the same is told once
+        if isinstance(state.machine, Hung):
+            builder.set(machine=replace(state.machine, judged=True), wake_t=None)
+    _ask(builder, waiting)
 
 
 def tell(builder: StepBuilder, action: ActionWithheld) -> None:
@@ -109,9 +129,8 @@ def renew(builder: StepBuilder) -> None:
         return
     asks = act_of(builder.state, builder.knowledge) == "ask"
     if waiting.action.asks != asks:
-        live = waiting.action.action == "stop"
-        answers = _answers(waiting.action.incident, live=live, starts=waiting.follows == "restart", asks=asks)
-        _ask(builder, replace(waiting, action=replace(waiting.action, asks=asks, answers=answers)))
+        action = replace(waiting.action, asks=asks)
+        _ask(builder, replace(waiting, action=replace(action, answers=_answers(action))))
 
 
 def refuse(builder: StepBuilder, waiting: Waiting, by: str) -> None:
@@ -124,21 +143,6 @@ def close(builder: StepBuilder, why: str) -> None:
     """What waited is done, refused or over."""
     builder.set(withheld=None)
     builder.fact(QuestionClosed(why=why))
-
-
-def _wait(builder: StepBuilder, waiting: Waiting) -> None:
-    """The trainer goes on as it is. The same is told once."""
-    known, machine = builder.state.withheld, builder.state.machine
-    if known is not None and (known.state, known.action.would) == (waiting.state, waiting.action.would):
-        return
-    if isinstance(machine, Hung):
-        builder.set(machine=replace(machine, judged=True), wake_t=None)
-    _ask(builder, waiting)
-
-
-def _hold(builder: StepBuilder, waiting: Waiting) -> None:
-    builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {waiting.action.sentence}", Why("act"))
-    _ask(builder, waiting)
 
 
 def _ask(builder: StepBuilder, waiting: Waiting) -> None:
@@ -174,61 +178,14 @@ def act_words(builder: StepBuilder) -> str:
     return f'[restart] act = "{act_of(builder.state, builder.knowledge)}"'
 
 
-def _described(
-    builder: StepBuilder,
-    ask: str,
-    would: str,
-    plan: RestartPlan,
-    *,
-    ends: bool = False,
-    starts: bool = False,
-    how: str = "",
-) -> ActionWithheld:
-    """``ends``: it ends a live trainer and starts the next attempt; ``starts``: an attempt begins."""
-    state = builder.state
-    path, step, position = _resume_point(builder, plan) if starts else (None, None, None)
-    at = f" (step {step})" if step is not None else ""
-    where = "" if not starts else "from the beginning" if path is None else f"from {base_name(path)}{at}"
-    done = state.attempt.position if state.attempt.position is not None else state.failed_position
-    lost = lost_steps(done, position, state.attempt.stride) if starts else None
-    incident = builder.find_incident(plan.incident)
-    live = ends or not starts
-    return ActionWithheld(
-        action="stop" if live else "start",
-        ask=ask,
-        would=would,
-        where=where,
-        how=", ".join(filter(None, ("after ending it" if ends else "", how))),
-        why=incident.reason if incident is not None else plan.reason,
-        price=_price(builder, lost, starts=starts, live=live),
-        attempt=state.attempt.number,
-        incident=plan.incident if incident is not None else None,
-        checkpoint=path,
-        lost_steps=lost,
-        asks=act_of(state, builder.knowledge) == "ask",
-        waits=True,
-        verb=_verb(live=live, starts=starts),
-        answers=_answers(
-            plan.incident if incident is not None else None,
-            live=live,
-            starts=starts,
-            asks=act_of(state, builder.knowledge) == "ask",
-        ),
-    )
-
-
-def _verb(*, live: bool, starts: bool) -> str:
-    return "stop" if not starts else "restart" if live else "resume"
-
-
-def _answers(incident: int | None, *, live: bool, starts: bool, asks: bool) -> tuple[str, ...]:
+def _answers(action: ActionWithheld) -> tuple[str, ...]:
     """The commands that answer a question, or do what was withheld, as "yes: command"."""
-    number = "" if incident is None else f" --incident {incident}"
-    yes = f"{_verb(live=live, starts=starts)} {{run}}{number if starts else ''}"
-    found = [f"{'yes' if asks else 'to do it'}: trainwatch {yes}"]
-    if incident is not None and asks:
+    number = "" if action.incident is None else f" --incident {action.incident}"
+    done = f"{action.verb} {{run}}{number if action.verb != 'stop' else ''}"
+    found = [f"{'yes' if action.asks else 'to do it'}: trainwatch {done}"]
+    if action.incident is not None and action.asks:
         found.append(f"no: trainwatch ack {{run}}{number}")
-    if live and starts:
+    if action.verb == "restart":
         found.append("end it for good: trainwatch stop {run}")
     return tuple(found)
 
@@ -238,46 +195,34 @@ def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, 
     state, support = builder.state, builder.knowledge.resume_support
     if plan.fresh or builder.knowledge.preset.resume == "none":
         return None, None, 0
-    first = state.attempt.resume_from
-    known = checkpoint_index.find(state.checkpoints, plan.wanted or plan.path)
-    if known is None:
-        known = resume_point.newest_verified(state.checkpoints, support, before_t=plan.before_t, keep=first)
+    attempt, wanted = state.attempt, plan.wanted or plan.path
+    wanted = wanted if checkpoint_index.find(state.checkpoints, wanted) is not None else None
+    path, known = resume_point.to_begin_from(
+        state.checkpoints, support, wanted=wanted, before_t=plan.before_t, first=attempt.resume_from
+    )
     if known is not None:
-        return known.path, known.step, known.position if known.position is not None else known.step
-    if first is not None and support.forms and not checkpoint_index.find(state.checkpoints, first):
-        return first, state.attempt.resume_step, state.attempt.resumed_at
-    return None, None, 0
+        return path, known.step, known.position if known.position is not None else known.step
+    return (None, None, 0) if path is None else (path, attempt.resume_step, attempt.resumed_at)
 
 
-def _price(builder: StepBuilder, lost: int | None, *, starts: bool, live: bool) -> str:
-    """What it costs, and what waiting costs; unknown parts are left out."""
-    state = builder.state
-    step_s = state.clock.step_s if state.clock.step_s is not None else state.progress.sec_per_step
-    parts = []
-    if starts and lost is not None:
+def _price(builder: StepBuilder, lost: int | None, *, live: bool) -> str:
+    """What a restart costs, and what waiting costs; unknown parts are left out."""
+    state, progress = builder.state, builder.state.progress
+    step_s = state.clock.step_s if state.clock.step_s is not None else progress.sec_per_step
+    repeats = "how many steps it repeats is unknown"
+    if lost is not None:
         took = f" (about {_span(lost * state.attempt.stride * step_s)})" if lost and step_s is not None else ""
-        parts.append(f"it repeats {plural(lost, 'step')}{took}" if lost else "it repeats no step")
-    elif starts:
-        parts.append("how many steps it repeats is unknown")
-    if step_s and starts:
-        still = "if it hangs, " if live else ""
-        progress, hour = state.progress, HOUR_S / step_s
-        left = None
-        if progress.run_total_steps is not None and progress.run_step is not None:
-            left = progress.run_total_steps - progress.run_step
-        if left is None or left >= hour:
-            parts.append(f"{still}each hour of waiting costs {plural(round(hour), 'step')}")
-        else:
-            last = "step" if left == 1 else f"{left} steps"
-            parts.append(f"{still}waiting delays the last {last} (about {_span(left * step_s)} of training)")
-    elif starts:
-        parts.append("while it waits, nothing is trained")
-    return "; ".join(parts)
+        repeats = f"it repeats {plural(lost, 'step')}{took}" if lost else "it repeats no step"
+    if not step_s:
+        return f"{repeats}; while it waits, nothing is trained"
+    still, hour, left = "if it hangs, " if live else "", HOUR_S / step_s, None
+    if progress.run_total_steps is not None and progress.run_step is not None:
+        left = progress.run_total_steps - progress.run_step
+    if left is None or left >= hour:
+        return f"{repeats}; {still}each hour of waiting costs {plural(round(hour), 'step')}"
+    last = "step" if left == 1 else f"{left} steps"
+    return f"{repeats}; {still}waiting delays the last {last} (about {_span(left * step_s)} of training)"
 
 
 def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60:.0f} min"
-
-
-def _name(builder: StepBuilder) -> str:
-    return run_states.name_of(builder.state.machine)

@@ -16,9 +16,8 @@ from ...model.observation import CheckpointValues
 from ...model.text import plural
 from ..failure.diagnosis import hidden_failure
 from ..hang import pauses
-from ..memory import Cause
+from ..memory import Cause, Failed
 from ..resume import checkpoint_index
-from ..resume import checkpoint_index as known_checkpoint
 from ..resume.checkpoint_index import KnownCheckpoint, values_of, with_values
 from ..run_states import RestartPlan, is_live, is_watched
 from ..state import JudgeState, StepBuilder
@@ -94,18 +93,14 @@ def act(
         CaptureStacks, f"take evidence before the attempt is ended for its {what}", incident=incident, attempt=number
     )
     policy.remember(builder)
-    answer_failure(
-        builder,
-        Cause(kind="nan", class_=CLASS, attempt=number, position=position, diverged=diverged),
-        RestartPlan(
-            reason=f"back to the last checkpoint from before the {'divergence' if diverged else 'NaN'}",
-            incident=incident,
-            before_t=before_t,
-        ),
+    failed = Failed(
+        cause=Cause(kind="nan", class_=CLASS, attempt=number, position=position, diverged=diverged),
         incident=incident,
         reason=reason,
         advice=builder.knowledge.catalogue.class_of(CLASS).remedies,
     )
+    back = f"back to the last checkpoint from before the {'divergence' if diverged else 'NaN'}"
+    answer_failure(builder, failed, RestartPlan(reason=back, incident=incident, before_t=before_t))
 
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
@@ -120,7 +115,7 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
         was = checkpoint_index.find(before, known.path)
         if was is not None and was.bad != known.bad:
             verdict: Verdict = "complete" if known.bad is None else "nonfinite"
-            builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, verdict))
+            builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
     state = builder.state
     if state.attempt.lost_at is None and is_live(state.machine) and _first_lost(state) is not None:
         builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=pauses.now(state.time)))
@@ -136,7 +131,8 @@ def on_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
     state, at = builder.state, builder.state.attempt.lost_at
     assert at is not None
-    if pauses.now(state.time) - at < DYING_S and _is_dying(builder):
+    shown = hidden_failure(state.diagnosis, builder.knowledge.catalogue)  # after the last steps, and not the NaN
+    if pauses.now(state.time) - at < DYING_S and shown is not None and shown.failure != CLASS:
         return
     builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=None))
     lost = _first_lost(state)
@@ -144,21 +140,15 @@ def on_due(builder: StepBuilder) -> None:
         return
     found = values_of(state.checkpoints, lost)
     more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
-    name = known_checkpoint.base_name(lost.path)
+    name = checkpoint_index.base_name(lost.path)
     finite = ", finite in an earlier checkpoint" if found.compared else ""
     act(builder, f"{name} holds NaN or Inf in {found.new[0]}{more}{finite}", lost.position, lost.t)
-
-
-def _is_dying(builder: StepBuilder) -> bool:
-    """Whether a failure other than the NaN stands in the last lines, after the last steps."""
-    shown = hidden_failure(builder.state.diagnosis, builder.knowledge.catalogue)
-    return shown is not None and shown.failure != CLASS
 
 
 def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
     """The first checkpoint of this attempt that is not finite and was, or is while the loss is NaN."""
     index, attempt = state.checkpoints, state.attempt
-    for known in sorted(index.known, key=known_checkpoint.age_of):
+    for known in sorted(index.known, key=checkpoint_index.age_of):
         ours = known.own and known.complete and known.left is None and known.t >= attempt.start_t
         if not ours or not known.nonfinite:
             continue
@@ -183,9 +173,9 @@ def _is_stained(state: JudgeState, losses: LossRun) -> bool:
 def nan_position(state: JudgeState, read: Reading) -> int | None:
     """Position of the run at which the loss became NaN; where it is now if it is not."""
     at, first = state.attempt.position, first_step(read)
-    if at is None or first is None:
-        return None if at is None else max(0, at - max(0, read.losses.nan_steps - 1))
-    return (state.attempt.offset or 0) + first
+    if at is None:
+        return None
+    return max(0, at - max(0, read.losses.nan_steps - 1)) if first is None else (state.attempt.offset or 0) + first
 
 
 def first_step(reading: Reading) -> int | None:

@@ -150,69 +150,47 @@ class GiveUpRun(msgspec.Struct, frozen=True):
     title: str = "given up"
 
 
-class GoBack(msgspec.Struct, frozen=True):
-    """Restart with the settings that ran before, at once and without charging the budget."""
+class Again(msgspec.Struct, frozen=True, kw_only=True):
+    """Another attempt, after ``delay_s`` at the least. ``charged``: to the budget; ``back_off``: with its wait, too.
 
-    to: SettingsThatRan
+    What differs: the settings that ran before (``to``), one rung down (``rung``), changed settings (``remedy``), the
+    checkpoint before the one that the failed attempt was given (``passed_over``), or nothing. ``need_bytes``: free on
+    the disk first; ``needs_gpu``: a GPU of the run is usable first. ``proposed``: remedies that a person may choose.
+    """
+
+    charged: bool = True
+    back_off: bool = False
+    delay_s: float = 0.0
+    to: SettingsThatRan | None = None
+    rung: Rung | None = None
+    remedy: Option | None = None
+    passed_over: str = ""
+    need_bytes: float | None = None
+    needs_gpu: bool = False
+    note: str = ""
+    proposed: tuple[Option, ...] = ()
     counted: bool = True
 
+    @property
+    def change(self) -> str:
+        """What differs, as a clause; "" = nothing that ``plan`` does not say."""
+        if self.rung is not None:
+            return f"with the profile {self.rung.below}"
+        if self.remedy is not None:
+            return f"with {self.remedy.words}"
+        return "from the checkpoint before" if self.passed_over else ""
 
-class StepDown(msgspec.Struct, frozen=True):
-    """Restart one rung down the ladder of profiles, at once."""
-
-    rung: Rung
-
-
-class ApplyRemedy(msgspec.Struct, frozen=True):
-    """Restart with changed settings, at once."""
-
-    remedy: Option
-    proposed: tuple[Option, ...] = ()
-
-
-class PassOver(msgspec.Struct, frozen=True):
-    """Restart at once from the checkpoint before the one that the failed attempt was given."""
-
-    path: str
-
-
-class RestartLater(msgspec.Struct, frozen=True):
-    """Restart as it was after ``delay_s``, without charging the budget."""
-
-    delay_s: float
+    @property
+    def how(self) -> str:
+        """What differs, and what is waited for, as a clause."""
+        if self.to is not None:
+            return f"with the {'profile ' + self.to.profile if self.to.profile else 'settings'} of before"
+        if self.needs_gpu:
+            return "once a GPU of the run answers"
+        return self.change if self.need_bytes is None else f"once {size(self.need_bytes)} are free"
 
 
-class WaitForRoom(msgspec.Struct, frozen=True):
-    """Restart as it was when ``need_bytes`` are free on the disk, without charging the budget."""
-
-    need_bytes: float
-
-
-class WaitForGpu(msgspec.Struct, frozen=True):
-    """Restart as it was when a GPU of the run is usable again; the restart is charged."""
-
-
-class RestartAfterBackOff(msgspec.Struct, frozen=True):
-    """Restart as it was, after the back-off of the budget, ``least_s`` at the least."""
-
-    note: str = ""
-    least_s: float = 0.0
-    proposed: tuple[Option, ...] = ()
-
-
-Answer = (
-    Finish
-    | Hold
-    | GiveUpRun
-    | GoBack
-    | StepDown
-    | ApplyRemedy
-    | PassOver
-    | RestartLater
-    | WaitForRoom
-    | WaitForGpu
-    | RestartAfterBackOff
-)
+Answer = Finish | Hold | GiveUpRun | Again
 
 
 NAN = "nan_loss"
@@ -267,9 +245,9 @@ def site_ended_it(failure: FailureInput) -> Answer | None:
     if failure.job not in OF_THE_SITE or (failure.job == "time_limit" and not failure.saved):
         return None
     if failure.job != "node":
-        return RestartLater(0.0)
+        return Again(charged=False)
     number = memory.in_a_row(failure.history, failure.cause.class_) + 1
-    return RestartLater(nth_wait_s(failure.restart.backoff_s, number))
+    return Again(charged=False, delay_s=nth_wait_s(failure.restart.backoff_s, number))
 
 
 def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
@@ -297,7 +275,7 @@ def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
         return None
     if not failure.ran_before.attempt and failure.curable:
         return None
-    return GoBack(failure.ran_before, counted=False)
+    return Again(to=failure.ran_before, charged=False, counted=False)
 
 
 def nan_is_left_to_a_person(failure: FailureInput) -> Answer | None:
@@ -314,16 +292,16 @@ def rung_is_too_high(failure: FailureInput) -> Answer | None:
     if rung is None or failure.spent:
         return None
     if rung.climbed:
-        return StepDown(rung) if failure.settings in {"likely", "possible"} else None
+        return Again(rung=rung) if failure.settings in {"likely", "possible"} else None
     nothing_else = failure.remedy is None and not failure.curable
-    return StepDown(rung) if nothing_else and failure.settings == "likely" else None
+    return Again(rung=rung) if nothing_else and failure.settings == "likely" else None
 
 
 def remedy_applies(failure: FailureInput) -> Answer | None:
     """The first remedy that fits and that the settings allow. The next attempt differs, so it need not wait."""
     if failure.remedy is None or failure.spent:
         return None
-    return ApplyRemedy(failure.remedy, failure.waiting)
+    return Again(remedy=failure.remedy, proposed=failure.waiting)
 
 
 def new_settings_do_not_fit(failure: FailureInput) -> Answer | None:
@@ -332,7 +310,7 @@ def new_settings_do_not_fit(failure: FailureInput) -> Answer | None:
         return None
     if not failure.ran_before.attempt:
         return None
-    return GoBack(failure.ran_before)
+    return Again(to=failure.ran_before, charged=False)
 
 
 def network_failed(failure: FailureInput) -> Answer | None:
@@ -340,7 +318,7 @@ def network_failed(failure: FailureInput) -> Answer | None:
     if failure.waits_for != "network":
         return None
     number = memory.in_a_row(failure.history, failure.cause.class_) + 1
-    return RestartLater(nth_wait_s(failure.restart.network_wait_s, number))
+    return Again(charged=False, delay_s=nth_wait_s(failure.restart.network_wait_s, number))
 
 
 def disk_is_full(failure: FailureInput) -> Answer | None:
@@ -349,12 +327,13 @@ def disk_is_full(failure: FailureInput) -> Answer | None:
     if failure.waits_for != "disk" or free is None:
         return None
     if free < failure.disk_need_bytes or not failure.inodes_left:
-        return WaitForRoom(failure.disk_need_bytes)
+        return Again(charged=False, need_bytes=failure.disk_need_bytes)
     if failure.spent:
         return None
-    return RestartAfterBackOff(
-        f"{size(free)} are free on the disk of the checkpoints: "
-        "the failed save freed its space, or another disk or a quota is full"
+    return Again(
+        back_off=True,
+        note=f"{size(free)} are free on the disk of the checkpoints: "
+        "the failed save freed its space, or another disk or a quota is full",
     )
 
 
@@ -362,7 +341,10 @@ def budget_is_spent(failure: FailureInput) -> Answer | None:
     """A restart or a remedy might help, but no restart is left."""
     if failure.spent and (not _is_hopeless(failure) or failure.remedy is not None):
         why = f": the trainer cannot be started: {failure.reason}" if failure.cause.kind == "launch" else ""
-        return _end(failure, f"{spent_reason(failure.restarts_made)}{why}")
+        number, needed = failure.restarts_made, "a person is needed"
+        if not number:
+            return _end(failure, f"no restart is allowed (max_restarts = 0): {needed}{why}")
+        return _end(failure, f"{plural(number, 'restart')} without a new checkpoint in between: {needed}{why}")
     return None
 
 
@@ -370,7 +352,7 @@ def gpu_is_lost(failure: FailureInput) -> Answer | None:
     """No GPU of the run answers: a restart would run into that again. What cannot be told is restarted."""
     if failure.job is not None:
         return None  # the next job is given other GPUs, and not that node
-    return WaitForGpu() if failure.waits_for == "gpu" and failure.gpus_usable is False else None
+    return Again(needs_gpu=True) if failure.waits_for == "gpu" and failure.gpus_usable is False else None
 
 
 def never_trained(failure: FailureInput) -> Answer | None:
@@ -394,9 +376,8 @@ def _is_hopeless(failure: FailureInput) -> bool:
 
 def checkpoint_is_not_read(failure: FailureInput) -> Answer | None:
     """The trainer does not start with its checkpoint: the one before it, or neither is to blame."""
-    given = failure.cause.given or ""
     if failure.unread == "passed_over":
-        return PassOver(given)
+        return Again(passed_over=failure.cause.given or "")
     if failure.unread != "cleared":
         return None
     said = f"an older checkpoint than the newest ends with the same line before its first step: {failure.reason}"
@@ -418,10 +399,8 @@ def start_ends_alike(failure: FailureInput) -> Answer | None:
         return None
     if (cause.said, cause.given) != (last.said, last.given):
         return None
-    ended = _end(failure, f"{failure.reason}; two starts ended with this line before any step")
-    if not isinstance(ended, GiveUpRun):
-        return ended
-    return msgspec.structs.replace(ended, title=f"given up: {cause.line or failure.reason}")
+    reason = f"{failure.reason}; two starts ended with this line before any step"
+    return _end(failure, reason, title=f"given up: {cause.line or failure.reason}")
 
 
 QUICK_S = 30.0
@@ -465,9 +444,10 @@ def found_resume_does_not_start(failure: FailureInput) -> Answer | None:
 
 def restart_as_it_was(failure: FailureInput) -> Answer | None:
     """Nothing speaks against a restart."""
-    return RestartAfterBackOff(
+    return Again(
+        back_off=True,
         proposed=() if failure.ran_before is not None else failure.waiting,
-        least_s=0.0 if failure.cause.signal_t is None else MACHINE_GOES_S,
+        delay_s=0.0 if failure.cause.signal_t is None else MACHINE_GOES_S,
     )
 
 
@@ -496,13 +476,18 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
 )
 
 
-def _end(failure: FailureInput, reason: str) -> Answer:
+def _end(failure: FailureInput, reason: str, title: str = "given up") -> Answer:
     """Give up; if the settings are new, go back to those that ran instead."""
     if failure.ran_before is not None and failure.ran_before.attempt:
-        return GoBack(failure.ran_before)
+        return Again(to=failure.ran_before, charged=False)
     waiting = failure.waiting if failure.remedy is None else (failure.remedy, *failure.waiting)
-    advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *_commands(waiting, failure.run))
-    return GiveUpRun(reason, advice, waiting)
+    proposed = [
+        f"proposed: {o.remedy.title} ({o.words}; cost: {o.remedy.cost}): "
+        f"`{typed('resume', *failure.run, '--with', o.remedy.name)}`"
+        for o in waiting[:4]
+    ]
+    advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *proposed)
+    return GiveUpRun(reason, advice, waiting, title=title)
 
 
 def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -512,13 +497,6 @@ def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
         f"in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: {again}",
         "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), train with --profile stable",
     )
-
-
-def spent_reason(number: int) -> str:
-    """Why no further restart is made. ``number``: restarts since the newest checkpoint; 0: the settings allow none."""
-    if not number:
-        return "no restart is allowed (max_restarts = 0): a person is needed"
-    return f"{plural(number, 'restart')} without a new checkpoint in between: a person is needed"
 
 
 def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
@@ -537,15 +515,6 @@ def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
     events, report = typed("events", *failure.run), typed("report", *failure.run)
     lines.append(f"evidence: `{events}`; `{report}` collects all of it in one file")
     return tuple(lines)
-
-
-def _commands(waiting: tuple[Option, ...], run: tuple[str, ...]) -> tuple[str, ...]:
-    """The remedies that a person may choose, each with the command that applies it."""
-    return tuple(
-        f"proposed: {o.remedy.title} ({o.words}; cost: {o.remedy.cost}): "
-        f"`{typed('resume', *run, '--with', o.remedy.name)}`"
-        for o in waiting[:4]
-    )
 
 
 # Back to the settings that ran: a change of ours that fails before its first step must not end a run.

@@ -124,16 +124,30 @@ def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident
 def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: str, incident: int) -> None:
     """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
     ramp = builder.state.ramp
-    rest = tuple(rung for rung in ramp.failed if rung.profile != failed.profile)
     ours = failed.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == failed.profile)
-    builder.set(ramp=replace(ramp, climbing=to if ours else None, failed=(*rest, failed)))
+    climbing, others = to if ours else None, _failed_but(ramp, failed.profile)
+    builder.set(ramp=replace(ramp, climbing=climbing, failed=(*others, failed)))
     if ours:
-        why = f"{failed.profile} does not start here: {reason}"
-        builder.fact(
-            RampMoved(
-                direction="back", before=failed.profile, after=to, why=why, failure=failed.failure, incident=incident
-            )
+        _moved_back(builder, failed, to, f"{failed.profile} does not start here: {reason}", incident)
+
+
+def _moved_back(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int) -> None:
+    builder.fact(
+        RampMoved(
+            direction="back",
+            before=failed.profile,
+            after=to,
+            why=why,
+            ran_s=failed.ran_s,
+            failure=failed.failure,
+            step=failed.step,
+            incident=incident,
         )
+    )
+
+
+def _failed_but(ramp: Ramp, profile: str | None) -> tuple[FailedRung, ...]:
+    return tuple(rung for rung in ramp.failed if rung.profile != profile)
 
 
 def chosen(builder: StepBuilder, profile: str, by: str) -> None:
@@ -143,8 +157,7 @@ def chosen(builder: StepBuilder, profile: str, by: str) -> None:
     if failed is not None:
         why = f"asked for by {by}, although {failed.words}"
         builder.fact(RampMoved(direction=ALLOWED_AGAIN, before=ramp.rung or profile, after=profile, why=why))
-    rest = tuple(rung for rung in ramp.failed if rung.profile != profile)
-    builder.set(ramp=replace(ramp, climbing=None, failed=rest))
+    builder.set(ramp=replace(ramp, climbing=None, failed=_failed_but(ramp, profile)))
 
 
 def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
@@ -152,21 +165,8 @@ def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: i
     ramp = state.ramp
     assert ramp.rung is not None
     failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=state.attempt.step)
-    why = f"{failed.words}: {reason}"
-    builder.fact(
-        RampMoved(
-            direction="back",
-            before=ramp.rung,
-            after=to,
-            why=why,
-            ran_s=ramp.ran_s,
-            failure=failure,
-            step=state.attempt.step,
-            incident=incident,
-        )
-    )
-    rest = tuple(rung for rung in ramp.failed if rung.profile != ramp.rung)
-    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*rest, failed)))
+    _moved_back(builder, failed, to, f"{failed.words}: {reason}", incident)
+    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*_failed_but(ramp, ramp.rung), failed)))
     builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
 
 

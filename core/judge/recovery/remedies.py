@@ -49,7 +49,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """What it changes, for a sentence."""
-        parts = [f"{c.key} {_shown(c.before)} -> {_shown(c.after)}" for c in self.changes]
+        parts = [f"{c.key} {shown(c.before)} -> {shown(c.after)}" for c in self.changes]
         if self.profile is not None:
             parts.append(f"profile {self.profile}")
         return ", ".join(parts)
@@ -188,5 +188,6 @@ def _rung_down(here: Circumstances, families: tuple[str, ...]) -> str | None:
     return lower if lower is not None and here.families.get(lower) in families else None
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value in a sentence."""
     return "(not set)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,9 +1,11 @@
 """Remedies in a run: which one may be applied, which wait for a person, and how they are taken back."""
 
+from typing import Any
+
 from ...model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from ...model.patterns import LazyPattern
 from ...model.preset import NO_PROFILE
-from ...model.shipped import AppliedRemedy
+from ...model.shipped import AppliedRemedy, Remedy
 from ..resume import checkpoint_index
 from ..resume.checkpoint_index import base_name
 from ..state import StepBuilder
@@ -80,15 +82,11 @@ def take(builder: StepBuilder, option: Option, failure: str, incident: int | Non
     row = option.remedy
     builder.fact(
         RemedyApplied(
-            name=row.name,
-            title=row.title,
             failure=failure,
             changes=option.changes,
             profile=option.profile,
             incident=incident,
-            equivalent=row.equivalent,
-            cost=row.cost,
-            source=row.source,
+            **_told(row, "equivalent"),
         )
     )
     state = builder.state
@@ -114,17 +112,18 @@ def propose(
         builder.set(proposed=(*builder.state.proposed, row.name))
         builder.fact(
             RemedyProposed(
-                name=row.name,
-                title=row.title,
                 failure=failure,
                 why=why or (late if remedies.is_allowed(row, apply) else asked),
                 changes=option.changes,
                 profile=option.profile,
                 incident=incident,
-                cost=row.cost,
-                source=row.source,
+                **_told(row),
             )
         )
+
+
+def _told(row: Remedy, *more: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in ("name", "title", "cost", "source", *more)}
 
 
 def take_by_name(builder: StepBuilder, name: str, by: str) -> None:
@@ -146,19 +145,8 @@ def restore(builder: StepBuilder, applied: tuple[AppliedRemedy, ...], why: str, 
     rows = {row.name: row for row in builder.knowledge.remedies}
     for known in applied:
         row = rows.get(known.name)
-        title, cost, source = ("", "", "") if row is None else (row.title, row.cost, row.source)
-        builder.fact(
-            RemedyApplied(
-                name=known.name,
-                title=title,
-                failure=why,
-                changes=known.changes,
-                incident=incident,
-                equivalent=row is None or row.equivalent,
-                cost=cost,
-                source=source,
-            )
-        )
+        told = {"name": known.name, "title": ""} if row is None else _told(row, "equivalent")
+        builder.fact(RemedyApplied(failure=why, changes=known.changes, incident=incident, **told))
     builder.set(applied=applied)
 
 

@@ -12,7 +12,6 @@ that prints nothing, or the value of something else under the same name.
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 import msgspec
 
@@ -25,7 +24,7 @@ from ..memory import Printed
 from ..run_states import RestartPlan, Running
 from ..state import JudgeState, StepBuilder
 from . import gate, remedy_choice, restarts
-from .remedies import merged, number
+from .remedies import merged, number, shown
 
 replace = msgspec.structs.replace
 
@@ -78,7 +77,7 @@ def on_beat(builder: StepBuilder) -> None:
     for key, change in changes.items():
         seen = [number(text) for name, text in state.printed.values if name == key]
         if seen and change.after not in seen and (change.before is None or number(change.before) in seen):
-            hidden[key] = f"{key} {_word(seen[-1])}, not {_word(change.after)}"
+            hidden[key] = f"{key} {shown(seen[-1])}, not {shown(change.after)}"
     before = None if state.total_batch is None else state.total_batch[0]
     if state.total_batch is not None and state.total_batch[1] != state.attempt.profile:
         before = None  # a profile may set a factor, too
@@ -128,10 +127,6 @@ def _patterns(key: str, phrases: tuple[str, ...]) -> re.Pattern[str]:
 
 def _bare(key: str) -> str:
     return key.rpartition(".")[2]
-
-
-def _word(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # One step back from a remedy for GPU memory, after a number of good checkpoints (``[remedies] step_back_after``).

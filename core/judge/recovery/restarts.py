@@ -17,7 +17,6 @@ from ..attempt_progress import AttemptProgress, lost_steps
 from ..findings import health
 from ..handlers import checkpoint_jobs
 from ..resume import checkpoint_index
-from ..resume import checkpoint_index as known_checkpoint
 from ..resume.agreement import WEIGHTS_NOT_LOADED, stays_open
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import (
@@ -79,21 +78,20 @@ def stop(
     """
     plan = replace(plan, by=by) if by else plan
     if gate.is_closed(builder, plan):
-        gate.withhold_stop(builder, then, plan)
+        gate.withhold(builder, then, plan, live=True)
         return
     if mode == "gentle" and plan.by and attempts.is_wanted(builder):
         _save_first(builder, then, plan, by)
         return
-    order = builder.decide(
-        StopAttempt,
-        plan.reason,
-        incident=plan.incident,
-        attempt=builder.state.attempt.number,
-        mode=mode,
-        within_s=_left_s(builder, plan),
-    )
-    stopping = Stopping(order=order, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
-    builder.move("stop", stopping, plan.reason)
+    stopping = Stopping(order=0, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
+    _signal(builder, stopping, mode)
+
+
+def _signal(builder: StepBuilder, machine: Stopping, mode: Literal["gentle", "kill"]) -> None:
+    plan, number = machine.plan, builder.state.attempt.number
+    left_s = _left_s(builder, plan)
+    order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, attempt=number, mode=mode, within_s=left_s)
+    builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
 
 
 def _save_first(builder: StepBuilder, then: Then, plan: RestartPlan, by: str) -> None:
@@ -121,16 +119,7 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: Stopping, saving: 
 def end_saving(builder: StepBuilder, machine: Stopping, why: str) -> None:
     """Nothing more is waited for: end the processes."""
     builder.note(why)
-    plan = machine.plan
-    order = builder.decide(
-        StopAttempt,
-        plan.reason,
-        incident=plan.incident,
-        attempt=builder.state.attempt.number,
-        mode="gentle",
-        within_s=_left_s(builder, plan),
-    )
-    builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
+    _signal(builder, machine, "gentle")
 
 
 def _left_s(builder: StepBuilder, plan: RestartPlan) -> float | None:
@@ -142,7 +131,7 @@ def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
     """The trainer is gone: end the processes that it left behind, then restart as after a stop."""
     plan = gate.with_order(builder, plan)
     if gate.is_closed(builder, plan):
-        gate.withhold_start(builder, plan)
+        gate.withhold(builder, "restart", plan, live=False)
         return
     builder.set(resume_ordered=None)
     reason = f"{plan.reason}: end leftover processes first"
@@ -210,7 +199,10 @@ def _after_end(builder: StepBuilder, machine: Stopping) -> None:
     plan = machine.plan
     match machine.then:
         case "restart":
-            _clear_gpu(builder, plan)
+            held, number = "the GPU memory of the ended processes", builder.state.attempt.number
+            what = f"wait until {held} is released"
+            order = builder.decide(ClearGpu, what, incident=plan.incident, attempt=number)
+            builder.move("clear_gpu", Cleaning(order=order, plan=plan), f"waiting for {held}")
         case "give_up":
             give_up(builder, plan.ending, plan.incident, plan.advice)
         case "finish":
@@ -232,16 +224,6 @@ def _after_end(builder: StepBuilder, machine: Stopping) -> None:
             assert_never(machine.then)
 
 
-def _clear_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
-    order = builder.decide(
-        ClearGpu,
-        "wait until the GPU memory of the ended processes is released",
-        incident=plan.incident,
-        attempt=builder.state.attempt.number,
-    )
-    builder.move("clear_gpu", Cleaning(order=order, plan=plan), "waiting for the GPU memory of the ended processes")
-
-
 def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) -> None:
     """The GPU memory is released, or the time limit passed: then go on or hold, as the settings say."""
     plan = machine.plan
@@ -256,9 +238,7 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
             choose(builder, plan)
         return
     reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
-    builder.close_incident(plan.incident, "held: the GPU memory is not released")
-    builder.move("hold", Stopped(), reason, Why("gpu_memory"))
-    builder.notify("warning", "held", reason, incident=plan.incident)
+    attempts.hold(builder, plan, "gpu_memory", reason)
 
 
 def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -346,7 +326,10 @@ def on_beat(builder: StepBuilder) -> None:
     attempt, shows = check_count(builder.state.attempt, reading)
     first = shows == "anew" and not attempt.counts_anew
     if first:
-        attempt = _counted_on(attempt)
+        # Its place is counted on from the resume point.
+        at = attempt.resumed_at or 0
+        position = None if attempt.step is None else at + attempt.step
+        attempt = replace(attempt, counts_anew=True, offset=at, position=position)
     found = judge(attempt, reading) if shows in {"anew", "unclear"} else None
     if first and (found is None or not found.went_on):
         attempt = _put_aside(builder, attempt)
@@ -365,7 +348,11 @@ def on_beat(builder: StepBuilder) -> None:
         case "ignored" if found is not None:
             _warn(builder, f"resume did not take: {found.why}")
         case "unclear" if attempt.counts_anew:
-            _warn(builder, _unproven(attempt))
+            counts = "neither its config nor its log names the file"
+            if not attempt.weights_only:
+                counts = f"told to resume at step {attempt.resumed_at}, the trainer counts from {attempt.first_step}"
+            known = f"whether {name_of(attempt.resume_from)} was restored is not known: {counts}"
+            _warn(builder, f"{known}, and nothing else shows it yet")
         case "unclear" if attempt.resumed_at:
             builder.note(
                 f"whether the resume from {name_of(attempt.resume_from)} took effect cannot be seen in its output"
@@ -380,19 +367,13 @@ def on_beat(builder: StepBuilder) -> None:
     _recover(builder)
 
 
-def _counted_on(attempt: AttemptProgress) -> AttemptProgress:
-    """The attempt with its place counted on from the resume point, although the printed count began anew."""
-    at = attempt.resumed_at or 0
-    return replace(attempt, counts_anew=True, offset=at, position=None if attempt.step is None else at + attempt.step)
-
-
 def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgress:
     """Copy the resume point out of the way of a trainer that may have begun anew, unless there is a copy."""
     known = checkpoint_index.find(builder.state.checkpoints, attempt.resume_from)
     kept = builder.state.found_resume.kept
     if known is None or known.kept is not None or (kept is not None and kept[0] == known.path):
         return attempt
-    name = known_checkpoint.base_name(known.path)
+    name = base_name(known.path)
     order = builder.decide(
         CopyAside,
         f"copy {name} aside: the trainer counts from the beginning and may write over it",
@@ -409,9 +390,8 @@ def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
     if not outcome.ok:
         builder.note(f"{name} cannot be copied aside: {outcome.detail or 'no reason given'}")
         return
-    if attempt.resume_from is not None:
-        index = checkpoint_index.changed(builder.state.checkpoints, (attempt.resume_from,), kept=folder)
-        builder.set(checkpoints=index)
+    index = checkpoint_index.changed(builder.state.checkpoints, (attempt.resume_from,), kept=folder)
+    builder.set(checkpoints=index)
     builder.note(f"{name} was copied to {folder or 'a folder of its own'}")
 
 
@@ -433,7 +413,7 @@ def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
         return state
     named = attempt.named if "log" in attempt.named else (*attempt.named, "log")
     known = replace(attempt, named=named, says_so=says_that_it_loads(text, attempt.resume_from))
-    return msgspec.structs.replace(state, attempt=known)
+    return replace(state, attempt=known)
 
 
 def _recover(builder: StepBuilder) -> None:
@@ -447,9 +427,11 @@ def _recover(builder: StepBuilder) -> None:
     again = "" if lost is None else f", {plural(lost, 'step')} lost"
     ending = f"recovered: {_how(attempt, resumed_step)}{again}"
     for incident in state.incidents:
-        if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
-            continue
-        if stays_open(incident):
+        if (
+            incident.kind not in {"crash", "hang", "resume"}
+            or incident.attempt >= attempt.number
+            or stays_open(incident)
+        ):
             continue
         builder.close_incident(
             incident.id,
@@ -479,7 +461,7 @@ def _ends(builder: StepBuilder) -> bool:
     known = checkpoint_index.find(builder.state.checkpoints, attempt.resume_from)
     if builder.knowledge.settings.restart.if_resume_not_taken == "go_on" or attempt.told_resume is False:
         return False
-    return known is not None and known.own and known_checkpoint.is_verified(known)
+    return known is not None and known.own and checkpoint_index.is_verified(known)
 
 
 def _end(builder: StepBuilder, why: str) -> None:
@@ -494,13 +476,6 @@ def _end(builder: StepBuilder, why: str) -> None:
         advice=(*unclear_states.advice(builder), *CHECKS),
     )
     stop(builder, "give_up", plan)
-
-
-def _unproven(attempt: AttemptProgress) -> str:
-    counts = "neither its config nor its log names the file"
-    if not attempt.weights_only:
-        counts = f"told to resume at step {attempt.resumed_at}, the trainer counts from {attempt.first_step}"
-    return f"whether {name_of(attempt.resume_from)} was restored is not known: {counts}, and nothing else shows it yet"
 
 
 def _warn(builder: StepBuilder, why: str) -> None:
@@ -521,7 +496,7 @@ def _resumed_at(state: JudgeState) -> int | None:
     return attempt.resumed_at if attempt.resume_verdict == "taken" or attempt.weights_only else None
 
 
-def saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None:
+def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
     """A complete checkpoint of this run came: if it is progress, the restart budget is restored.
 
     Its step may show that the resume of this attempt was taken.
@@ -539,7 +514,7 @@ def saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None
     new = memory.saved(before, position, known.epochs_done)
     if new is before:
         return
-    builder.set(budget=new, attempt=msgspec.structs.replace(builder.state.attempt, saved=True))
+    builder.set(budget=new, attempt=replace(builder.state.attempt, saved=True))
     if before.used:
         builder.fact(BudgetChanged(used=new.used, max=builder.knowledge.settings.restart.max_restarts))
 
@@ -553,8 +528,6 @@ WHAT_TO_DO = (
     "Load the weights and the optimizer from the checkpoint before the first step of a resumed run. What was saved "
     "before the resume holds the training of before; what is saved since then holds the one that began again."
 )
-
-_replace = msgspec.structs.replace
 
 
 def settings_of(state: JudgeState, profile: str | None) -> tuple[str, ...]:
@@ -571,12 +544,12 @@ def former(state: JudgeState, settings: tuple[str, ...]) -> LossCurve:
     if not reading.curve.seen:
         return attempt.former
     if attempt.resume_from is None or attempt.resume_verdict == "ignored" or attempt.began_again:
-        return _replace(reading.curve, points=moved(reading.curve.points, attempt.offset or 0), last=None)
+        return replace(reading.curve, points=moved(reading.curve.points, attempt.offset or 0), last=None)
     if attempt.resume_verdict != "taken" or attempt.resumed_at is None:
         return NO_LOSSES
     before = tuple(p for p in attempt.former.points if p.step <= (attempt.resumed_at or 0))
     points = thinned((*before, *moved(reading.curve.points, attempt.offset or 0)))
-    return _replace(attempt.former, points=points, gap=attempt.former.gap)
+    return replace(attempt.former, points=points, gap=attempt.former.gap)
 
 
 def is_due(state: JudgeState) -> bool:
@@ -594,13 +567,13 @@ def is_due(state: JudgeState) -> bool:
 def compare(builder: StepBuilder) -> None:
     """Compare them, once for each attempt."""
     attempt, reading = builder.state.attempt, main_reading(builder.state).certain
-    builder.set(attempt=_replace(attempt, losses_compared=True))
+    builder.set(attempt=replace(attempt, losses_compared=True))
     found = loss_began_again(attempt, reading)
     if found is None:
         return
     builder.set(
-        attempt=_replace(builder.state.attempt, began_again=True),
-        found_resume=_replace(builder.state.found_resume, proven=False),
+        attempt=replace(builder.state.attempt, began_again=True),
+        found_resume=replace(builder.state.found_resume, proven=False),
     )
     name = name_of(attempt.resume_from)
     said = f"the step was restored from {name}, the weights apparently not"

@@ -9,6 +9,8 @@ accident: no restart does by itself, nor does an operator's "resume". Known fals
 checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
 """
 
+from typing import get_args
+
 import msgspec
 
 from ...model.checkpoint import Verdict
@@ -16,26 +18,22 @@ from ...model.decision import ListCheckpoints, VerifyCheckpoint
 from ...model.fact import CheckpointsSetAside, StateChanged
 from ...model.observation import Outcome
 from ...model.progress import Why
-from ..knowledge import Knowledge
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume import checkpoint_index as known_checkpoint
 from ..resume.checkpoint_index import (
     DOUBTED,
     KnownCheckpoint,
     base_name,
     cleared,
     is_meant,
+    is_verified,
     passed_over,
     values_of,
     with_values,
 )
-from ..run_states import WORDS, Listing, RestartPlan, Stopped, Verifying
-from ..state import JudgeState, StepBuilder
+from ..run_states import WORDS, Listing, RestartPlan, Verifying
+from ..state import StepBuilder
 from . import unclear_states
-from . import unclear_states as found_way
-from . import unclear_states as kept_copies
-from . import unclear_states as unclear_output
-from .attempts import cannot_be_told, give_up, launch_after_delay
+from .attempts import hold, launch_after_delay
 
 replace = msgspec.structs.replace
 
@@ -51,27 +49,6 @@ UNREAD_WAITS_S = (10.0, 60.0, 300.0)
 """Waits before a resume point that could not be read is verified again; the last one repeats."""
 
 
-def _ways(knowledge: Knowledge) -> tuple[str, ...]:
-    """Return what a person can do about a command that cannot be given a checkpoint."""
-    other = knowledge.typed("resume", "--", "NEW", "COMMAND")
-    return (
-        f"add an option that takes the path of a checkpoint to the training script, then `{knowledge.typed('resume')}`",
-        f"write {{resume}} into the command where the path of a checkpoint belongs (--resume {{resume}}): `{other}`",
-        f"`{knowledge.typed('resume', '--fresh')}` begins anew all the same",
-        '[restart] if_not_told = "go_on" starts it by itself: for a trainer that finds its newest checkpoint itself',
-    )
-
-
-_VERDICTS: dict[str, Verdict] = {
-    "complete": "complete",
-    "writing": "writing",
-    "torn": "torn",
-    "corrupt": "corrupt",
-    "nonfinite": "nonfinite",
-    "opaque": "opaque",
-}
-
-
 def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     """Have the output folder listed, then choose a resume point; a launch that resumes from nothing needs neither."""
     if plan.fresh or builder.knowledge.preset.resume == "none":
@@ -81,18 +58,11 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
 
 
 def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
-    reason = "list the checkpoints before the launch"
-    order = builder.decide(
-        ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=_has_saved(builder.state)
-    )
-    known = len(builder.state.outputs.known)
-    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=known)
+    state, reason = builder.state, "list the checkpoints before the launch"
+    saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
+    order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
+    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=len(state.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
-
-
-def _has_saved(state: JudgeState) -> bool:
-    """Whether the run has written a checkpoint."""
-    return state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
 
 
 def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
@@ -124,33 +94,24 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
     unclear_states.recognise(builder)
     state, knowledge = builder.state, builder.knowledge
-    first = state.attempt.resume_from
-    path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
+    path, known = resume_point.to_begin_from(
+        state.checkpoints,
+        knowledge.resume_support,
+        wanted=plan.wanted,
+        before_t=plan.before_t,
+        first=state.attempt.resume_from,
+    )
+    if plan.wanted is None:
+        _report_damaged(builder, known if known is not None and is_verified(known, path) else None, plan.before_t)
     if path is None:
-        known = resume_point.newest_verified(
-            state.checkpoints, knowledge.resume_support, before_t=plan.before_t, keep=first
-        )
-        path = known.path if known is not None else None
-        _report_damaged(builder, known, plan.before_t)
-    if (
-        path is None
-        and first is not None
-        and knowledge.resume_support.forms
-        and not checkpoint_index.find(state.checkpoints, first)
-    ):
-        path = first  # what the attempt itself resumed from, outside the watched directory
-    if path is None:
-        known = output_folders.to_resume_from(state.checkpoints, knowledge.resume_support, plan.before_t)
-        path = None if known is None else known.path
-    if path is None:
-        _start_over(builder, replace(plan, verified=None))
+        unclear_states.begin_anew(builder, replace(plan, verified=None))
         return
     if plan.verified is not None:
         if (
-            plan.verified == (path, None if known is None else known_checkpoint.time_of(known))
+            plan.verified == (path, None if known is None else checkpoint_index.time_of(known))
             or plan.newer >= NEWER_AT_MOST
         ):
-            found_way.keep_then_launch(builder, plan)
+            unclear_states.keep_then_launch(builder, plan)
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
         plan = replace(plan, verified=None, newer=plan.newer + 1)
@@ -171,32 +132,9 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         path=path,
         deep=knowledge.settings.checkpoints.verify == "deep",
     )
-    step, time = (known.step, known_checkpoint.time_of(known)) if known is not None else (None, None)
+    step, time = (known.step, checkpoint_index.time_of(known)) if known is not None else (None, None)
     verifying = Verifying(order=order, plan=replace(plan, path=path, step=step, verified=(path, time)))
     builder.move("verify", verifying, f"verifying the resume point {base_name(path)}")
-
-
-def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
-    """No resume point: hold over what is there and cannot be resumed from, else begin anew or give up."""
-    unclear = unclear_states.in_the_way(builder.state, builder.knowledge)
-    if unclear and not output_folders.has_understood(builder.state.checkpoints):
-        unclear_states.hold_or_copy(builder, plan, unclear)
-        return
-    why_not = why_not_resumable(builder.state, builder.knowledge)
-    if why_not is not None:
-        give_up(builder, why_not, plan.incident, _ways(builder.knowledge))
-        return
-    seen = unclear_output.found_outputs(builder)
-    if seen and not unclear:
-        unclear_output.hold_or_copy_output(builder, plan, seen)
-        return
-    if not builder.knowledge.settings.restart.without_checkpoint:
-        give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
-        return
-    if unclear:
-        unclear_states.hold_or_copy(builder, plan, unclear)
-        return
-    kept_copies.keep_then_begin(builder, plan)
 
 
 def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome) -> None:
@@ -230,9 +168,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     why = str(outcome.data.get("reason") or outcome.detail or verdict)
     number, reason = _set_bad(builder, path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
-        builder.close_incident(plan.incident, "held: the requested checkpoint cannot be used")
-        builder.move("hold", Stopped(), reason, Why("refused_checkpoint", number))
-        builder.notify("warning", "not resumed", reason, incident=number)
+        hold(builder, plan, "refused_checkpoint", reason, incident=number)
         return
     builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
     choose(builder, replace(plan, path=None, step=None))
@@ -341,29 +277,7 @@ def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt"
         return
     builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
     known = checkpoint_index.find(builder.state.checkpoints, path)
-    if known is not None and verdict in _VERDICTS:
-        builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, _VERDICTS[verdict]))
-
-
-def verdict_of(quick: str | None) -> Verdict:
-    """The verdict of a finished checkpoint from its quick check; none given = complete."""
-    return _VERDICTS.get(quick or "complete", "complete")
-
-
-def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
-    """Why a launch cannot resume as it is meant to, as a sentence; None if it can.
-
-    ``wanted``: the checkpoint that was named; None = the newest one.
-    """
-    resume_support, preset = knowledge.resume_support, knowledge.preset
-    if wanted is not None:
-        known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
-        why = resume_support.objection(known.shape, known.holds)
-        if preset.resume == "none":
-            why = f'the preset {preset.name} never resumes (resume = "none")'
-        return None if why is None else f"{base_name(wanted)}: {why}"
-    newest = resume_point.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
-    if newest is None:
-        return None
-    why = resume_support.objection(newest.shape, newest.holds)
-    return f"{base_name(newest.path)}: {why}; a start would begin anew and write over it"
+    if known is not None and verdict in get_args(Verdict):
+        builder.fact(
+            checkpoint_index.as_fact(known, builder.knowledge.created_wall, checkpoint_index.verdict_of(verdict))
+        )

@@ -15,7 +15,6 @@ from ...model.run import RunState
 from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
-from .. import run_states as run_machine
 from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.evidence_state import DiagnosisState
 from ..findings import loss, pace, unread_steps
@@ -26,7 +25,6 @@ from ..handlers import checkpoint_jobs
 from ..hang import deadlines, liveness, pauses
 from ..hang.activity import LogActivity
 from ..hang.deadlines import SavePhase, StepPeak
-from ..hang.deadlines import begin_attempt as deadlines_begin_attempt
 from ..hang.launcher import Launcher
 from ..hang.pauses import ActiveTime, Pause
 from ..memory import Evaluations, Printed, SettingsThatRan
@@ -98,7 +96,7 @@ def go_on(builder: StepBuilder) -> None:
         case (
             Cleaning(plan=plan) | Listing(plan=plan) | Copying(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan)
         ):
-            restarts.clear_and_restart(builder, msgspec.structs.replace(plan, verified=None))
+            restarts.clear_and_restart(builder, replace(plan, verified=None))
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restarts.clear_and_restart(builder, meant)
@@ -119,7 +117,7 @@ def go_on(builder: StepBuilder) -> None:
 def _lost(builder: StepBuilder) -> None:
     state = builder.state
     machine = state.machine
-    if run_machine.is_live(machine):
+    if run_states.is_live(machine):
         builder.fact(AttemptEnded(attempt=state.attempt.number, how="lost", last_step=state.attempt.step))
         attempts.remember_end(builder)
 
@@ -173,7 +171,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     if same:
         # A new supervisor: the attempt is known, and its log is read from the beginning again.
         lost_at = None if state.attempt.lost_at is None else now
-        attempt = msgspec.structs.replace(read_anew(state.attempt, start.pid), adopted_t=builder.t, lost_at=lost_at)
+        attempt = replace(read_anew(state.attempt, start.pid), adopted_t=builder.t, lost_at=lost_at)
     close_quiet(builder, "a new supervisor took over")
     fresh_clock = deadlines.begin_attempt(state.clock, now)
     builder.set(
@@ -203,7 +201,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=pace.begin_attempt(state.pace),
         unread=unread_steps.read_anew(state.unread) if same else UnreadLog(),
-        time=msgspec.structs.replace(state.time, stopped=False),
+        time=replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
         disk_low=None,
         progress_t=None,
@@ -215,17 +213,8 @@ def started(builder: StepBuilder, start: Start) -> None:
     if not same:
         builder.fact(
             AttemptStarted(
-                attempt=start.attempt,
-                pid=start.pid,
-                runner_pid=start.runner_pid,
-                log=start.log,
-                directory=start.directory,
-                resume_from=start.resume_from,
+                **{n: getattr(start, n) for n in AttemptStarted.__struct_fields__ if n != "resume_step"},
                 resume_step=attempt.resume_step,
-                profile=start.profile,
-                changes=start.changes,
-                script=start.script,
-                adopted=start.adopted,
             )
         )
     if start.adopted:
@@ -248,7 +237,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         restarts.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
         return
     if same and isinstance(was, Paused):
-        builder.set(time=msgspec.structs.replace(builder.state.time, stopped=True))
+        builder.set(time=replace(builder.state.time, stopped=True))
         return
     if same and isinstance(was, Hung):
         builder.close_incident(was.incident, "a new supervisor took over")
@@ -296,7 +285,9 @@ def from_story(
     learned = from_snapshot(snapshot) if snapshot is not None else None
     state = learned if learned is not None else JudgeState()
     last = story.attempt
-    return msgspec.structs.replace(
+    applied = tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
+    ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)  # its settings made steps last
+    return replace(
         state,
         time=ActiveTime(t=story.t, away_s=min(state.time.away_s, story.t)),
         machine=_machine(story, learned),
@@ -308,26 +299,27 @@ def from_story(
         attempt=_attempt(state.attempt, last),
         clock=state.clock
         if last is None or last.number == state.attempt.number
-        else deadlines_begin_attempt(state.clock, 0.0),
+        else deadlines.begin_attempt(state.clock, 0.0),
         metric_folders=tuple(files.folder for files in story.metric_files),
-        budget=msgspec.structs.replace(state.budget, used=story.budget_used),
+        budget=replace(state.budget, used=story.budget_used),
         trained=state.trained or any(a.last_step for a in story.attempts),
         incidents=story.open_incidents,
-        checkpoints=msgspec.structs.replace(
+        checkpoints=replace(
             state.checkpoints, known=_checkpoints(state.checkpoints, story), looked_t=story.t, looked_from=None
         ),
-        outputs=msgspec.structs.replace(state.outputs, known=tuple(place.folder for place in story.outputs)),
+        outputs=replace(state.outputs, known=tuple(place.folder for place in story.outputs)),
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
-        applied=state.applied or _applied(story),
+        applied=state.applied or applied,
         planned_deletion=None,
         evaluations=Evaluations(
             done=tuple(story.evaluations.values()),
             beginnings={path: (begun.mtime, begun.times) for path, begun in story.evaluations_begun.items()},
             told=state.evaluations.told,
         ),
-        ran=state.ran or _settings_that_ran(story),
-        ramp=msgspec.structs.replace(state.ramp, failed=story.failed_rungs),
+        ran=state.ran
+        or (None if ran is None else SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=applied)),
+        ramp=replace(state.ramp, failed=story.failed_rungs),
         # Where somebody switched, no profile is a choice, too.
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
         profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
@@ -343,16 +335,6 @@ def _attempts(state: JudgeState, story: RunStory, newest_folder: int | None) -> 
     if newest_folder is not None and _is_pending(state):
         return max(begun, newest_folder, state.attempts - 1)
     return max(begun, state.attempts)
-
-
-def _settings_that_ran(story: RunStory) -> SettingsThatRan | None:
-    """The settings that made steps last, as far as the journal has them."""
-    ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)
-    return None if ran is None else SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=_applied(story))
-
-
-def _applied(story: RunStory) -> tuple[AppliedRemedy, ...]:
-    return tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
 
 
 def _machine(story: RunStory, learned: JudgeState | None) -> Machine:

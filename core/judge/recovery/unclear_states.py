@@ -1,30 +1,26 @@
-"""What follows from state that is not understood: it is told at the first save, and no attempt begins anew over it.
+"""What a start may write over: it is told at the first save, held over or copied aside before a launch.
 
-With nothing else to resume from, the run is held and people are asked; ``[restart] if_not_understood =
-"copy_and_restart"`` copies it aside first and begins anew then.
+With nothing else to resume from, the run is held over state that is not understood, or not known to be its own, and
+people are asked; ``[restart] if_not_understood = "copy_and_restart"`` copies it aside first and begins anew then.
 """
 
+import re
 from collections.abc import Iterable
 
 import msgspec
 
-from ...model.checkpoint import Verdict
 from ...model.decision import CopyAside
 from ...model.observation import Outcome
 from ...model.output_place import is_below
-from ...model.progress import Why
+from ...model.progress import HoldKind
 from ..knowledge import Knowledge
 from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume import checkpoint_index as known_checkpoint
-from ..resume import output_folders as unclear_state
-from ..resume import resume_point as refused_option
-from ..resume.checkpoint_index import KnownCheckpoint, age_of, base_name, is_verified
+from ..resume.checkpoint_index import DAMAGED, KnownCheckpoint, age_of, base_name, is_verified, verdict_of
 from ..resume.output_folders import Sighting, Training
-from ..resume.resume_point import speaks_against
-from ..run_states import Copying, RestartPlan, Stopped, is_live
+from ..run_states import Copying, RestartPlan, is_live
 from ..state import JudgeState, StepBuilder
-from .attempts import launch_after_delay, wait_for_room_somewhere
+from .attempts import cannot_be_told, give_up, hold, launch_after_delay, launch_again_later, ways
 
 replace = msgspec.structs.replace
 
@@ -33,37 +29,35 @@ CLASS = "not_understood"
 TELL_AFTER_S = 3.0
 """A checkpoint that is understood may follow within one save."""
 SHOWN = 3
-_VERDICTS: dict[str, Verdict] = {"torn": "torn", "corrupt": "corrupt", "opaque": "opaque"}
 
 
 def recognise(builder: StepBuilder) -> None:
     """Record which entries count as state of this training now."""
     state = builder.state
-    found = unclear_state.recognised(state.checkpoints, training_of(state))
+    found = output_folders.recognised(state.checkpoints, training_of(state))
     if not found:
         return
     since = state.unclear_from if state.unclear_from is not None else builder.t
     marked = checkpoint_index.changed(state.checkpoints, {k.path for k in found}, is_state=True)
     builder.set(checkpoints=marked, unclear_from=since)
     for known in found:
-        assert known.unclear is not None
-        verdict = _VERDICTS.get(known.unclear[0], "opaque")
-        if not known.complete:  # else it is in the journal already
-            builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, verdict))
+        if not known.complete and known.unclear is not None:  # else it is in the journal already
+            verdict = verdict_of(known.unclear[0]) if known.unclear[0] in DAMAGED else "opaque"
+            builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
 
 
 def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
     state = builder.state
-    found = unclear_state.states(state.checkpoints)
+    found = output_folders.states(state.checkpoints)
     since = builder.t if state.unclear_from is None else state.unclear_from
     if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - since < TELL_AFTER_S:
         return
-    if unclear_state.has_understood(state.checkpoints):
+    if output_folders.has_understood(state.checkpoints):
         return
     newest = found[-1]
     known = newest.unclear[1] if newest.unclear is not None else "no reason given"
-    takes = _can_be_tried(state, builder.knowledge)
+    takes = resume_point.to_begin_from(state.checkpoints, builder.knowledge.resume_support)[0] is not None
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
     elif builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
@@ -79,16 +73,18 @@ def tell(builder: StepBuilder) -> None:
     builder.warn("checkpoint", CLASS, reason, title=f"not understood: {base_name(newest.path)}", ending=ending)
 
 
-def close(builder: StepBuilder) -> None:
-    """A checkpoint came that is understood."""
-    for incident in [i for i in builder.state.incidents if i.class_ == CLASS]:
-        builder.close_incident(incident.id, "a checkpoint came that is understood")
+def close(builder: StepBuilder, class_: str = CLASS, ending: str = "a checkpoint came that is understood") -> None:
+    """Close the incidents of this class."""
+    for incident in [i for i in builder.state.incidents if i.class_ == class_]:
+        builder.close_incident(incident.id, ending)
 
 
 def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
     """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
     asked = knowledge.settings.restart.if_not_understood == "copy_and_restart"
-    if asked or _can_be_tried(state, knowledge, settled=False):  # the folder is listed again before a launch
+    if (
+        asked or resume_point.to_begin_from(state.checkpoints, knowledge.resume_support, settled=False)[0]
+    ):  # the folder is listed again before a launch
         return None
     found = in_the_way(state, knowledge)
     if not found or knowledge.preset.resume == "none":
@@ -106,87 +102,93 @@ def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint
     support = knowledge.resume_support
     if not support.forms and knowledge.settings.restart.if_not_told == "go_on":
         return ()
-    unclear = unclear_state.states(state.checkpoints)
-    return unclear or unclear_state.not_to_be_given(state.checkpoints, support)
-
-
-def _can_be_tried(state: JudgeState, knowledge: Knowledge, *, settled: bool = True) -> bool:
-    support = knowledge.resume_support
-    if resume_point.newest_verified(state.checkpoints, support) is not None:
-        return True
-    return unclear_state.to_resume_from(state.checkpoints, support, settled=settled) is not None
+    found = output_folders.states(state.checkpoints) or output_folders.not_to_be_given(state.checkpoints, support)
+    return tuple(k for k in found if k.kept is None)
 
 
 def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
     """Why no attempt begins anew, as a sentence."""
-    newest = found[-1]
-    names = ", ".join(base_name(k.path) for k in found[-SHOWN:])
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    newest, names = found[-1], _names(k.path for k in found)
     known = newest.unclear[1] if newest.unclear is not None else "complete"
     objection = knowledge.resume_support.objection(newest.shape, newest.holds)
     cannot = f"; {objection}" if objection is not None else ""
-    return f"{names}{more} cannot be resumed from ({known}){cannot}; a start would begin anew and may write over it"
+    return f"{names} cannot be resumed from ({known}){cannot}; a start would begin anew and may write over it"
 
 
-def hold_or_copy(builder: StepBuilder, plan: RestartPlan, found: tuple[KnownCheckpoint, ...]) -> None:
-    """Nothing can be resumed from, and state is there: ask people, or copy it aside and begin anew."""
-    if builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
-        what = f"{copied_names(found)} aside before the run begins anew"
-        order_copies(builder, plan, what, (k.path for k in found))
+def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
+    """No resume point: hold over what may be one, else copy aside what the start may write over, and begin."""
+    state, knowledge = builder.state, builder.knowledge
+    unclear, seen = in_the_way(state, knowledge), found_outputs(builder)
+    if not unclear or output_folders.has_understood(state.checkpoints):
+        why_not = why_not_resumable(state, knowledge)
+        if why_not is not None:
+            by_itself = (
+                '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
+            )
+            give_up(builder, why_not, plan.incident, (f"to go on: {ways(knowledge)}", by_itself))
+            return
+        if not knowledge.settings.restart.without_checkpoint and (unclear or not seen):
+            give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
+            return
+    copies = knowledge.settings.restart.if_not_understood == "copy_and_restart"
+    if unclear and not copies:
+        _ask(builder, plan, "not_understood", why_held(unclear, knowledge), _ways_on(unclear[-1], knowledge))
         return
-    _hold(builder, plan, why_held(found, builder.knowledge), found[-1])
+    known = {k.path for k in state.checkpoints.known}  # what may be of another run is not copied
+    if seen and not unclear and not (copies and all(s.path in known for s in seen)):
+        folders = " and ".join(dict.fromkeys(s.folder for s in seen))
+        where = f"{_names(s.path for s in seen)} in {folders} may be of this run"
+        reason = f"{where}: {seen[-1].evidence}; a start would begin anew and may write over it"
+        close(builder, UNSURE, "it is known where the run saves")
+        _ask(builder, plan, "unclear_output", reason, _ways_to_claim(knowledge))
+        return
+    _copy_then_begin(builder, plan)
 
 
-def _hold(builder: StepBuilder, plan: RestartPlan, reason: str, newest: KnownCheckpoint) -> None:
-    has_place = bool(builder.knowledge.resume_support.forms)
+def _ask(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, reason: str, ways: tuple[str, ...]) -> None:
+    number = next((i.id for i in builder.state.incidents if i.class_ == CLASS), None)
+    if number is None:
+        number = builder.open_incident("checkpoint", CLASS, reason, severity="danger")
+    hold(builder, plan, kind, reason, ways, incident=number)
+
+
+def _ways_on(newest: KnownCheckpoint, knowledge: Knowledge) -> tuple[str, ...]:
+    has_place = bool(knowledge.resume_support.forms)
     first = "" if has_place else "write {resume} into the command where a path belongs, and start again; then "
-    given = builder.knowledge.typed("resume", "--from", newest.path)
-    lines = (
-        reason,
+    given = knowledge.typed("resume", "--from", newest.path)
+    return (
         f"{first}`{given}` gives it to the trainer, which alone can tell if it is whole",
-        f"`{builder.knowledge.typed('resume', '--fresh')}` begins anew, and may write over it",
+        f"`{knowledge.typed('resume', '--fresh')}` begins anew, and may write over it",
         '[restart] if_not_understood = "copy_and_restart" copies such state aside and begins anew by itself',
     )
-    builder.close_incident(plan.incident, "held: nothing can be resumed from, and what is there is not understood")
-    open_ = next((i.id for i in builder.state.incidents if i.class_ == CLASS), None)
-    number = open_ if open_ is not None else builder.open_incident("checkpoint", CLASS, reason, severity="danger")
-    builder.move("hold", Stopped(), reason, Why("not_understood", number))
-    builder.notify("warning", "held: what is saved is not understood", "\n".join(lines), incident=number)
-    for line in lines[1:]:
-        builder.note(line)
 
 
-def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
-    """The copies are made: begin anew. Or they cannot be made: wait for room, or hold."""
-    plan = machine.plan
-    if plan.path is not None:
-        on_found_way_kept(builder, machine, outcome)
-        return
-    if machine.damaged:
-        on_kept(builder, machine, outcome)
-        return
-    if not outcome.ok and outcome.data.get("no_room") is True:
-        why = f"what the run saved cannot be copied aside: {outcome.detail or 'no reason given'}"
-        wait_for_room_somewhere(builder, plan, why)
-        return
-    found = in_the_way(builder.state, builder.knowledge)
-    if not outcome.ok and found:
-        why = f"{why_held(found, builder.knowledge)}; it was not copied aside: {outcome.detail or 'no reason given'}"
-        _hold(builder, plan, why, found[-1])
-        return
-    seen = found_outputs(builder)
-    if not outcome.ok and seen:
-        but = f"; it was not copied aside: {outcome.detail or 'no reason given'}"
-        hold(builder, plan, seen, but)
-        return
-    folder = str(outcome.data.get("folder") or "")
-    mark(builder, at_risk(builder, plan.before_t), folder)
-    said = f"what is not understood was copied to {folder}" if folder else "what is not understood was copied aside"
-    builder.note(said)
-    builder.notify("warning", "copied aside, and begun anew", f"{said}; the run begins anew", incident=plan.incident)
-    for incident in [i for i in builder.state.incidents if i.class_ == CLASS]:
-        builder.close_incident(incident.id, said)
-    launch_after_delay(builder, replace(plan, path=None, step=None, fresh=True))
+def _ways_to_claim(knowledge: Knowledge) -> tuple[str, ...]:
+    return (
+        f"`{knowledge.typed('resume', '--from', 'CHECKPOINT')}` goes on from one that is of this run",
+        f"`{knowledge.typed('resume', '--fresh')}` begins anew, if none is",
+        "--output-dir names the folder that the trainer saves to, so that no search is needed",
+        '[restart] if_not_understood = "copy_and_restart" copies such files aside and begins anew by itself',
+    )
+
+
+def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
+    """Why a launch cannot resume as it is meant to, as a sentence; None if it can.
+
+    ``wanted``: the checkpoint that was named; None = the newest one.
+    """
+    support, preset = knowledge.resume_support, knowledge.preset
+    if wanted is not None:
+        known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
+        why = support.objection(known.shape, known.holds)
+        if preset.resume == "none":
+            why = f'the preset {preset.name} never resumes (resume = "none")'
+        return None if why is None else f"{base_name(wanted)}: {why}"
+    newest = resume_point.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
+    if newest is None:
+        return None
+    why = support.objection(newest.shape, newest.holds)
+    return f"{base_name(newest.path)}: {why}; a start would begin anew and write over it"
 
 
 # A checkpoint that may be of this run, which cannot be told: nothing begins anew over it.
@@ -202,10 +204,13 @@ UNKNOWN_ORIGIN = "its modification time is older than the run, but it was change
 
 
 def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
-    """Such checkpoints, oldest first. None for a trainer that finds its own."""
+    """Such checkpoints without a copy, oldest first. None for a trainer that finds its own."""
     if _finds_its_own(builder):
         return ()
-    return (*_unsure(builder), *map(_sighting, resume_point.of_unknown_origin(builder.state.checkpoints)))
+    index = builder.state.checkpoints
+    copied = {k.path for k in index.known if k.kept is not None}
+    seen = (*_unsure(builder), *map(_sighting, resume_point.of_unknown_origin(index)))
+    return tuple(one for one in seen if one.path not in copied)
 
 
 def _finds_its_own(builder: StepBuilder) -> bool:
@@ -221,7 +226,7 @@ def tell_output(builder: StepBuilder) -> None:
     """Notify people once of what may be the run's."""
     seen = _unsure(builder)
     if not seen:
-        close_output(builder, "another process saves there")
+        close(builder, UNSURE, "another process saves there")
     if not seen or any(i.class_ == UNSURE for i in builder.state.incidents):
         return
     follows = (
@@ -229,7 +234,9 @@ def tell_output(builder: StepBuilder) -> None:
         if _finds_its_own(builder)
         else "it is never resumed from, and a crash holds the run"
     )
-    reason = f"{_names(seen)} in {seen[-1].folder} may be of this run, which is not known ({seen[-1].evidence})"
+    newest = seen[-1]
+    names = _names(s.path for s in seen)
+    reason = f"{names} in {newest.folder} may be of this run, which is not known ({newest.evidence})"
     builder.warn(
         "checkpoint",
         UNSURE,
@@ -239,53 +246,14 @@ def tell_output(builder: StepBuilder) -> None:
     )
 
 
-def close_output(builder: StepBuilder, why: str = "it is known where the run saves") -> None:
-    """Nothing unsure is left."""
-    for incident in [i for i in builder.state.incidents if i.class_ == UNSURE]:
-        builder.close_incident(incident.id, why)
-
-
 def _sighting(known: KnownCheckpoint) -> Sighting:
     folder = known.path.rstrip("/").rpartition("/")[0]
     return Sighting(folder=folder, path=known.path, t=known.t, evidence=UNKNOWN_ORIGIN)
 
 
-def hold_or_copy_output(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...]) -> None:
-    """Ask people, or copy it aside and begin anew, as the settings say. What may be of another run is not copied."""
-    known = {k.path for k in builder.state.checkpoints.known}
-    if (
-        all(s.path in known for s in seen)
-        and builder.knowledge.settings.restart.if_not_understood == "copy_and_restart"
-    ):
-        what = f"{_names(seen)} aside before the run begins anew"
-        order_copies(builder, plan, what, (s.path for s in seen))
-        return
-    hold(builder, plan, seen)
-
-
-def hold(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...], but: str = "") -> None:
-    """Hold the run. ``but``: what was attempted first."""
-    folders = " and ".join(dict.fromkeys(s.folder for s in seen))
-    where = f"{_names(seen)} in {folders} may be of this run"
-    reason = f"{where}: {seen[-1].evidence}; a start would begin anew and may write over it{but}"
-    lines = (
-        reason,
-        f"`{builder.knowledge.typed('resume', '--from', 'CHECKPOINT')}` goes on from one that is of this run",
-        f"`{builder.knowledge.typed('resume', '--fresh')}` begins anew, if none is",
-        "--output-dir names the folder that the trainer saves to, so that no search is needed",
-        '[restart] if_not_understood = "copy_and_restart" copies such files aside and begins anew by itself',
-    )
-    close_output(builder)
-    builder.close_incident(plan.incident, "held: it is not known whether the run saved a checkpoint")
-    number = builder.open_incident("checkpoint", CLASS, reason, severity="danger")
-    builder.move("hold", Stopped(), reason, Why("unclear_output", number))
-    builder.notify("warning", "held: it is not known who saved a checkpoint", "\n".join(lines), incident=number)
-    for line in lines[1:]:
-        builder.note(line)
-
-
-def _names(seen: tuple[Sighting, ...]) -> str:
-    names = list(dict.fromkeys(base_name(s.path) for s in seen))
+def _names(paths: Iterable[str]) -> str:
+    """The newest names in a sentence."""
+    names = list(dict.fromkeys(map(base_name, paths)))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{', '.join(names[-SHOWN:])}{more}"
 
@@ -343,112 +311,107 @@ KEPT_COPIES_CLASS = "kept"
 def at_risk(builder: StepBuilder, before_t: float | None) -> tuple[KnownCheckpoint, ...]:
     """What a start from the beginning may write over and has no copy yet, oldest first.
 
-    What this run wrote, or may have written, and is damaged, not finished or not understood; since a NaN
-    (``before_t``) everything that was saved. Not what the run left behind when a person began anew. If the settings
-    leave the choice to a trainer that finds its checkpoints by itself, only what is damaged.
+    What may be resumed from after all, and what this run wrote, or may have written, and is damaged, not finished or
+    not understood; since a NaN (``before_t``) everything that was saved. Not what the run left behind when a person
+    began anew. Of a trainer that finds its checkpoints by itself, as the settings say, only what is damaged.
     """
-    knowledge = builder.knowledge
+    state, knowledge = builder.state, builder.knowledge
     finds_its_own = not knowledge.resume_support.forms and knowledge.settings.restart.if_not_told == "go_on"
-    known = [k for k in builder.state.checkpoints.known if (k.own or k.unsure) and k.left is None and k.kept is None]
-    found = [k for k in known if _is_damaged(k) or (not finds_its_own and _is_unused(k, before_t))]
+    asked = {s.path for s in found_outputs(builder)} | {k.path for k in in_the_way(state, knowledge)}
+    found = [
+        k
+        for k in state.checkpoints.known
+        if k.left is None and k.kept is None and (k.path in asked or _would_be_lost(k, before_t, finds_its_own))
+    ]
     return tuple(sorted(found, key=age_of))
 
 
-def _is_damaged(known: KnownCheckpoint) -> bool:
-    return not known.unknown_make and (known.bad is not None or known.damage is not None)
-
-
-def _is_unused(known: KnownCheckpoint, before_t: float | None) -> bool:
+def _would_be_lost(known: KnownCheckpoint, before_t: float | None, finds_its_own: bool) -> bool:
+    if not (known.own or known.unsure):
+        return False
     if known.unknown_make:
-        return known.is_state  # else it is data, or a file of results
-    return known.unclear is not None or not known.complete or (before_t is not None and known.t >= before_t)
+        return known.is_state and not finds_its_own  # else it is data, or a file of results
+    if known.bad is not None or known.damage is not None:
+        return True
+    unused = known.unclear is not None or not known.complete or (before_t is not None and known.t >= before_t)
+    return unused and not finds_its_own
 
 
-def keep_then_begin(builder: StepBuilder, plan: RestartPlan) -> None:
+def _copy_then_begin(builder: StepBuilder, plan: RestartPlan) -> None:
     """Begin anew; what the start may write over is copied aside first, right before the launch."""
     plan = replace(plan, path=None, step=None)
     found = at_risk(builder, plan.before_t) if plan.delay_s <= 0.0 else ()
     if not found:
         launch_after_delay(builder, plan)
         return
-    what = f"{copied_names(found)} aside before the run begins anew and may write over {_them(found)}"
-    order_copies(builder, plan, what, (), damaged=True)
+    what = f"{_names(k.path for k in found)} aside before the run begins anew and may write over {_them(found)}"
+    paths = tuple(k.path for k in found)
+    order = builder.decide(CopyAside, f"copy {what}", incident=plan.incident, paths=paths)
+    builder.move("copy_aside", Copying(order=order, plan=plan), f"copying {what}")
 
 
-def order_copies(
-    builder: StepBuilder, plan: RestartPlan, what: str, paths: Iterable[str], *, damaged: bool = False
-) -> None:
-    """Have these, and what a start from the beginning may write over, copied aside. ``what``: a clause about them."""
-    at_stake = (*paths, *(k.path for k in at_risk(builder, plan.before_t)))
-    order = builder.decide(CopyAside, f"copy {what}", incident=plan.incident, paths=tuple(dict.fromkeys(at_stake)))
-    builder.move("copy_aside", Copying(order=order, plan=plan, damaged=damaged), f"copying {what}")
+def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
+    """The copies are made: launch. Or they cannot be made: wait for room, or hold and ask people.
 
-
-def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
-    """The copies are made: begin anew. Or they cannot be made: wait for room, or hold and ask people."""
-    plan, found = machine.plan, at_risk(builder, machine.plan.before_t)
+    A resume point that a person named is resumed from without a copy.
+    """
+    plan, path, typed = machine.plan, machine.plan.path, builder.knowledge.typed
+    found = at_risk(builder, plan.before_t) if path is None else ()
     if outcome.ok:
-        note_kept(builder, found, str(outcome.data.get("folder") or ""), plan.incident)
+        folder = str(outcome.data.get("folder") or "")
+        if path is None:
+            note_kept(builder, found, folder, plan.incident)
+        else:
+            copies = (*builder.state.found_resume.copies, folder)
+            found_resume = replace(builder.state.found_resume, kept=plan.verified, folder=folder, copies=copies)
+            builder.set(found_resume=found_resume)
+            builder.note(f"{base_name(path)} was copied to {folder or 'a folder of its own'}")
+            plan = _with_copies(builder, plan, outcome)
         launch_after_delay(builder, plan)
         return
-    gone = {k.path for k in found if k.path == outcome.data.get("gone")}
-    for path in gone:
-        builder.set(checkpoints=checkpoint_index.without(builder.state.checkpoints, path))
-    if gone or not found:
-        keep_then_begin(builder, plan)
+    gone = outcome.data.get("gone")
+    if path is None and (not found or any(k.path == gone for k in found)):
+        builder.set(checkpoints=checkpoint_index.without(builder.state.checkpoints, gone))
+        _copy_then_begin(builder, plan)
         return
-    why = f"{copied_names(found)} cannot be copied aside: {outcome.detail or 'no reason given'}"
+    names = _names(k.path for k in found) if path is None else base_name(path)
+    why = f"{names} cannot be copied aside: {outcome.detail or 'no reason given'}"
+    if plan.wanted is not None and path is not None:
+        builder.note(f"{why}; a person named it, so it is resumed from without a copy")
+        launch_after_delay(builder, plan)
+        return
+    follows = "a start would begin anew and may write over it"
+    if path is not None:
+        follows = f"{_why_kept(builder, path)}, and the trainer may write over it"
     if outcome.data.get("no_room") is True:
-        wait_for_room_somewhere(builder, plan, f"{why}; a start would begin anew and may write over it")
+        launch_again_later(builder, plan, "no_room", f"{why}; {follows}")
         return
-    _kept_copies_hold(builder, plan, why, found)
+    again = (
+        f"mend what the reason says, or move it away, then `{typed('resume')}`",
+        f"`{typed('resume', '--fresh')}` begins anew without a copy",
+        f"`{typed('resume', '--from', path or found[-1].path)}` gives it to the trainer without a copy",
+    )
+    hold(builder, plan, "not_copied", f"{why}; {follows}", again)
 
 
 def note_kept(builder: StepBuilder, found: tuple[KnownCheckpoint, ...], folder: str, incident: int | None) -> None:
     """Remember that these were copied to ``folder``, and tell people where the copies are."""
     if not found:  # removed meanwhile
         return
-    mark(builder, found, folder)
-    where = folder or "a folder of its own"
-    said = f"kept copies of {copied_names(found)} in {where}"
-    if len(found) == 1:
-        name = base_name(found[0].path)
-        said = f"kept a copy of {name} as {folder}/{name}" if folder else f"kept a copy of {name} in {where}"
-    told = f"{said} before the run began anew; delete {_them(found)} if not needed"
-    builder.open_incident("checkpoint", KEPT_COPIES_CLASS, told, severity="info", ending="noted")
-    builder.notify("warning", f"kept: {copied_names(found)}", told, incident=incident)
-
-
-def mark(builder: StepBuilder, found: tuple[KnownCheckpoint, ...], folder: str) -> None:
-    """Remember that these, as they are now, were copied to ``folder``."""
     paths = {k.path for k in found}
     builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, paths, kept=folder))
-
-
-def copied_names(found: tuple[KnownCheckpoint, ...]) -> str:
-    """The newest names in a sentence."""
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"{', '.join(base_name(k.path) for k in found[-SHOWN:])}{more}"
+    where, names = folder or "a folder of its own", _names(k.path for k in found)
+    said = f"kept copies of {names} in {where}"
+    if len(found) == 1:
+        said = f"kept a copy of {names} as {folder}/{names}" if folder else f"kept a copy of {names} in {where}"
+    told = f"{said} before the run began anew; delete {_them(found)} if not needed"
+    builder.open_incident("checkpoint", KEPT_COPIES_CLASS, told, severity="info", ending="noted")
+    builder.notify("warning", f"kept: {names}", told, incident=incident)
+    close(builder, CLASS, said)
 
 
 def _them(found: tuple[KnownCheckpoint, ...]) -> str:
     return "it" if len(found) == 1 else "them"
-
-
-def _kept_copies_hold(builder: StepBuilder, plan: RestartPlan, why: str, found: tuple[KnownCheckpoint, ...]) -> None:
-    reason = f"{why}; a start would begin anew and may write over it"
-    typed = builder.knowledge.typed
-    ways = (
-        f"mend what the reason says, or move it away, then `{typed('resume')}`",
-        f"`{typed('resume', '--fresh')}` begins anew without a copy",
-        f"`{typed('resume', '--from', found[-1].path)}` gives it to the trainer, if it is whole after all",
-    )
-    builder.close_incident(plan.incident, "held: what a new start may write over cannot be copied aside")
-    builder.move("hold", Stopped(), reason, Why("not_copied"))
-    lines = "\n".join((reason, *ways))
-    builder.notify("warning", "held: a checkpoint cannot be copied aside", lines, incident=plan.incident)
-    for way in ways:
-        builder.note(way)
 
 
 # What follows from a way to resume that was only found in the trainer's source, until a resume has proved it.
@@ -494,34 +457,6 @@ def _is_at_stake(builder: StepBuilder, path: str) -> bool:
     return not any(is_below(path, place) for place in builder.state.found_resume.copies)
 
 
-def on_found_way_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
-    """The copy is made: launch. Or it cannot be made: wait for room or hold, unless a person named the checkpoint."""
-    plan = machine.plan
-    assert plan.path is not None
-    if outcome.ok:
-        folder = str(outcome.data.get("folder") or "")
-        copies = (*builder.state.found_resume.copies, folder)
-        builder.set(found_resume=replace(builder.state.found_resume, kept=plan.verified, folder=folder, copies=copies))
-        builder.note(f"{base_name(plan.path)} was copied to {folder or 'a folder of its own'}")
-        launch_after_delay(builder, _with_copies(builder, plan, outcome))
-        return
-    why = f"{base_name(plan.path)} cannot be copied aside: {outcome.detail or 'no reason given'}"
-    if plan.wanted is not None:
-        builder.note(f"{why}; a person named it, so it is resumed from without a copy")
-        launch_after_delay(builder, plan)
-        return
-    if outcome.data.get("no_room") is True:
-        wait_for_room_somewhere(builder, plan, why)
-        return
-    reason = f"{why}; {_why_kept(builder, plan.path)}, and the trainer may write over it"
-    again, without = builder.knowledge.typed("resume"), builder.knowledge.typed("resume", "--from", plan.path)
-    lines = (reason, f"make room, then `{again}`; `{without}` goes on without a copy")
-    builder.close_incident(plan.incident, "held: the resume point cannot be copied aside")
-    builder.move("hold", Stopped(), reason, Why("not_copied"))
-    builder.notify("warning", "held: the resume point cannot be copied aside", "\n".join(lines), incident=plan.incident)
-    builder.note(lines[1])
-
-
 def _with_copies(builder: StepBuilder, plan: RestartPlan, outcome: Outcome) -> RestartPlan:
     """The plan of a start that may delete: the copies are resume points, and it resumes from one if it deletes."""
     support, places = builder.knowledge.resume_support, outcome.data.get("places")
@@ -532,7 +467,7 @@ def _with_copies(builder: StepBuilder, plan: RestartPlan, outcome: Outcome) -> R
         if known is not None:
             copy = replace(known, path=str(place))
             builder.set(checkpoints=checkpoint_index.with_entry(builder.state.checkpoints, copy))
-            builder.fact(known_checkpoint.as_fact(copy, builder.knowledge.created_wall, "complete"))
+            builder.fact(checkpoint_index.as_fact(copy, builder.knowledge.created_wall, "complete"))
     return replace(plan, path=str(places.get(plan.path or "", plan.path))) if support.deletes else plan
 
 
@@ -556,7 +491,7 @@ def refused(builder: StepBuilder, cause: Cause) -> str:
         return ""
     at = max((each.line for each in seen.findings if each.failure == cause.class_), default=seen.fold.lines)
     lines = f"{seen.tail}{seen.fold.rest}".splitlines()
-    return refused_option.refused(
+    return resume_point.refused(
         builder.knowledge.resume_support.names,
         cause=cause.line,
         below=lines[max(0, len(lines) - (seen.fold.lines - at)) :],
@@ -566,15 +501,20 @@ def refused(builder: StepBuilder, cause: Cause) -> str:
 
 
 def is_refuted(builder: StepBuilder, cause: Cause) -> bool:
-    """Whether the failure of an attempt with an unproven resume shows that the way to resume is wrong."""
-    return speaks_against(
-        builder.knowledge.resume_support.names,
-        base_name(builder.state.attempt.resume_from or ""),
-        said=cause.line,
-        refused=bool(refused(builder, cause)),
-        wrong_setting=cause.class_ == "config_error",
-        tracebacks=builder.state.diagnosis.blocks,
-    )
+    """Whether the failure of an attempt with an unproven resume shows that the way to resume is wrong.
+
+    Every other failure before the first step has its own cause. The trainer says that it does not know the option; its
+    failure is a wrong argument or path and names the checkpoint; or a traceback ends on the line of source which reads
+    the option by its name.
+    """
+    if refused(builder, cause):
+        return True
+    if cause.class_ == "config_error" and base_name(builder.state.attempt.resume_from or "") in cause.line:
+        return True
+    names = "|".join(map(re.escape, builder.knowledge.resume_support.names))
+    read = re.compile(rf"""['"`]\+*(?:[\w.]+\.)?(?:{names})['"`]""")
+    ended = [block.code for block in builder.state.diagnosis.blocks if block.raised is not None]
+    return bool(names) and any(read.search(code) for code in ended)
 
 
 def other_way(builder: StepBuilder) -> tuple[str, ...]:

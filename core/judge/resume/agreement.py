@@ -1,4 +1,4 @@
-"""Whether step, epoch and loss after a resume agree with the checkpoint."""
+"""Whether epoch and loss after a resume agree with the checkpoint."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,49 +10,10 @@ from ..attempt_progress import AttemptProgress
 from ..text.loss_run import FEW, LossCurve, Point
 from ..text.run_count import RunCount
 
-# Whether the step that a checkpoint holds agrees with the steps that the log prints.
-#
-# Source: states that were saved with another counter than the printed one (epochs for steps, a counter that a resume
-# did not restore, an old file copied under a new name) make a resume continue from the wrong step. Known false alarms,
-# and what prevents them: bars that count batches while optimizer steps are stored, and logs that print every hundredth
-# step (only the advance between two saves is compared, with a tolerance for both); an epoch that is trained again
-# after a resume while the stored counter goes on (their advance is the same); a step within the epoch
-# (``agreement.py``); a copy of an earlier best state (reported as information only).
-
 SLACK = 3
 """Printed lines, or strides, after the step that it holds at which a save may be noticed."""
-RATIO_TOLERANCE = 0.1
-"""Two counters whose ratio stays the same within this share count the same thing in different units."""
-
-
 LAG_S = 2.0
 """How long after a save the lines before it may be read on a busy machine."""
-
-
-def disagreement(
-    attempt: AttemptProgress, stored: int, step_s: float | None = None, *, printed: int | None = None
-) -> str | None:
-    """Return how a save of ``stored`` steps disagrees with the log, as part of a sentence; None if it agrees.
-
-    ``printed``: the step as the log prints it now, which may begin again within an attempt.
-    ``step_s``: seconds of a step, None = unknown; steps that are faster than the log is read prove nothing.
-    """
-    position, before = attempt.position, attempt.saved_at
-    if position is None or before is None or attempt.offset is None or attempt.adopted:
-        return None
-    made, saved = position - before[0], stored - before[1]
-    slack = slack_of(attempt, step_s)
-    if made <= slack:
-        return None
-    if printed is not None and printed - slack <= stored <= printed:
-        return None  # both count anew, as the next job of a sweep does
-    if saved <= 0:
-        return f"it holds step {stored}, no more than one before it ({before[1]}), while the log advanced by {made}"
-    if _same_ratio(before, (position, stored)) or abs(saved * attempt.stride - made) < 2 * slack:  # of each save
-        return None
-    if attempt.offset + stored * attempt.stride > position + slack:
-        return f"it holds step {stored}, but the log is only at {position - attempt.offset}"
-    return None
 
 
 def slack_of(attempt: AttemptProgress, step_s: float | None) -> int:
@@ -63,26 +24,18 @@ def slack_of(attempt: AttemptProgress, step_s: float | None) -> int:
     return slack
 
 
-def _same_ratio(first: tuple[int, int], second: tuple[int, int]) -> bool:
-    """Compare two pairs of printed and stored steps."""
-    if min(*first, *second) <= 0:
-        return False
-    before, now = first[0] / first[1], second[0] / second[1]
-    return abs(now - before) <= RATIO_TOLERANCE * before
-
-
 # Whether the step that a checkpoint holds is counted within its epoch, so that it is none of the run.
 #
 # Source: ``for step, batch in enumerate(loader)`` with ``torch.save({"step": step, "epoch": epoch})`` at the end of
-# each epoch: every checkpoint holds the same step. It was compared with the step of the run (*it holds step 24, no
-# more than one before it*), and a resume from it was said to have begun elsewhere. Known false alarm: a counter of the
-# run that is at the place of the log in its epoch by chance, while the run is at least an epoch further.
+# each epoch: every checkpoint holds the same step, and a resume from it was said to have begun elsewhere. Known false
+# alarm: a counter of the run that is at the place of the log in its epoch by chance, while the run is an epoch further.
 
 
-def counts_since(attempt: AttemptProgress, run: RunCount, stored: int, step_s: float | None = None) -> int | None:
+def counts_since(attempt: AttemptProgress, run: RunCount, stored: int, step_s: float | None) -> int | None:
     """Return the counts that the log made since the save, if ``stored`` is a step within the epoch; None if it is not.
 
-    ``run``: the counter of the log, which is known to begin again in each epoch. ``step_s``: as for ``disagreement``.
+    ``run``: the counter of the log, which is known to begin again in each epoch. ``step_s``: seconds of
+    a step, None = unknown.
     """
     if run.per_epoch is not True or run.step is None or not (run.index or run.anew):
         return None
@@ -175,18 +128,15 @@ def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch
     ``former``: losses of the run until the attempt before ended, ``new``: of this attempt, both in the count of the
     run. ``new_epoch``: this attempt began with another epoch than the last one seen.
     """
-    after = new.first
-    if len(former.first) < FEW or len(after) < FEW or former.gap or new.gap:
-        return None
-    until = tuple(p for p in former.points if p.step > former.first[-1].step)
-    around = sorted(until, key=lambda p: abs(p.step - resumed_at))[:FEW]
-    fall = fall_of([p.loss for p in (*former.first, *until)], [p.loss for p in around])
-    shown = [p for p in until if 2 * p.step > resumed_at]
-    if fall is None or len(shown) < FEW or shown[0].step > resumed_at:
+    after, fall = new.first, _fall_until(former, resumed_at)
+    shown = [p for p in _until(former) if 2 * p.step > resumed_at]
+    if fall is None or len(after) < FEW or new.gap or len(shown) < FEW or shown[0].step > resumed_at:
         return None
     now = _median(p.loss for p in after)
     begins_epoch = new_epoch and shown[-1].step <= resumed_at
-    if continues(fall, now) is not False or begins_epoch or _has_higher_rate(shown, after):
+    rates, rates_now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
+    higher_rate = bool(rates and rates_now and max(rates_now) > max(rates))  # it may have raised the loss
+    if continues(fall, now) is not False or begins_epoch or higher_rate:
         return None
     back = [fall.way_back(p.loss) for p in after]
     begun = [fall.way_back(p.loss) for p in former.first]
@@ -195,7 +145,7 @@ def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch
         return None  # the run comes to such losses, or near them, by itself
     if min(back) > max(begun) or max(back) < min(begun):
         return None  # not those of the beginning: it may have exploded
-    return Compared(fall.start, fall.late, now, around[0].step, after[0].step, after[0].loss)
+    return Compared(fall.start, fall.late, now, _around(former, resumed_at)[0].step, after[0].step, after[0].loss)
 
 
 def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compared | None:
@@ -215,24 +165,24 @@ def has_fallen(former: LossCurve, resumed_at: int | None) -> bool:
     return fall is not None and fall.clear
 
 
-def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
-    if len(former.first) < FEW or former.gap:
-        return None
-    until = tuple(p for p in former.points if p.step > former.first[-1].step)
+def _until(former: LossCurve) -> tuple[Point, ...]:
+    return tuple(p for p in former.points if p.step > former.first[-1].step) if former.first else ()
+
+
+def _around(former: LossCurve, resumed_at: int | None) -> list[Point]:
     at = former.points[-1].step if resumed_at is None else resumed_at
-    around = sorted(until, key=lambda p: abs(p.step - at))[:FEW]
-    return fall_of([p.loss for p in (*former.first, *until)], [p.loss for p in around]) if around else None
+    return sorted(_until(former), key=lambda p: abs(p.step - at))[:FEW]
+
+
+def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
+    if len(former.first) < FEW or former.gap or not (around := _around(former, resumed_at)):
+        return None
+    return fall_of([p.loss for p in (*former.first, *_until(former))], [p.loss for p in around])
 
 
 def stays_open(incident: Incident) -> bool:
     """Whether an incident is one that neither a later resume nor the end of the training puts right."""
     return incident.kind == "resume" and incident.class_ == WEIGHTS_NOT_LOADED
-
-
-def _has_higher_rate(shown: Sequence[Point], after: Sequence[Point]) -> bool:
-    """Whether the learning rate may have raised the loss."""
-    rates, now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
-    return bool(rates and now and max(now) > max(rates))
 
 
 def _median(values: Iterable[float]) -> float:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Container, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -134,6 +134,11 @@ def as_fact(known: KnownCheckpoint, created_wall: float, verdict: Verdict, *, re
     return CheckpointKnown(checkpoint=checkpoint, origin=origin, written_t=known.t if known.own else None)
 
 
+def verdict_of(name: str | None) -> Verdict:
+    """Return the verdict of this name; none given = complete."""
+    return next((verdict for verdict in get_args(Verdict) if verdict == name), "complete")
+
+
 def base_name(path: str) -> str:
     """Return the last part of a path, for sentences."""
     return path.rstrip("/").rsplit("/", 1)[-1]
@@ -182,7 +187,7 @@ def with_entry(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointInde
     return msgspec.structs.replace(index, known=_bounded((*without(index, entry.path).known, entry)))
 
 
-def without(index: CheckpointIndex, path: str) -> CheckpointIndex:
+def without(index: CheckpointIndex, path: str | None) -> CheckpointIndex:
     """Return the index without this path: it does not exist any more."""
     return msgspec.structs.replace(index, known=tuple(k for k in index.known if k.path != path))
 
@@ -211,7 +216,7 @@ def mark_bad(index: CheckpointIndex, path: str, why: str) -> CheckpointIndex:
     return changed(index, (path,), bad=why)
 
 
-def changed(index: CheckpointIndex, paths: Container[str], **fields: Any) -> CheckpointIndex:
+def changed(index: CheckpointIndex, paths: Container[str | None], **fields: Any) -> CheckpointIndex:
     """Return the index with other fields in the entries of these paths."""
     known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in index.known)
     return msgspec.structs.replace(index, known=known)
@@ -274,6 +279,7 @@ def with_event(
     origin = "run" if (fresh or set_back) and event.whose is None else origin_of_event(event, created_wall)
     old = origin != "run"
     wrong_time = has_wrong_time(event, created_wall) and not old
+    understood = event.verdict in {None, "writing"} or (event.understood and event.verdict != "opaque")
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
     entry = KnownCheckpoint(
         path=event.path,
@@ -296,7 +302,7 @@ def with_event(
         form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
         holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
         left=None if old or set_back else _seen_late(index, event, created_wall),
-        unclear=_unclear(event),
+        unclear=None if understood else (str(event.verdict), event.reason or str(event.verdict)),
         unknown_make=event.unknown_make,
         unfinished=event.unfinished,
         still_s=None
@@ -310,26 +316,19 @@ def with_event(
         entry = _with_history(entry, before)
     if before is not None and complete and (before.complete or before.rewriting) and _is_unchanged(before, entry):
         # Found again, unchanged: when it was written and what is wrong with it stays as it was.
-        entry = msgspec.structs.replace(
-            entry,
-            t=before.t,
-            position=before.position,
-            epochs_done=before.epochs_done,
-            bad=before.bad,
-            left=before.left,
-            aside=before.aside,
-            nonfinite=before.nonfinite,
-            nan=before.nan,
-            values=before.values,
-            damage=before.damage,
-            reported=before.reported,
-            written=before.written,
-            own=before.own or entry.own,
-            unsure=entry.unsure and not before.own,
-        )
+        kept = {name: getattr(before, name) for name in _OF_A_SAVE}
+        own = before.own or entry.own
+        entry = msgspec.structs.replace(entry, **kept, own=own, unsure=entry.unsure and not before.own)
     elif (fresh or set_back or _is_set_later(event, created_wall)) and complete:
         entry = _no_older_than_earlier_steps(index, entry)
     return with_entry(index, entry)
+
+
+_OF_A_SAVE = (
+    "t", "position", "epochs_done", "bad", "left", "aside", "nonfinite", "nan", "values", "damage", "reported",
+    "written",
+)  # fmt: skip
+"""What is known of a save, and stays when it is found again unchanged."""
 
 
 def may_be_of_before(index: CheckpointIndex, t: float) -> bool:
@@ -378,12 +377,6 @@ def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint)
     return msgspec.structs.replace(entry, written=time, t=max(entry.t, newest.t))
 
 
-def _unclear(event: CheckpointEvent) -> tuple[str, str] | None:
-    if event.verdict in {None, "writing"} or (event.understood and event.verdict != "opaque"):
-        return None
-    return str(event.verdict), event.reason or str(event.verdict)
-
-
 def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheckpoint:
     """Keep what was seen of an entry that is not understood before it was written again."""
     same = _is_of_one_time(entry, before)
@@ -393,21 +386,18 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
         before_t=before.t if again else before.before_t,
         kept=before.kept if same and entry.size_bytes == before.size_bytes else None,
         size_before=before.size_before if same or before.unclear is None else before.size_bytes,
-        was_so_before=before.was_so_before or (not same and before.is_state) or (again and _lacks_its_end(before)),
+        was_so_before=before.was_so_before
+        or (not same and before.is_state)
+        or (again and before.unclear is not None and before.unfinished),
     )
     if entry.unclear is None or not same:
         return entry
-    kept = before.is_state and before.unclear is not None
     return msgspec.structs.replace(
         entry,
-        is_state=kept,
+        is_state=before.is_state and before.unclear is not None,
         bad=before.bad or entry.bad,
         left=before.left or entry.left,
     )
-
-
-def _lacks_its_end(known: KnownCheckpoint) -> bool:
-    return known.unclear is not None and known.unfinished
 
 
 def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:

@@ -101,15 +101,21 @@ def _unclear_state_is_made_in_training(known: KnownCheckpoint, index: Checkpoint
         return True
     if known.t < training.start_t:
         return False  # it was no state by the end of the attempt that wrote it
-    if training.first_t is not None:
-        return known.t >= training.first_t
-    if training.steps_are_shown:
-        return False
-    again = known.before_t is not None and known.before_t >= training.start_t
-    if training.over or again:
-        return True
     kind = kind_of_name(name)
-    return sum(kind_of_name(base_name(k.path)) == kind for k in index.known if k.unknown_make and k.own) > 1
+    alike = sum(kind_of_name(base_name(k.path)) == kind for k in index.known if k.unknown_make and k.own) > 1
+    again = known.before_t is not None and known.before_t >= training.start_t
+    return _is_of_training(known.t, training, again=again or alike)
+
+
+def _is_of_training(t: float, training: Training, *, again: bool, late_s: float = 0.0) -> bool:
+    """Whether what was written at ``t`` came with or after the first step.
+
+    If the log shows no step, the end of the attempt tells it, or a further save (``again``). ``late_s``: by which the
+    log may have been read late at the end.
+    """
+    if training.first_t is not None:
+        return t >= training.first_t - (late_s if training.over else 0.0)
+    return not training.steps_are_shown and (training.over or again)
 
 
 def states(index: CheckpointIndex) -> tuple[KnownCheckpoint, ...]:
@@ -151,9 +157,12 @@ def to_resume_from(
         and support.objection(k.shape, k.holds) is None
     ]
     main = usable if support.by_itself else _main_files(usable)
-    whole = [k for k in main if (_is_settled(k) or not settled) and not _is_cut_off(k, main)]
+    whole = [k for k in main if (k.still_s is None or k.still_s >= STILL_S or not settled) and not _is_cut_off(k, main)]
     series = [k for k in found if any(_series(k) == _series(each) for each in main)]
-    if not any(says_state(base_name(k.path)) for k in main) and not any(_has_before(k, series) for k in series):
+    again = len(series) > 1 and len({age_of(k) for k in series}) > 1
+    if not (
+        again or any(says_state(base_name(k.path)) for k in main) or any(k.size_before is not None for k in series)
+    ):
         return None  # only its second writing shows that it is saved again and again
     return max(whole, key=age_of, default=None)
 
@@ -180,20 +189,8 @@ def _is_always_so(known: KnownCheckpoint, found: Sequence[KnownCheckpoint]) -> b
     if known.unfinished:
         return False
     alike = [k for k in found if _series(k) == _series(known) and not k.unfinished]
-    return len(alike) >= _ALIKE and len({_finding(k) for k in alike}) == 1
-
-
-def _finding(known: KnownCheckpoint) -> str:
-    verdict, reason = known.unclear or ("", "")
-    return f"{verdict} {_DETAILS.sub('', reason)}"
-
-
-def _is_settled(known: KnownCheckpoint) -> bool:
-    return known.still_s is None or known.still_s >= STILL_S
-
-
-def _has_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
-    return known.size_before is not None or any(age_of(k) < age_of(known) for k in others)
+    findings = [k.unclear or ("", "") for k in alike]
+    return len(alike) >= _ALIKE and len({(verdict, _DETAILS.sub("", why)) for verdict, why in findings}) == 1
 
 
 def _is_cut_off(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
@@ -321,8 +318,4 @@ def accepted(outputs: OutputFolders, folder: str) -> OutputFolders:
 def _is_made_in_training(one: Sighting, saves: list[Sighting], training: Training) -> bool:
     if one.attempt != training.attempt:
         return False
-    if training.first_t is not None:
-        return one.t >= training.first_t or (training.over and one.t >= training.first_t - LOG_LATE_S)
-    if training.steps_are_shown:
-        return False
-    return training.over or len(saves) >= SAVES
+    return _is_of_training(one.t, training, again=len(saves) >= SAVES, late_s=LOG_LATE_S)

@@ -60,19 +60,19 @@ def _measure_goes_on(attempt: AttemptProgress, reading: Reading) -> Evidence | N
     found = goes_on(attempt.former, curve_of(attempt, reading), attempt.resumed_at)
     if found is None:
         return None
-    name = attempt.former.name or "loss"
-    values = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
-    return Evidence(went_on=True, why=f"the {name} goes on: {values}, {found.start:.4g} at the beginning of the run")
+    return Evidence(went_on=True, why=f"the {attempt.former.name or 'loss'} goes on: {_values(found)}")
 
 
 def _loss_began_again(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
     found = loss_began_again(attempt, reading)
     if found is None or attempt.weights_only:  # its optimizer and schedule begin anew, so the loss may rise
         return None
-    values = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
-    return Evidence(
-        went_on=False, why=f"the loss begins again: {values}, {found.start:.4g} at the beginning of the run"
-    )
+    return Evidence(went_on=False, why=f"the loss begins again: {_values(found)}")
+
+
+def _values(found: Compared) -> str:
+    before = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
+    return f"{before}, {found.start:.4g} at the beginning of the run"
 
 
 ROWS: tuple[Callable[[AttemptProgress, Reading], Evidence | None], ...] = (
@@ -84,11 +84,9 @@ ROWS: tuple[Callable[[AttemptProgress, Reading], Evidence | None], ...] = (
 
 def of_save(attempt: AttemptProgress, stored: int) -> Evidence | None:
     """What the step that a save holds shows: the optimizer's own count goes on from the checkpoint's."""
-    before, made = attempt.resume_step, attempt.step
-    if not before or made is None or stored <= before:
-        return None
-    slack = slack_of(attempt, None)
-    if stored <= made + slack or abs(stored - before - made // attempt.stride) > slack:
+    before, made, slack = attempt.resume_step or 0, attempt.step or 0, slack_of(attempt, None)
+    goes_on = stored > before and abs(stored - before - made // attempt.stride) <= slack
+    if not (before and made and goes_on and stored > made + slack):
         return None
     return Evidence(went_on=True, why=f"a save holds step {stored}, after {made} steps from step {before}", by="save")
 
@@ -200,11 +198,6 @@ def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
     return first.step > most or (attempt.fresh_step is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
 
 
-def is_early(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
-    """Whether more lines are needed: the resume point is early, and the log may leave out as many steps."""
-    return at < STARTED_OVER_STEPS and attempt.widest_gap_before != 1 and len(lines) < SURE_LINES
-
-
 def widest_gap(lines: tuple[Mark, ...]) -> int:
     """The largest distance of two steps that were printed one after the other; 0 if there are no two."""
     steps = [mark.step for mark in lines if mark.step is not None]
@@ -217,12 +210,15 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
     placed = next((m for m in lines if m.step is not None), None)
     if placed is None or placed.step is None:
         return None
-    if (early := _before_the_first_epoch(attempt, marks)) is not None:
-        return First(early, early == at + 1 and attempt.place_is_stored)
+    if (begun := _before_the_first_epoch(attempt, marks)) is not None:
+        return First(begun, begun == at + 1 and attempt.place_is_stored)
     lines_placed = tuple(m for m in lines if m.step is not None)
-    if not _is_led_there(attempt, marks, placed, at) and (
-        is_early(attempt, lines, at) or not is_near(attempt, lines_placed, at)
-    ):
+    # The resume point is early, and the log may leave out as many steps: more lines are needed.
+    early = at < STARTED_OVER_STEPS and attempt.widest_gap_before != 1 and len(lines) < SURE_LINES
+    # The bar may come there faster than by training: in a jump, or passing over batches.
+    passed = _passed(attempt, _comparable(attempt, marks))
+    led = placed.step == at + 1 and (passed >= SURE_LINES or _is_fast(attempt, placed))
+    if not led and (early or not is_near(attempt, lines_placed, at)):
         return None
     step = placed.step
     exact_place = attempt.place_is_stored
@@ -235,12 +231,6 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
         return First(step, step == at + 1)
     drawn = any(m.drawn and m.step == step - 1 and m.step for m in marks)
     return First(step, not gap and (drawn or (placed.per_epoch and placed is lines[0] and placed.printed == 1)))
-
-
-def _is_led_there(attempt: AttemptProgress, marks: tuple[Mark, ...], first: Mark, at: int) -> bool:
-    """Whether the bar came to the step after the resume point faster than by training: in a jump, or passing over."""
-    passed = _passed(attempt, _comparable(attempt, marks))
-    return first.step == at + 1 and (passed >= SURE_LINES or _is_fast(attempt, first))
 
 
 def _is_fast(attempt: AttemptProgress, mark: Mark) -> bool:
@@ -319,7 +309,8 @@ def _taken(attempt: AttemptProgress, marks: tuple[Mark, ...], *, gap: bool) -> A
         first = first_after(attempt, marks, at, gap=gap)
         if first is not None:
             return _placed(attempt, first, lines, at, gap=gap)
-        if _counts_the_rest(attempt, newest, at) or _is_in_a_later_epoch(attempt, lines):
+        later = _began_in_a_later_epoch(attempt, lines[0])  # sd-scripts with a state: ``epoch 3/4``, 1/48
+        if _counts_the_rest(attempt, newest, at) or (later and not newest.per_epoch):
             begun = lines[0].printed or 0
             moved = None if attempt.step is None else at + attempt.step
             return replace(attempt, offset=at, position=moved, first_step=begun, first_is_exact=begun == 1)
@@ -415,11 +406,6 @@ def _counts_the_rest(attempt: AttemptProgress, line: Mark, at: int) -> bool:
     if total is None or before is None or total >= before or line.per_epoch or total == attempt.bar_total_before:
         return False
     return abs(total + at - before) <= max(2.0, LEFT_TOLERANCE * at)
-
-
-def _is_in_a_later_epoch(attempt: AttemptProgress, lines: tuple[Mark, ...]) -> bool:
-    """Whether the trainer counts its steps anew, but not its epochs (sd-scripts with a state: ``epoch 3/4``, 1/48)."""
-    return not lines[-1].per_epoch and _began_in_a_later_epoch(attempt, lines[0])
 
 
 def _began_in_a_later_epoch(attempt: AttemptProgress, line: Mark) -> bool:

@@ -11,11 +11,36 @@ import msgspec
 
 from ...model.other_files import says_state
 from ...model.resume import ResumeSupport
-from ..failure.tracebacks import Block
 from ..text.carriers import peel
+from . import output_folders
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, find, is_verified
 
 ANYTHING = ResumeSupport()
+
+
+def to_begin_from(
+    index: CheckpointIndex,
+    support: ResumeSupport,
+    *,
+    wanted: str | None = None,
+    before_t: float | None = None,
+    first: str | None = None,
+    settled: bool = True,
+) -> tuple[str | None, KnownCheckpoint | None]:
+    """Return what the next attempt resumes from, and what is known of it: the ways to resume in the order of trust.
+
+    The checkpoint that a person named (``wanted``); the newest verified one; what the attempt itself resumed from
+    outside the watched folders (``first``); state that is not understood and that a launch may be given.
+    ``before_t``, ``settled``: as for ``newest_verified`` and ``output_folders.to_resume_from``.
+    """
+    if wanted is not None:
+        return wanted, find(index, wanted)
+    known = newest_verified(index, support, before_t=before_t, keep=first)
+    if known is None and first is not None and support.forms and find(index, first) is None:
+        return first, None
+    if known is None:
+        known = output_folders.to_resume_from(index, support, before_t, settled=settled)
+    return (None, None) if known is None else (known.path, known)
 
 
 def newest_verified(
@@ -137,25 +162,6 @@ class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     kept: tuple[str, float | None] | None = None
     folder: str = ""
     copies: tuple[str, ...] = ()
-
-
-def speaks_against(
-    names: Sequence[str], checkpoint: str, *, said: str, refused: bool, wrong_setting: bool, tracebacks: Sequence[Block]
-) -> bool:
-    """Whether a failure before the first step shows that the option is wrong; every other one has its own cause.
-
-    ``names``: of the option. ``checkpoint``: the name of what it was given. ``said``: the failure in a sentence.
-    ``refused``: the trainer says that it does not know the option. ``wrong_setting``: its class is that of a wrong
-    argument or path: it counts if it names the checkpoint. A traceback counts if it ends on the line of source which
-    reads the option by its name.
-    """
-    if refused or (wrong_setting and checkpoint in said):
-        return True
-    return any(_quotes(name, each.code) for name in names for each in tracebacks if each.raised is not None)
-
-
-def _quotes(name: str, text: str) -> bool:
-    return re.search(rf"""['"`]\+*(?:[\w.]+\.)?{re.escape(name)}['"`]""", text) is not None
 
 
 # Whether a trainer ended because it does not know the option that a resume added to its command.

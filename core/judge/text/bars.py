@@ -17,8 +17,8 @@ from .carriers import message_of
 from .counters import find_epoch, find_seconds_per_step
 from .line_fields import Loss, find_loss, find_lr
 from .numbers import parse_clock, parse_count, parse_number, parse_rate
-from .reading import Bar, Reading, TrainingFields, advance, enter
-from .run_count import Rule, is_evaluated, without_counts
+from .reading import Bar, Reading, advance, enter
+from .run_count import Rule, TrainingFields, is_evaluated, without_counts
 from .shapes import CompiledShape, ShapeTable
 
 ANNOUNCED_LINES = 4
@@ -68,10 +68,10 @@ def read_bar(
     if not rest.isascii():
         rest = shapes.in_english(rest)
     loss = _loss(before, rest) if "oss" in rest or "oss" in before else None
-    if loss is not None and shape.loss_is_average:
+    if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
     phase = shapes.phase_of_unit(groups.get("unit") or unit) or label.phase
-    if shape.loss_means_training:
+    if shape.row.loss_means_training:
         seconds = find_seconds_per_step(rest if loss is not None else line.lower())
         evaluates = loss is None or is_evaluated(reading.run, count, total)
         phase = "eval" if evaluates else "train"
@@ -82,13 +82,11 @@ def read_bar(
     if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):
         seconds = _pace_by_clocks(groups, count, total, known=reading.progress.sec_per_step)
     news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs, broken=label.broken)
-    left = groups.get("left")
-    if left is not None:
-        news.eta, news.eta_known, news.bar_eta = parse_clock(left), True, True
+    news.eta, news.bar_eta = parse_clock(groups.get("left") or "?"), True
     if label.epochs or unit in ("epoch", "epochs", "ep"):
         news.epoch, news.epochs, news.seconds = count, total, None
         return advance(reading, news, "epochs")
-    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.epoch_before_bar:
+    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.row.epoch_before_bar:
         _read_columns(news, groups, before)
     trusted = phase == "train" or loss is not None or news.epoch is not None
     if not trusted and _FOREIGN_LOSS.search(rest) is not None:
@@ -146,13 +144,13 @@ def _pace_by_clocks(
 
 def _rule(row: Rule, label: Label, news: TrainingFields, rest: str) -> Rule:
     """What the bar's row, its label and its postfix tell about its count."""
-    rule = msgspec.structs.replace(row, names_last=True) if news.rule.names_last else row
+    rule = row._replace(names_last=row.names_last or news.rule.names_last)
     if row.per_epoch is None and news.epoch is not None:
-        rule = msgspec.structs.replace(rule, per_epoch=True)
+        rule = rule._replace(per_epoch=True)
     elif row.per_epoch is None and _COUNTS_STEPS.search(label.key) is not None:
-        rule = msgspec.structs.replace(rule, per_epoch=False)
+        rule = rule._replace(per_epoch=False)
     if "v_num" in rest and row.base is None:  # Lightning's version number; its epochs count from 0
-        rule = msgspec.structs.replace(rule, base=0)
+        rule = rule._replace(base=0)
     return rule
 
 

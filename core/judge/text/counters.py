@@ -280,9 +280,9 @@ _TIMED = LazyPattern(
     r"(?:\b(?:iter(?:ation)?|itr|it|step|batch|b|update|train_step)[ _\-]?(?:time|timing|cost|dur(?:ation)?)"
     r"|\bbatch_cost|\bavg_batch_cost|\bbch|per[- _](?:iteration|step)(?:[ _]time)?|\bs/b\b"
     r"|\bsec(?:onds)?[ _]?(?:/|per)[ _]?(?:step|it|iter|iteration|batch|update|tick)"
-    r"|\b(?P<per_ms2>ms)_per_(?:step|iter|iteration|batch|update)|\btime_(?:this_|per_)?(?:step|iter|iteration|batch)(?:_s)?"
+    r"|\b(?P<per_ms>ms)_per_(?:step|iter|iteration|batch|update)|\btime_(?:this_|per_)?(?:step|iter|iteration|batch)(?:_s)?"
     r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
-    r"|\bms/(?P<per_ms>batch|step|iter|it|update)\b|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
+    r"|\b(?P<ms_per>ms)/(?:batch|step|iter|it|update)\b|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
     r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s(?:ec(?:onds?)?)?)))?"
     r"['\"]?\s*[:=]?\s*['\"]?(?P<value>(?>\d[\d,]*\.?\d*(?:e[-+]?\d+)?))\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z]|:\d)"
 )
@@ -290,7 +290,7 @@ _OF_THE_STEP = LazyPattern(r"\b(?:train|total)_time['\"]?[=:] ?['\"]?(?P<value>\
 """ESPnet, FunASR: the time of the whole step is printed beside its parts ("iter_time" is what the loader took)."""
 _BARE_TIME = LazyPattern(
     r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
-    r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"
+    r"\s?\(?(?P<unit>(?:ms|s|secs?)\b)?\)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"
 )
 _SECONDS_KEY = LazyPattern(r"\bseconds: (?P<value>\d+\.?\d*)")
 _TOOK = LazyPattern(
@@ -298,7 +298,7 @@ _TOOK = LazyPattern(
     r"(?:(?:finished|done|completed|ran)\s)?(?:took|in|time)\s(?P<value>\d+\.?\d*)\s?(?P<unit>ms|s|secs?|seconds?)\b"
 )
 """What one step took, in a sentence."""
-_FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
+_FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?(?P<unit>ms)\s*(?:\||$)")
 _TRAILING = LazyPattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
 _ETA = LazyPattern(
     r"(?<![a-z])(?:eta|(?<![a-z][ _])remaining(?:[ _]time)?|time[ _](?:remaining|left|to go)|left[ _]time)"
@@ -311,42 +311,38 @@ def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
 
     ``of_step`` False: the line is about an epoch, so a bare time at its end is that of the epoch.
     """
-    found = _PER_UNIT.search(low)
-    if found is not None:
-        return seconds_of(found["value"], found["unit"])
-    found = _RATE.search(low) or _RATE_KEY.search(low)
+    found = None if _PER_UNIT.search(low) else _RATE.search(low) or _RATE_KEY.search(low)
     if found is not None and not _ROUNDED.match(low, found.start()):
         rate = parse_number(found["value"])
-        return None if not rate else 1.0 / rate
-    if ("iter_time=" in low or "forward_time" in low) and (found := _OF_THE_STEP.search(low)) is not None:
-        return seconds_of(found["value"], "s")
-    found = _TIMED.search(low)
-    if found is not None:
-        in_ms = found["per_ms"] or found["per_ms2"]
-        unit = found["unit"] or found["in"] or found["in2"] or found["in3"] or ("ms" if in_ms else "s")
-        return seconds_of(found["value"], unit)
-    found = _BARE_TIME.search(low)
-    if found is not None:
-        unit = (found["unit"] or "").strip("()")
-        paired = found["mean"] is not None  # value and average of the steps, as MetricLogger prints them
-        if unit == "ms" or paired or (found["unit"] or "").startswith("(") or "data" in low or "eta" in low:
-            return seconds_of(found["value"], unit or "s")
-    found = _SECONDS_KEY.search(low) if "step" in low else None
-    if found is not None:
-        return seconds_of(found["value"], "s")
-    found = _TOOK.search(low) if "took" in low or " in " in low or "time " in low else None
-    if found is not None:
-        return seconds_of(found["value"], found["unit"])
-    found = _RUN.search(low)
-    if found is not None:
-        return seconds_of(found["value"], found["unit"])
-    found = _FIELD_MS.search(low)
-    if found is not None:
-        return seconds_of(found["value"], "ms")
-    found = _TRAILING.search(low) if of_step else None
-    return None if found is None else seconds_of(found["value"], found["ms"] or "s")
+        return 1.0 / rate if rate else None
+    for pattern, word in _DURATIONS if of_step else _DURATIONS[:-1]:
+        found = pattern.search(low) if word in low else None
+        if found is None or (pattern is _BARE_TIME and not _is_of_a_step(found, low)):
+            continue
+        units = (text for name, text in found.groupdict().items() if name not in ("value", "mean"))
+        return seconds_of(found["value"], next((unit for unit in units if unit), "s"))
+    return None
 
 
+def _is_of_a_step(found: re.Match[str], low: str) -> bool:
+    """Whether a bare time is that of a step: in ms, "(s)", or with its average behind it, as MetricLogger prints it."""
+    bracket = found["unit"] is not None and low[found.start("unit") - 1] == "("
+    return bracket or found["mean"] is not None or found["unit"] == "ms" or "data" in low or "eta" in low
+
+
+_DURATIONS = (
+    (_PER_UNIT, ""),
+    (_OF_THE_STEP, "iter_time="),
+    (_OF_THE_STEP, "forward_time"),
+    (_TIMED, ""),
+    (_BARE_TIME, "time"),
+    (_SECONDS_KEY, "step"),
+    (_TOOK, ""),
+    (_RUN, ""),
+    (_FIELD_MS, "ms"),
+    (_TRAILING, "("),
+)
+"""Durations of a step, the surest first, each with a word of its line; the last is only that of a step in its lines."""
 _TO_GO = ("eta", "remain", "left", "to go")
 
 

@@ -5,9 +5,8 @@ import msgspec
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
 from .columns import Columns, Skeleton
-from .line_fields import Loss
 from .loss_run import START_RUN, LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
-from .run_count import AGAIN_SHARE, NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch, without_counts
+from .run_count import AGAIN_SHARE, START_COUNT, RunCount, TrainingFields, with_count, with_epoch, without_counts
 
 BY_FORM = "form"
 """The source of counts that are known by the form of their lines only."""
@@ -99,33 +98,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return self.name if self.name and (not self.counts or self.run.source.endswith(f" {self.name}")) else ""
 
 
-class TrainingFields(msgspec.Struct):
-    """Fields of one training line; None = not named.
-
-    ``broken``: the epoch is printed with a point. ``glued``: an epoch behind the bar, in its postfix or in a message on
-    the same line, which tells nothing about what the bar counts. ``overall``: the step that the line calls global.
-    ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar before its first step.
-    ``rule``: what is known about the counter beforehand. ``measure``: name and value of a measure of quality.
-    """
-
-    step: int | None = None
-    total: int | None = None
-    epoch: float | None = None
-    epochs: int | None = None
-    broken: bool = False
-    glued: float | None = None
-    overall: int | None = None
-    loss: Loss | None = None
-    lr: float | None = None
-    seconds: float | None = None
-    eta: float | None = None
-    eta_known: bool = False
-    bar_eta: bool = False
-    drawn: bool = False
-    rule: Rule = NO_RULE
-    measure: tuple[str, float] | None = None
-
-
 def enter(reading: Reading, phase: Phase) -> Reading:
     """The reading in another phase; nothing else changes."""
     if reading.progress.phase == phase:
@@ -169,7 +141,10 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     if news.step is not None and (
         through or counter == "bar" or news.total is not None or not reading.firm or reading.main is None
     ):
-        run = _counted(reading, news, news.step, counter, through=through)
+        source = _source(reading, counter)
+        if through and not run.through:
+            run = msgspec.structs.replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
+        run = with_count(run, source, news.step, news)
     if news.step is not None and run.through and run.others:
         pass  # of another counter than that of the run
     elif run is not reading.run and news.step is not None:
@@ -293,29 +268,6 @@ def _grows_through(reading: Reading, news: TrainingFields, step: int, counter: s
     return before is not None and run.total is not None and step > max(before, run.total)
 
 
-def _with_through(run: RunCount, source: str) -> RunCount:
-    """The count that follows ``source``, whose counter grows through the run."""
-    return msgspec.structs.replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
-
-
-def _counted(reading: Reading, news: TrainingFields, step: int, counter: str, *, through: bool) -> RunCount:
-    """The count over all epochs after a line with a counter."""
-    source = _source(reading, counter)
-    return with_count(
-        _with_through(reading.run, source) if through and not reading.run.through else reading.run,
-        Count(
-            source=source,
-            step=step,
-            total=news.total,
-            epoch=news.epoch,
-            epochs=news.epochs,
-            broken=news.broken,
-            overall=news.overall,
-            rule=news.rule,
-        ),
-    )
-
-
 ETA_MARGIN = 1.5
 """x the time to the end of the epoch: a longer printed time to go is that of the whole run."""
 
@@ -326,17 +278,14 @@ def _time_left(
     """Seconds to the end of the whole run; None if they cannot be told."""
     left = None if step is None or total is None else max(0, total - step)
     pace = seconds
-    if pace is None and left and news.eta_known and news.bar_eta and news.eta is not None:
+    if pace is None and left and news.bar_eta and news.eta is not None:
         pace = news.eta / left
+    here_s = None if left is None or pace is None else left * pace
     through = run.per_epoch is False or (run.per_epoch is None and run.run_total is not None)
     if through or run.step is None or total is None:
-        if news.eta_known:
-            return news.eta
-        return None if left is None or pace is None else left * pace
-    here_s = None if left is None or pace is None else left * pace
-    printed = news.eta if news.eta_known and not news.bar_eta else None
-    if printed is not None and here_s is not None and printed > ETA_MARGIN * here_s:
-        return printed
+        return here_s if news.eta is None else news.eta
+    if news.eta is not None and not news.bar_eta and here_s is not None and news.eta > ETA_MARGIN * here_s:
+        return news.eta
     now, end = run.run_step, run.run_total
     return None if now is None or end is None or pace is None else (end - now) * pace
 

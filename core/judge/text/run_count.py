@@ -11,9 +11,11 @@ Known limits: "Epoch 3/9" counts from 1 unless an epoch 0 was printed; an epoch 
 above 1, may count from either, and the run step is unknown. Epochs that were not seen count as long as the present one.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
+
+from .line_fields import Loss
 
 NEARLY = 0.98
 """Share of its total from which a counter is at its end: the last redraws of a bar may be missing."""
@@ -28,38 +30,48 @@ Apart = Literal["", "before", "after", "bar"]
 """Where epochs are printed that do not stand beside the counter: above it, below it, or as a bar of finished epochs."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class Rule(NamedTuple):
     """What a row of log_shapes.toml, or a label, tells about its counter.
 
     ``per_epoch``: it begins again in each epoch, False = it runs through, None = not known. ``firm``: that is certain.
     ``base``: the first epoch is printed as 0 or 1. ``names_last``: if epochs count from 0, "0/4" names the last one.
-    ``index``: the counter names the present batch from 0, so one more is done.
+    ``from_zero``: the counter names the present batch from 0, so one more is done.
     """
 
     per_epoch: bool | None = None
     firm: bool = False
     base: int | None = None
     names_last: bool = False
-    index: bool = False
+    from_zero: bool = False
 
 
 NO_RULE = Rule()
 
 
-class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """One line with a counter. ``epoch``, ``epochs``: printed beside it; ``broken``: as a number with a point.
+class TrainingFields(msgspec.Struct):
+    """Fields of one training line; None = not named.
 
-    ``overall``: a step that the line calls global, None = none.
+    ``broken``: the epoch is printed with a point. ``glued``: an epoch behind the bar, in its postfix or in a message on
+    the same line, which tells nothing about what the bar counts. ``overall``: the step that the line calls global.
+    ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar before its first step.
+    ``rule``: what is known about the counter beforehand. ``measure``: name and value of a measure of quality.
     """
 
-    source: str
-    step: int
+    step: int | None = None
     total: int | None = None
     epoch: float | None = None
     epochs: int | None = None
     broken: bool = False
+    glued: float | None = None
     overall: int | None = None
+    loss: Loss | None = None
+    lr: float | None = None
+    seconds: float | None = None
+    eta: float | None = None
+    bar_eta: bool = False
+    drawn: bool = False
     rule: Rule = NO_RULE
+    measure: tuple[str, float] | None = None
 
 
 class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -195,11 +207,6 @@ def is_evaluated(run: RunCount, step: int, total: int | None) -> bool:
     return step < run.step or total != run.total
 
 
-def with_declared(run: RunCount, epochs: int) -> RunCount:
-    """Take the number of epochs from a line of settings."""
-    return msgspec.structs.replace(run, declared=epochs)
-
-
 def with_epoch(run: RunCount, epoch: float, epochs: int | None, *, broken: bool, bar: bool) -> RunCount:
     """Take a line with an epoch and no counter. ``bar``: a bar that counts finished epochs."""
     if broken or epoch != int(epoch):
@@ -212,15 +219,14 @@ def with_epoch(run: RunCount, epoch: float, epochs: int | None, *, broken: bool,
     return msgspec.structs.replace(_named(run, epoch, epochs, bar=bar), apart=apart)
 
 
-def with_count(run: RunCount, news: Count) -> RunCount:
-    """Take a line with a counter."""
-    if news.rule.index:
-        news = msgspec.structs.replace(news, step=news.step + 1)
-    if run.through and news.source != run.through:
+def with_count(run: RunCount, source: str, printed: int, news: TrainingFields) -> RunCount:
+    """Take a line of the counter ``source`` that prints the step ``printed``."""
+    step = printed + news.rule.from_zero
+    if run.through and source != run.through:
         if run.step is not None or run.others < OTHERS_BEFORE_SWITCH * run.gap:
             return msgspec.structs.replace(run, others=run.others + 1)
         run = msgspec.structs.replace(run, through="", per_epoch=True, seen=True)  # it is not printed any more
-    if run.source not in {"", news.source}:
+    if run.source not in {"", source}:
         if run.others < OTHERS_BEFORE_SWITCH and (run.moved or run.total is not None or news.total is None):
             return msgspec.structs.replace(run, others=run.others + 1)
         run = without_counts(run)
@@ -232,15 +238,15 @@ def with_count(run: RunCount, news: Count) -> RunCount:
     if news.rule.base is not None or news.rule.names_last != run.names_last:
         base = news.rule.base if news.rule.base is not None else run.base
         run = msgspec.structs.replace(run, base=base, names_last=news.rule.names_last)
-    run = _with_scope(run, news, beside=beside)
-    run = _with_index(run, news, beside=beside)
-    rose = run.step is not None and news.step > run.step
-    gap = news.step - (run.step or 0) if rose else run.gap
+    run = _with_scope(run, step, news, beside=beside)
+    run = _with_index(run, step, news, beside=beside)
+    rose = run.step is not None and step > run.step
+    gap = step - (run.step or 0) if rose else run.gap
     return msgspec.structs.replace(
         run,
-        source=news.source,
+        source=source,
         others=0,
-        step=news.step,
+        step=step,
         total=news.total,
         epoch=run.named,
         gap=gap,
@@ -259,11 +265,11 @@ def _named(run: RunCount, epoch: float, epochs: int | None, *, bar: bool) -> Run
     return msgspec.structs.replace(run, named=epoch, first_named=first, epoch_gap=gap, epochs=epochs, base=base)
 
 
-def _with_scope(run: RunCount, news: Count, *, beside: bool) -> RunCount:
+def _with_scope(run: RunCount, step: int, news: TrainingFields, *, beside: bool) -> RunCount:
     """Settle whether the counter begins again in each epoch, as far as that is known by now."""
     if news.rule.firm:
         return msgspec.structs.replace(run, per_epoch=news.rule.per_epoch, seen=True)
-    seen = _shown(run, news)
+    seen = _shown(run, step, news)
     if seen is not None:
         if not run.seen and seen and run.done is None:
             index = run.index or 0
@@ -272,27 +278,27 @@ def _with_scope(run: RunCount, news: Count, *, beside: bool) -> RunCount:
         return msgspec.structs.replace(run, per_epoch=seen, seen=True)
     if run.seen:
         return run
-    per_epoch = _likely(run, news, beside=beside)
+    per_epoch = _likely(run, step, news, beside=beside)
     return run if per_epoch == run.per_epoch else msgspec.structs.replace(run, per_epoch=per_epoch)
 
 
-def _shown(run: RunCount, news: Count) -> bool | None:
+def _shown(run: RunCount, step: int, news: TrainingFields) -> bool | None:
     """What the counter does now shows that it begins again (True) or runs through (False); None: it shows nothing."""
     if run.step is None:
         return None
-    fell = news.step < run.step
+    fell = step < run.step
     if not run.broken and _advanced(run):
         if fell:
             return True
-        return False if news.step > run.step and not _at_end(run) else None
+        return False if step > run.step and not _at_end(run) else None
     if fell and not run.broken and run.named is None:
         if run.total is None:
-            return True if news.total is None and news.step < AGAIN_SHARE * run.step else None
+            return True if news.total is None and step < AGAIN_SHARE * run.step else None
         return True if _at_end(run) and news.total == run.total else None
     return None
 
 
-def _likely(run: RunCount, news: Count, *, beside: bool) -> bool | None:
+def _likely(run: RunCount, step: int, news: TrainingFields, *, beside: bool) -> bool | None:
     """What holds for most counters of this form."""
     if run.broken:
         return False
@@ -303,23 +309,23 @@ def _likely(run: RunCount, news: Count, *, beside: bool) -> bool | None:
     if news.total is None:
         return None
     epochs, index = run.number_of_epochs, _index_of(run)
-    if beside and epochs and index is not None and news.step * epochs > news.total * (index + 1):
+    if beside and epochs and index is not None and step * epochs > news.total * (index + 1):
         return True  # further than a counter of the whole run can be
     return None
 
 
-def _with_index(run: RunCount, news: Count, *, beside: bool) -> RunCount:
+def _with_index(run: RunCount, step: int, news: TrainingFields, *, beside: bool) -> RunCount:
     """The count with the epochs before this line, and what was counted in them."""
     if run.per_epoch is False:
         return run
-    fell = run.step is not None and news.step < run.step
+    fell = run.step is not None and step < run.step
     placed = beside or run.apart in {"before", "bar"}
     if run.step is None:
         turned = False
     elif placed:
         turned = run.epoch is not None and run.named is not None and int(run.named) != int(run.epoch)
     else:
-        again = run.total is None and news.step < AGAIN_SHARE * run.step
+        again = run.total is None and step < AGAIN_SHARE * run.step
         turned = fell and (again or _at_end(run) or _advanced(run))
     due = None if run.index is None else run.index + turned
     index = _index_of(run) if placed else _counted_index(run, turned=turned, due=due)
@@ -338,10 +344,10 @@ def _with_index(run: RunCount, news: Count, *, beside: bool) -> RunCount:
         done = _before(index, news.total)
     else:
         done = run.done + ((run.total if run.total is not None else run.step or 0) if turned else 0)
-    if news.overall is not None and news.total and news.overall >= news.step and run.per_epoch:
-        rest = (news.overall - news.step) % news.total
+    if news.overall is not None and news.total and news.overall >= step and run.per_epoch:
+        rest = (news.overall - step) % news.total
         if rest == 0:
-            done, anew = news.overall - news.step, False
+            done, anew = news.overall - step, False
             index = done // news.total if index is None else index
     return msgspec.structs.replace(run, index=index, done=done, partial=partial, anew=anew)
 

@@ -2,37 +2,32 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from ...model.patterns import LazyPattern
 from ...model.progress import Phase
-from ...model.shipped import SHAPE_GROUPS, EndWords, LineShape, LogShapes, ShapeKind, expand
+from ...model.shipped import SHAPE_GROUPS, EndWords, LineShape, LogShapes, expand
 from . import line_fields, loss_run
 from .columns import LINES_BETWEEN, is_alone, row_in, with_worded
 from .counters import Epoch, Step, find_epoch, find_eta, find_global_step, find_seconds_per_step
 from .line_fields import Loss, find_loss, find_lr, is_evaluation, lone_word, measure_of, without_name
 from .lines import Gates, gate_of, gates_of
 from .numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
-from .reading import Reading, TrainingFields, advance, enter, finish, with_run
-from .run_count import NO_RULE, Rule, with_declared, with_epoch
+from .reading import Reading, advance, enter, finish, with_run
+from .run_count import NO_RULE, Rule, TrainingFields, with_epoch
 
 # ``configs/log_shapes.toml`` compiled: rows in the order in which they are matched, and words of phases.
 #
 # Patterns compile when a line first needs them: the file has hundreds, one log meets a dozen.
 
 
-class CompiledShape(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``gates`` empty: the row is tried on every line. ``own``: the project's, not a shipped one."""
+class CompiledShape(NamedTuple):
+    """One row. ``own``: the project's, not a shipped one."""
 
-    name: str
-    kind: ShapeKind
-    gates: tuple[str, ...]
+    row: LineShape
     pattern: LazyPattern
-    epoch_before_bar: bool = False
-    loss_means_training: bool = False
-    loss_is_average: bool = False
-    evaluates: bool = False
     rule: Rule = NO_RULE
     own: bool = False
 
@@ -119,23 +114,9 @@ class ShapeTable:
 
 
 def _row(row: LineShape, pattern: str) -> CompiledShape:
-    return CompiledShape(
-        name=row.name,
-        kind=row.kind,
-        gates=row.gates,
-        pattern=LazyPattern(pattern),
-        epoch_before_bar=row.epoch_before_bar,
-        loss_means_training=row.loss_means_training,
-        loss_is_average=row.loss_is_average,
-        evaluates=row.evaluates,
-        rule=Rule(
-            per_epoch=None if row.counts is None else row.counts == "epoch",
-            firm=row.counts is not None,
-            base=row.epochs_from,
-            names_last=row.names_last_epoch,
-            index=row.steps_from == 0,
-        ),
-    )
+    firm, per_epoch = row.counts is not None, row.counts == "epoch" if row.counts else None
+    rule = Rule(per_epoch, firm, row.epochs_from, row.names_last_epoch, row.steps_from == 0)
+    return CompiledShape(row, LazyPattern(pattern), rule)
 
 
 def _own_row(written: str, pattern: str) -> CompiledShape:
@@ -147,7 +128,8 @@ def _own_row(written: str, pattern: str) -> CompiledShape:
     if unknown or not named:
         groups = ", ".join(sorted(unknown)) or "none"
         raise ValueError(f"progress shape {written!r}: named groups {groups}; use some of {', '.join(SHAPE_GROUPS)}")
-    return CompiledShape(name="own", kind="step", gates=(), pattern=LazyPattern(pattern), own=True)
+    row = LineShape(name="own", pattern=written, gates=(), source="")
+    return CompiledShape(row, LazyPattern(pattern), own=True)
 
 
 def _gates(shapes: LogShapes, own: tuple[str, ...]) -> Gates:
@@ -191,7 +173,7 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     low = line.lower()
     named, loss_text = groups.get, groups.get("loss")
     loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
-    if loss is not None and shape.loss_is_average:
+    if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
     news = TrainingFields(loss=loss)
     news.step = parse_count(named("step") or "?")
@@ -203,26 +185,36 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
         found = find_epoch(low)
         if found is not None:
             news.epoch, news.epochs, news.broken = found.value, found.total, found.broken
-    news.lr = parse_number(named("lr") or "") if named("lr") else find_lr(low)
-    if not (shape.own or shape.evaluates) and loss_text is None and is_evaluation(low, loss):
+    news.lr = parse_number(named("lr") or "")
+    if not (shape.own or shape.row.evaluates) and loss_text is None and is_evaluation(low, loss):
         step = None if news.step is None else Step(news.step, news.total, max(0, low.find(named("step") or "")))
         epoch = None if news.epoch is None else Epoch(news.epoch, news.epochs, 0, news.broken)
         reading, trains = judged(reading, low, step, epoch, lr=bool(named("lr")))
         if not trains:
             return enter(reading, "eval")
-    news.overall = find_global_step(low)
-    news.rule = shape.rule
-    if loss is None and (reading.curve.name or not reading.curve.seen):
-        news.measure = measure_of(line, reading.curve.name)
-    news.seconds = _seconds(groups)
-    if news.seconds is None:
-        news.seconds = find_seconds_per_step(low)
-    left = named("left") or find_eta(low)
-    if left:
-        news.eta, news.eta_known = parse_clock(left), True
+    news.rule, news.seconds, news.eta = shape.rule, _seconds(groups), parse_clock(named("left") or "?")
+    take_named(news, reading, line, low)
     if news.total is not None and news.epoch is not None and news.rule.per_epoch is None:
-        news.rule = msgspec.structs.replace(news.rule, per_epoch=True)
-    return advance(reading, news, shape.name)
+        news.rule = news.rule._replace(per_epoch=True)
+    return advance(reading, news, shape.row.name)
+
+
+def take_named(news: TrainingFields, reading: Reading, line: str, low: str, *, of_step: bool = True) -> None:
+    """Take what a line of training names beside its counter and loss, unless it is known already.
+
+    ``of_step`` False: the line is about an epoch, and so is a bare time in it.
+    """
+    if news.lr is None:
+        news.lr = find_lr(low)
+    if news.step is not None or news.loss is not None:
+        if news.seconds is None:
+            news.seconds = find_seconds_per_step(low, of_step=of_step)
+        if news.overall is None:
+            news.overall = find_global_step(low)
+    if news.loss is None and news.step is not None and (reading.curve.name or not reading.curve.seen):
+        news.measure = measure_of(line, reading.curve.name)
+    if news.eta is None:
+        news.eta = parse_clock(find_eta(low) or "?")
 
 
 ONLY_LINES, ONLY_EPOCHS = 10, 3
@@ -307,7 +299,8 @@ def with_declared_epochs(reading: Reading, low: str) -> Reading:
     found = _DECLARED.search(low)
     if found is None:
         return reading
-    return with_run(reading, with_declared(reading.run, int(found["epochs"] or found["max"])))
+    epochs = int(found["epochs"] or found["max"])
+    return with_run(reading, msgspec.structs.replace(reading.run, declared=epochs))
 
 
 _DECLARED = LazyPattern(

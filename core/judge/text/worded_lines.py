@@ -14,19 +14,17 @@ from .counters import (
     Step,
     epoch_beside,
     find_epoch,
-    find_eta,
-    find_global_step,
     find_seconds_per_step,
     find_short,
     find_step,
     find_total_so_far,
 )
-from .line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr, measure_of, without_name
+from .line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr, without_name
 from .lines import plain
-from .numbers import parse_clock, unwrapped
-from .reading import BY_FORM, Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
-from .run_count import Rule
-from .shapes import ShapeTable, judged, read_end, read_row, read_step, with_declared_epochs
+from .numbers import unwrapped
+from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch
+from .run_count import Rule, TrainingFields
+from .shapes import ShapeTable, judged, read_end, read_row, read_step, take_named, with_declared_epochs
 
 
 class Fields(NamedTuple):
@@ -153,20 +151,13 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
             return reading
     news = TrainingFields(loss=loss, lr=lr)
     news.overall, step = _within_epoch(low, step, epoch)
-    if step is not None or loss is not None:
-        news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
     if step is not None:
-        if loss is None and (reading.curve.name or not reading.curve.seen):
-            news.measure = measure_of(low, reading.curve.name)
         news.step, news.total = step.value, step.total
-        news.overall = find_global_step(low) if news.overall is None else news.overall
     if epoch is not None:
         news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
         if source == BY_FORM and news.total is not None and not epoch.broken:
             news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
-    left = find_eta(low)
-    if left:
-        news.eta, news.eta_known = parse_clock(left), True
+    take_named(news, reading, low, low, of_step=step is not None or epoch is None)
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, source)
@@ -326,16 +317,19 @@ def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> R
     if reading.columns is not None and (row := read_row(reading, line, number)) is not None:
         return row
     for shape in shapes.rows:
-        if shape.gates and not _has(line, shape.gates):
+        if shape.row.gates and not _has(line, shape.row.gates):
             continue
         found = shape.pattern.search(line)
         if found is None:
             continue
-        if shape.kind == "eval":
+        if shape.row.kind == "eval":
             return enter(reading, "eval")
-        if shape.kind == "step":
+        if shape.row.kind == "step":
             return read_step(reading, shape, found.groupdict(), line if shape.own else message_of(line))
-        while _has(line[found.end() :], shape.gates) and (again := shape.pattern.search(line, found.end())) is not None:
+        while (
+            _has(line[found.end() :], shape.row.gates)
+            and (again := shape.pattern.search(line, found.end())) is not None
+        ):
             found = again
         read = read_bar(reading, shape, found, line, number, shapes=shapes)
         rest = line[found.end() :]

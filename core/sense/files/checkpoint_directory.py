@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ...model.checkpoint import Checkpoint, FolderList, LoadRefusal, Whose
 from ...model.settings import Watch
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..host.disk_space import is_network_filesystem
 from ..sampler import JOIN_S, OnProblem, ProblemReport, ignore_problem
-from .checkpoint_scan import CheckpointScan, candidates, ignore_complete, is_candidate, no_list, nobody_else, taken
+from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
 from .inotify import unmounted_place
 
 if TYPE_CHECKING:
@@ -99,10 +98,6 @@ class CheckpointDirectory:
     another disk that has none of them, an empty one of a new supervisor, or one that fstab has another disk for: all of
     these look like the place of a disk that is not mounted.
 
-    The structure is checked by ``inspect`` (None: not a checkpoint) and for the first scan by ``list_directory``; both
-    may raise OSError. ``on_complete``: called with path and modification time of each complete one.
-    ``listed``: the entries of the directory as they were when it became known. ``whose``: what speaks against the run
-    as the writer of a checkpoint. ``refusal``: why the trainer's own load would not take a complete one.
     ``globs``: names to watch; empty: all that may be checkpoints. Scans are caused by file events; a full scan every
     ``watch.rescan_s``, and a second scan of what changed, need no events.
     """
@@ -114,15 +109,9 @@ class CheckpointDirectory:
         clock: Clock,
         watch: Watch,
         directory: str | None,
-        inspect: Callable[[Path], Checkpoint | None],
-        list_directory: Callable[[Path], tuple[Checkpoint, ...]],
+        looks: Looks,
         globs: Sequence[str] = (),
         known: Iterable[str] = (),
-        inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
-        on_complete: Callable[[Path, float], None] = ignore_complete,
-        listed: Callable[[Path], FolderList | None] = no_list,
-        whose: Callable[[Path], Whose | None] = nobody_else,
-        refusal: Callable[[Checkpoint], LoadRefusal | None] = taken,
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         fstab: Callable[[], str] = Path("/etc/fstab").read_text,
         on_problem: OnProblem = ignore_problem,
@@ -133,20 +122,14 @@ class CheckpointDirectory:
         self._problems = ProblemReport(on_problem)
         self._scan = CheckpointScan(
             Path(directory or ""),
+            looks,
             inbox=inbox,
             clock=clock,
             settle_s=watch.settle_s,
-            inspect=inspect,
-            list_directory=list_directory,
             globs=self._globs,
             problems=self._problems,
             stopping=lambda: self._stopping,
-            on_complete=on_complete,
             known=[path.name for path in map(Path, known) if path.parent == self._directory],
-            inspect_rewritten=inspect_rewritten,
-            listed=listed,
-            whose=whose,
-            refusal=refusal,
         )
         self._mountinfo = mountinfo
         self._fstab = fstab

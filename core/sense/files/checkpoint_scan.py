@@ -204,28 +204,29 @@ def _contents(directory: Path, depth: int, times: tuple[int, int]) -> tuple[int,
 
 GROWING_S = 1.0
 """Shortest time between two reports of growth of one checkpoint."""
+FRESH_S = 600.0
+"""So long after its last change an unfinished checkpoint is inspected again."""
 HOT_DIRECTORIES = 16
 ALIKE_AT_MOST = 4096
 """Files without a known suffix whose names differ in their numbers only; more of them are data or samples."""
 
 
-def ignore_complete(_path: Path, _mtime: float) -> None:
-    """For callers that do not need to know it."""
+class Looks(NamedTuple):
+    """What is asked about the entries of a directory. ``inspect`` (None: no checkpoint), ``list_directory``: verdicts.
 
+    Both may raise OSError. ``inspect_rewritten``: as ``inspect``, for a file that was written again as a whole.
+    ``on_complete``: called with path and modification time of each complete one. ``listed``: the entries of the
+    directory as they were when it became known. ``whose``: what speaks against the run as the writer of a checkpoint.
+    ``refusal``: why the trainer's own load would not take a complete one.
+    """
 
-def no_list(_directory: Path) -> FolderList | None:
-    """For folders whose entries nobody listed when the run began."""
-    return None
-
-
-def nobody_else(_checkpoint: Path) -> Whose | None:
-    """For folders in which no other process is looked for."""
-    return None
-
-
-def taken(_checkpoint: Checkpoint) -> LoadRefusal | None:
-    """For trainers of whose load nothing is known."""
-    return None
+    inspect: Callable[[Path], Checkpoint | None]
+    list_directory: Callable[[Path], tuple[Checkpoint, ...]]
+    inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None
+    on_complete: Callable[[Path, float], None] = lambda _path, _mtime: None
+    listed: Callable[[Path], FolderList | None] = lambda _directory: None
+    whose: Callable[[Path], Whose | None] = lambda _checkpoint: None
+    refusal: Callable[[Checkpoint], LoadRefusal | None] = lambda _checkpoint: None
 
 
 class _Entry(msgspec.Struct):
@@ -233,8 +234,9 @@ class _Entry(msgspec.Struct):
 
     ``checkpoint`` None: it is not a checkpoint (of such a directory only the top is scanned, so a folder of pictures
     costs one call). ``judged``: it has not changed for the settle time and was inspected. ``rewritten``: a settled file
-    was written again as a whole, so it is no log. ``seen_t``: run time of the last look that saw it as it is;
-    ``absent_t``: of the last one that did not, None = there was none.
+    was written again as a whole, so it is no log. ``lacks``: it was told as unfinished.
+    ``seen_t``: run time of the last look that saw it as it is; ``absent_t``: of the last one that did not, None = there
+    was none.
     """
 
     signature: Signature
@@ -244,6 +246,7 @@ class _Entry(msgspec.Struct):
     checkpoint: Checkpoint | None = None
     reported_s: float = 0.0
     rewritten: bool = False
+    lacks: bool = False
     seen_t: float = 0.0
     absent_t: float | None = None
 
@@ -253,45 +256,31 @@ class CheckpointScan:
 
     ``settle_s``: an entry that has not changed for this long is inspected. ``known``: names of checkpoints that were
     there before; one that the first scan does not find is reported as removed. ``stopping``: ends a long scan.
-    ``inspect_rewritten``: as ``inspect``, for a file that was written again as a whole. ``listed``: the entries of the
-    directory as they were when it became known.
     """
 
     def __init__(
         self,
         directory: Path,
+        looks: Looks,
         *,
         inbox: Inbox,
         clock: Clock,
         settle_s: float,
-        inspect: Callable[[Path], Checkpoint | None],
-        list_directory: Callable[[Path], tuple[Checkpoint, ...]],
         globs: Sequence[str],
         problems: ProblemReport,
         stopping: Callable[[], bool],
-        on_complete: Callable[[Path, float], None] = ignore_complete,
         known: Iterable[str] = (),
-        inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
-        listed: Callable[[Path], FolderList | None] = no_list,
-        whose: Callable[[Path], Whose | None] = nobody_else,
-        refusal: Callable[[Checkpoint], LoadRefusal | None] = taken,
     ) -> None:
-        self._whose = whose
-        self._refusal = refusal
-        self._inspect_rewritten = inspect_rewritten or inspect
-        self._listed = listed
+        self._directory = directory
+        self._looks = looks
         self._list_of_entries: FolderList | None = None
         self._looked_t: float | None = None
-        self._directory = directory
         self._inbox = inbox
         self._clock = clock
         self._settle_s = settle_s
-        self._inspect = inspect
-        self._list_directory = list_directory
         self._globs = globs
         self._problems = problems
         self._stopping = stopping
-        self._on_complete = on_complete
         self._entries: dict[str, _Entry] = {}
         self._known = set(known)
         self._unread: dict[str, str] = {}
@@ -328,7 +317,7 @@ class CheckpointScan:
 
     def scan_first(self) -> None:
         """Report existing checkpoints. Those that changed within the settle time are reported as usual."""
-        self._list_of_entries = self._listed(self._directory)
+        self._list_of_entries = self._looks.listed(self._directory)
         now = self._clock.now()
         present = candidates(self._directory, self._globs)
         signatures = {name: self._read_signature(name) for name in present}
@@ -351,7 +340,7 @@ class CheckpointScan:
     def _list(self) -> dict[str, Checkpoint] | None:
         """All at once; None if one of them cannot be read: each is inspected by itself then."""
         try:
-            return {checkpoint.name: checkpoint for checkpoint in self._list_directory(self._directory)}
+            return {checkpoint.name: checkpoint for checkpoint in self._looks.list_directory(self._directory)}
         except OSError:
             return None
 
@@ -451,15 +440,24 @@ class CheckpointScan:
             self._report(name, entry, "growing", entry.checkpoint, verdict="writing")
 
     def _settle(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
-        """Handle an entry that no longer changes."""
+        """Handle an entry that no longer changes. What its set lacks may come later, and leave the entry as it is."""
         entry.checkpoint, entry.judged = checkpoint, True
+        if checkpoint is not None and checkpoint.unfinished and self._is_fresh(entry):
+            entry.judged, entry.changed_s = False, time.monotonic()
+            told, entry.lacks = entry.lacks, True
+            if told:
+                return
+        entry.lacks = False if entry.judged else entry.lacks
         if checkpoint is None:
             entry.signature = self._signature(name, entry) or entry.signature
         elif checkpoint.verdict == "complete" or (checkpoint.verdict == "opaque" and not checkpoint.unknown_make):
             self._report(name, entry, "complete", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
-            self._on_complete(self._directory / name, checkpoint.mtime)
+            self._looks.on_complete(self._directory / name, checkpoint.mtime)
         else:
             self._report(name, entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+
+    def _is_fresh(self, entry: _Entry) -> bool:
+        return self._clock.wall() - entry.signature.mtime_ns / 1e9 < FRESH_S
 
     def _read_again(self) -> None:
         for name in self._unread:
@@ -483,7 +481,8 @@ class CheckpointScan:
     def _inspect_entry(self, name: str, *, rewritten: bool = False) -> Checkpoint | None:
         path = self._directory / name
         try:
-            checkpoint = self._inspect_rewritten(path) if rewritten else self._inspect(path)
+            again = self._looks.inspect_rewritten if rewritten else None
+            checkpoint = (again or self._looks.inspect)(path)
         except FileNotFoundError:
             return None
         except OSError as fault:
@@ -530,8 +529,8 @@ class CheckpointScan:
                 changed=state.changed_ns / 1e9,
                 born=None if state.born_ns is None else state.born_ns / 1e9,
                 made=None if listed is None else listed.made(name, state),
-                whose=self._whose(self._directory / checkpoint.name),
-                refused=self._refusal(checkpoint) if event == "complete" and checkpoint.objects else None,
+                whose=self._looks.whose(self._directory / checkpoint.name),
+                refused=self._looks.refusal(checkpoint) if event == "complete" and checkpoint.objects else None,
                 absent_t=entry.absent_t,
             )
         )

@@ -16,17 +16,18 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
-from ...model.checkpoint import Whose
-from ...model.other_files import is_copy_folder, is_other_file
+from ...model.checkpoint import Checkpoint, Whose
+from ...model.observation import OutputSeen
+from ...model.other_files import is_copy_folder, is_other_file, kind_of_name, says_state
 from ...model.output_place import is_below
 from ...model.rounds import next_round
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..process.run_tree import RunTree
 from ..sampler import OnProblem, ProblemReport, Wakeup, ignore_problem
-from .found_outputs import CheckpointLook, FolderTree, Followed, FoundOutputs, Written
-from .inotify import Inotify, OpenFile, open_for_writing
-from .writers import Writers, may_be_saved
+from .inotify import FolderTree, Inotify, OpenFile, ended_at, open_for_writing
+from .writers import Writers, may_be_saved, written_by
 
 WAKE_S = 0.2
 """Period of the turns while files that were written settle, or if there are no file events."""
@@ -48,6 +49,24 @@ WALK_S = 10.0
 LIVE_S = 5.0
 """An event may be read so late, and who wrote still be told by who is there."""
 REMEMBERED = 4096
+LONGEST_WRITE_S = 120.0
+"""One that is not complete after this long is left to its next event."""
+AFTER_END_S = 60.0
+"""What nobody saw being written so long after the attempt had ended is not its own: its last processes have ended."""
+STATE_FOLDERS = 5
+"""Levels above a checkpoint at which the folder of a run of trainwatch is recognised."""
+UNSEEN = "no process was seen with it while it was written"
+
+CheckpointLook = Callable[[Path, Collection[Path]], Checkpoint | None]
+"""Path of a file, folders that are no checkpoints → the checkpoint that it belongs to. May raise OSError."""
+
+
+class Written(NamedTuple):
+    """A file that was written: when first and when last (monotonic seconds). ``live``: it was seen to appear."""
+
+    first: float
+    last: float
+    live: bool = True
 
 
 class OutputSearch:
@@ -56,7 +75,8 @@ class OutputSearch:
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
     ``state_of``: the checkpoint that a file is or is a part of, of any make and name.
     ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
-    ``taken``, ``saved``: as in ``FoundOutputs``. ``last``: the newest attempt, also one that has ended.
+    ``taken``: whether another run has locked a folder. ``saved``: path → the place of the trainer's source that saves
+    there. ``last``: the newest attempt, also one that has ended.
     ``written``: told each file that is written while an attempt is followed, in this sensor's thread. ``directory``: of
     the run's attempts; ``apart``, ``is_network``: as in ``Writers``.
     """
@@ -94,16 +114,11 @@ class OutputSearch:
             is_network=is_network,
             open_files=open_files,
         )
-        self._outputs = FoundOutputs(
-            inbox=inbox,
-            clock=clock,
-            watched=watched,
-            taken=taken,
-            writers=self._writers,
-            saved=saved,
-            state_of=state_of,
-        )
-        self._saved = saved
+        self._inbox, self._clock = inbox, clock
+        self._taken, self._state_of, self._saved = taken, state_of, saved
+        self._reported: set[tuple[str, float]] = set()
+        self._alike: dict[tuple[str, str], set[str]] = {}
+        self._unsure: set[str] = set()
         self._created_wall = created_wall
         self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
@@ -339,9 +354,161 @@ class OutputSearch:
             return
         for path in due:
             del self._written[path]
-        followed = Followed(self._followed, self._begun_wall, self._over)
         last = settle_s == 0.0
-        self._written |= self._outputs.examine(due, now, roots=self._roots, followed=followed, late=late, last=last)
+        self._written |= self._examine_files(due, now, self._followed, late=late, last=last)
+
+    def _examine_files(
+        self, files: dict[str, Written], now: float, followed: AttemptTarget, *, late: bool, last: bool
+    ) -> dict[str, Written]:
+        """Put an ``OutputSeen`` for each checkpoint of the run in a folder that is not watched, once for each state.
+
+        Sure are those that a process of the run was seen with, and those that nobody else can have written when they
+        appeared. Any other one is reported as not sure, so that a person can tell; what a process outside the run was
+        seen with, what another run has locked, and what nobody of the run was seen with in a folder where another
+        process writes, or outside the places of its output, is not reported.
+
+        Returns those to be examined again, because they are still being written. ``late``: a search, which looks at
+        files of any make. ``last``: none is examined again.
+        """
+        watched = {os.path.realpath(folder) for folder in self._watched()}
+        stops = {Path(folder) for folder in (*self._roots, *watched)}
+        unknown: set[tuple[str, str]] = set()
+        again: dict[str, Written] = {}
+        for path, written in files.items():
+            found = _inspect(Path(path), stops, self._state_of)
+            if found is None or self._is_in_watched_item(found.path, watched, stops):
+                continue
+            folder = str(Path(found.path).parent)
+            key = (found.path, found.mtime)
+            alike = (folder, kind_of_name(found.name))
+            if folder in watched or key in self._reported or alike in unknown or _is_state_folder(folder):
+                continue
+            if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and not last:
+                again[path] = written._replace(last=now)
+                continue
+            wall = _changed_wall(found) if found.mtime < self._begun_wall else found.mtime
+            evidence = None if wall < self._begun_wall else self._evidence(found, written, followed)
+            if folder in self._unsure & self._writers.shared:
+                self._unsure.discard(folder)
+                self._inbox.put(
+                    OutputSeen(t=self._clock.now(), folder=folder, path=found.path, evidence="", others=True)
+                )
+            if evidence is None:
+                continue
+            text, sure = evidence
+            if found.unknown_make and not sure and not late:
+                continue
+            self._reported.add(key)
+            found = self._as_item(found, stops)
+            folder = str(Path(found.path).parent)
+            saved_again = not found.unknown_make or self._is_saved_again(found)
+            if folder in watched or not (saved_again or late):
+                continue
+            if not saved_again:  # it may be anything, so that only a person can tell; one of a kind says it
+                unknown.add(alike)
+                sure = False
+            if not sure:
+                self._unsure.add(folder)
+            self._inbox.put(
+                OutputSeen(
+                    t=self._clock.now(),
+                    folder=folder,
+                    path=found.path,
+                    evidence=f"{found.name}: {text}",
+                    sure=sure,
+                    mtime=wall,
+                    unknown_make=found.unknown_make,
+                )
+            )
+        return again
+
+    def _is_saved_again(self, found: Checkpoint) -> bool:
+        """Whether one of an unknown make is a save: its name says so, or another one differs in its number only."""
+        return says_state(found.name) or self._is_one_of_several(Path(found.path))
+
+    def _is_one_of_several(self, path: Path) -> bool:
+        """Whether the run wrote another one beside it whose name differs in its number only."""
+        alike = self._alike.setdefault((str(path.parent), kind_of_name(path.name)), set())
+        alike.add(path.name)
+        return len(alike) > 1
+
+    def _as_item(self, found: Checkpoint, stops: Collection[Path]) -> Checkpoint:
+        """The folder that holds it, if that is one of a series of saves (``run/20/state.pt``) or a whole state."""
+        folder = Path(found.path).parent
+        if "#" not in kind_of_name(folder.name) or folder in stops:
+            return found
+        several = self._is_one_of_several(folder)
+        item = _inspect(folder, stops, self._state_of)
+        is_one = item is not None and item.path == str(folder) and (several or item.holds == "state")
+        return item if item is not None and is_one else found
+
+    def _is_in_watched_item(self, path: str, watched: Collection[str], stops: Collection[Path]) -> bool:
+        """Whether it lies in a checkpoint of a folder that is watched: that sensor tells of it."""
+        for folder in watched:
+            inside = Path(path).relative_to(folder).parts if is_below(path, folder) else ()
+            if len(inside) > 1:
+                item = _inspect(Path(folder, inside[0]), stops, self._state_of)
+                if item is not None and not item.unknown_make:
+                    return True
+        return False
+
+    def _evidence(self, found: Checkpoint, written: Written, followed: AttemptTarget) -> tuple[str, bool] | None:
+        """How it is known that the run wrote it, and whether that is sure; None if it is not the run's."""
+        folder = os.path.dirname(found.path)  # noqa: PTH120
+        writer = self._writers.whose(found.path)
+        if (writer is not None and writer[0] == "other") or self._taken(folder):
+            return None
+        if writer is not None:
+            return written_by(found, writer[1]), True
+        place = self._saved.get(found.path) or self._saved.get(folder)
+        if place is not None:
+            return f"{place} saves there", True
+        above = [folder, *map(str, Path(folder).parents)]
+        inside = [each for each in above if any(each == root or is_below(each, root) for root in self._roots)]
+        if (
+            not inside
+            or folder in self._writers.shared
+            or (self._over and not written.live and _came_after_end(found, followed))
+        ):
+            return None
+        if not written.live:
+            return UNSEEN, False
+        beside = self._writers.beside(found.path, above=folder not in self._writers.own)
+        if beside is None and any(map(self._taken, inside)):
+            beside = "another run"
+        if beside is None:
+            seen = folder in self._writers.own
+            return (
+                f"no process outside the run works in {folder}{', where the run was seen' if seen else ' or above it'}",
+                True,
+            )
+        return f"{UNSEEN}, and {beside} works in {folder} or above it, too", False
+
+
+def _inspect(path: Path, stops: Collection[Path], look: CheckpointLook) -> Checkpoint | None:
+    try:
+        return look(path, stops)
+    except OSError:
+        return None
+
+
+def _is_state_folder(folder: str) -> bool:
+    """Whether it is what a supervisor keeps of a run, or lies in that."""
+    above = [Path(folder), *Path(folder).parents][:STATE_FOLDERS]
+    return any((each / "run.json").exists() and (each / "journal.jsonl").exists() for each in above)
+
+
+def _came_after_end(found: Checkpoint, target: AttemptTarget) -> bool:
+    ended = ended_at(target.directory)
+    return ended is not None and found.mtime > ended + AFTER_END_S
+
+
+def _changed_wall(found: Checkpoint) -> float:
+    """When its entry was changed last: made, renamed or written, whatever modification time it was given."""
+    try:
+        return Path(found.path).stat().st_ctime
+    except OSError:
+        return 0.0
 
 
 def _with_links(roots: Sequence[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ...model.checkpoint_files import is_temporary
 from ...model.other_files import is_other_file
 from ...model.output_place import is_below
 from ...model.supervision_ports import AttemptTarget
-from ..process.proc_stat import ProcStat, read_all
+from ..process.proc_stat import ProcStat, comm_of, environ_of, read_all, words_of
 from ..process.run_tree import RunTree
 from .inotify import OpenFile, born_ns, descriptors, open_for_writing
 
@@ -180,15 +180,14 @@ class Writers:
         """None for one that can have written nothing: it has ended, saves nothing, or is of the run after all."""
         place = f"/proc/{pid}"
         try:
-            name = _text(f"{place}/comm").strip()
-            words = _text(f"{place}/cmdline").split("\0")
+            name, words = comm_of(pid), [word.decode("utf-8", "replace") for word in words_of(pid)]
             if name.partition(":")[0] in NO_WRITERS or _is_trainwatch(words) or not words[0]:
                 return None
             owner = os.stat(place).st_uid  # noqa: PTH116
             if self._apart and os.readlink(f"{place}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):  # noqa: PTH115
                 return None
             cwd = os.readlink(f"{place}/cwd")  # noqa: PTH115
-            if any(word.startswith(self._mark) for word in _bytes(f"{place}/environ").split(b"\0")):
+            if any(word.startswith(self._mark) for word in environ_of(pid)):
                 return None
         except OSError:
             return None  # of another user, whose files are not the run's, or it has ended
@@ -240,7 +239,8 @@ class Writers:
             return  # an open file that both have was opened by the run and left to what it started
         if may_be_saved(each.path):
             (self.shared if whose == "other" else self.own).add(os.path.dirname(each.path))  # noqa: PTH120
-        self._keys[key] = whose, f"{_name(each.pid)} (pid {each.pid})"
+        name = comm_of(each.pid) or "a process of the run"
+        self._keys[key] = whose, f"{name} (pid {each.pid})"
         while len(self._keys) > REMEMBERED:
             self._keys.pop(next(iter(self._keys)))
 
@@ -274,19 +274,3 @@ def _is_trainwatch(words: list[str]) -> bool:
     if any(os.path.basename(word) == "trainwatch" for word in words[:2]):  # noqa: PTH119
         return True
     return any(one == "-m" and other.partition(".")[0] == "trainwatch" for one, other in pairwise(words))
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123
-        return file.read()
-
-
-def _text(path: str) -> str:
-    return _bytes(path).decode("utf-8", "replace")
-
-
-def _name(pid: int) -> str:
-    try:
-        return _text(f"/proc/{pid}/comm").strip()
-    except OSError:
-        return "a process of the run"

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.observation import GpuReading
 from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk
-from ..process.proc_stat import read_stat
+from ..process.proc_stat import environ_of, read_stat
 from ..process.run_tree import CpuShares, UserNames, age_of, command_of, is_another_users, tree_pids
 from .nvml_codes import gpu_message, throttle_reasons
 
@@ -41,15 +40,9 @@ def parse_visible_devices(value: str | None) -> GpuChoice:
 
 def visible_devices_of(pid: int) -> str | None:
     """``CUDA_VISIBLE_DEVICES`` of a process at its start; None if it is not set or not readable."""
-    try:
-        environ = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return None
-    for entry in environ.split(b"\0"):
-        name, _, value = entry.partition(b"=")
-        if name == b"CUDA_VISIBLE_DEVICES":
-            return value.decode("utf-8", "replace")
-    return None
+    entries = (entry.partition(b"=") for entry in environ_of(pid))
+    found = (value for name, _, value in entries if name == b"CUDA_VISIBLE_DEVICES")
+    return next((value.decode("utf-8", "replace") for value in found), None)
 
 
 def is_own(choice: GpuChoice, index: int, uuid: str | None) -> bool | None:

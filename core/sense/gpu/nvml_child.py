@@ -4,11 +4,11 @@
 
 - ``{"kind": "opening"}`` while the driver has not answered the first call yet,
 - ``{"kind": "gpus", "gpus": [...]}`` every interval; a GPU that does not answer has a growing ``age_s``; with the
-  details of each (``nvml_details``) for DETAILS_S after a byte on standard input,
+  details of each for DETAILS_S after a byte on standard input,
 - ``{"kind": "error", "code": NVML code, "text": …}`` as last line.
 
-One thread reads all GPUs; one that hangs keeps it, and another thread reads the others (``reading_threads``). The
-program imports little else of trainwatch and ends with its parent. A value that the driver refuses is null, never 0.
+Each GPU has a thread, so that one that hangs delays no other. The program imports nothing else of trainwatch and ends
+with its parent. A value that the driver refuses is null, never 0.
 """
 
 import contextlib
@@ -24,8 +24,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pynvml
-
-from trainwatch.core.sense.gpu.reading_threads import ReadingThreads
 
 REPORT_WAIT_S = 0.5
 """Wait for slow GPUs before a line is written with their last values."""
@@ -108,48 +106,213 @@ GETTERS: tuple[Callable[[Any], dict[str, Any]], ...] = (
 )
 
 
-def _pcie(handle: Any) -> dict[str, float]:
+def _clock(handle: Any, kind: int) -> float:
+    return float(pynvml.nvmlDeviceGetClockInfo(handle, kind))
+
+
+def _number(name: str) -> Callable[[Any], int]:
+    """A getter by its name: an older binding may lack it."""
+    return lambda handle: int(getattr(pynvml, name)(handle))
+
+
+def _pcie(handle: Any, counter: int) -> float:
     """The driver reports KB/s, which are kibibytes."""
-    received = pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_RX_BYTES) * 1024.0
-    return {
-        "pcie_received": received,
-        "pcie_sent": pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_TX_BYTES) * 1024.0,
-    }
+    return float(pynvml.nvmlDeviceGetPcieThroughput(handle, counter)) * 1024.0
 
 
-CHARTED: tuple[Callable[[Any], dict[str, Any]], ...] = (
-    lambda handle: {"clock_mem_mhz": float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM))},
-    lambda handle: {"fan_pct": float(pynvml.nvmlDeviceGetFanSpeed(handle))},
-)
+def _errors(handle: Any, kind: int) -> int:
+    return int(pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, pynvml.NVML_VOLATILE_ECC))
+
+
+def _compute_mode(handle: Any) -> str | None:
+    mode = int(pynvml.nvmlDeviceGetComputeMode(handle))
+    return {0: "default", 1: "exclusive", 2: "prohibited", 3: "exclusive"}.get(mode)
+
+
+def _memory_temperature(handle: Any) -> float | None:
+    (value,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_MEMORY_TEMP])
+    return float(value.value.uiVal) if value.nvmlReturn == 0 and value.value.uiVal else None
+
+
+PCIE: dict[str, Callable[[Any], Any]] = {
+    "pcie_received": lambda h: _pcie(h, pynvml.NVML_PCIE_UTIL_RX_BYTES),
+    "pcie_sent": lambda h: _pcie(h, pynvml.NVML_PCIE_UTIL_TX_BYTES),
+}
+CHARTED: dict[str, Callable[[Any], Any]] = {
+    "clock_mem_mhz": lambda h: _clock(h, pynvml.NVML_CLOCK_MEM),
+    "fan_pct": lambda h: float(pynvml.nvmlDeviceGetFanSpeed(h)),
+}
 """For charts alone. Many cards have no fan: that the driver refuses it is no sign that the GPU answers."""
+CHANGING: dict[str, Callable[[Any], Any]] = {
+    "clock_sm_mhz": lambda h: _clock(h, pynvml.NVML_CLOCK_SM),
+    **CHARTED,
+    "mem_util_pct": lambda h: float(pynvml.nvmlDeviceGetUtilizationRates(h).memory),
+    "encoder_pct": lambda h: float(pynvml.nvmlDeviceGetEncoderUtilization(h)[0]),
+    "decoder_pct": lambda h: float(pynvml.nvmlDeviceGetDecoderUtilization(h)[0]),
+    "pstate": lambda h: int(pynvml.nvmlDeviceGetPerformanceState(h)),
+    "mem_temp_c": _memory_temperature,
+    "pcie_generation": _number("nvmlDeviceGetCurrPcieLinkGeneration"),
+    "pcie_width": _number("nvmlDeviceGetCurrPcieLinkWidth"),
+    **PCIE,
+    "ecc_corrected": lambda h: _errors(h, pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
+    "ecc_uncorrected": lambda h: _errors(h, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
+}
+"""By field of GpuDetail: read each time that somebody looks. A getter that the driver refuses leaves its value out."""
+LASTING: dict[str, Callable[[Any], Any]] = {
+    "clock_sm_max_mhz": lambda h: float(pynvml.nvmlDeviceGetMaxClockInfo(h, pynvml.NVML_CLOCK_SM)),
+    "clock_mem_max_mhz": lambda h: float(pynvml.nvmlDeviceGetMaxClockInfo(h, pynvml.NVML_CLOCK_MEM)),
+    "slowdown_c": lambda h: float(
+        pynvml.nvmlDeviceGetTemperatureThreshold(h, pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
+    ),
+    "shutdown_c": lambda h: float(
+        pynvml.nvmlDeviceGetTemperatureThreshold(h, pynvml.NVML_TEMPERATURE_THRESHOLD_SHUTDOWN)
+    ),
+    "pcie_generation_max": _number("nvmlDeviceGetMaxPcieLinkGeneration"),
+    "pcie_width_max": _number("nvmlDeviceGetMaxPcieLinkWidth"),
+    "ecc": lambda h: bool(pynvml.nvmlDeviceGetEccMode(h)[0]),
+    "rows_remapped": lambda h: int(sum(pynvml.nvmlDeviceGetRemappedRows(h)[:2])),
+    "rows_pending": lambda h: bool(pynvml.nvmlDeviceGetRemappedRows(h)[2]),
+    "mig": lambda h: bool(pynvml.nvmlDeviceGetMigMode(h)[0]),
+    "compute_mode": _compute_mode,
+    "persistence": lambda h: bool(pynvml.nvmlDeviceGetPersistenceMode(h)),
+}
+"""Read when somebody begins to look: they change by a person's hand or a reset."""
+
+
+class Details:
+    """The details of one GPU, for the thread that reads it."""
+
+    def __init__(self) -> None:
+        self._lasting: dict[str, Any] = {}
+        self._versions: dict[str, str] = {}
+        self._seen_us = 0
+
+    def read(self, handle: Any, *, first: bool) -> dict[str, Any]:
+        """``detail``, ``users`` and versions. ``first``: nobody looked before. Raises NVMLError if the GPU is gone."""
+        if first:
+            self._lasting, self._versions = _values(handle, LASTING), _system()
+        return {
+            "detail": {**self._lasting, **_values(handle, CHANGING)},
+            "users": self._users(handle),
+            **self._versions,
+        }
+
+    def _users(self, handle: Any) -> list[dict[str, Any]] | None:
+        """Every process on it with its kind; None if the driver lists none of either kind."""
+        found: dict[int, dict[str, Any]] = {}
+        listed = False
+        for kind, read in (
+            ("C", pynvml.nvmlDeviceGetComputeRunningProcesses),
+            ("G", pynvml.nvmlDeviceGetGraphicsRunningProcesses),
+        ):
+            try:
+                processes = read(handle)
+            except pynvml.NVMLError as fault:
+                if fault.value in GPU_GONE:
+                    raise
+                continue
+            listed = True
+            for process in processes:
+                known = found.setdefault(int(process.pid), {"pid": int(process.pid), "kind": ""})
+                known["kind"] += kind
+                known["mem"] = process.usedGpuMemory
+        if not listed:
+            return None
+        for pid, (sm, memory) in self._shares(handle).items():
+            if pid in found:
+                found[pid] |= {"sm": sm, "mem_util": memory}
+        return list(found.values())
+
+    def _shares(self, handle: Any) -> dict[int, tuple[float | None, float | None]]:
+        """The newest shares of the GPU's time and of its memory's time by pid."""
+        try:
+            samples = pynvml.nvmlDeviceGetProcessUtilization(handle, self._seen_us)
+        except pynvml.NVMLError as fault:
+            if fault.value in GPU_GONE:
+                raise
+            return {}
+        newest: dict[int, Any] = {}
+        for sample in samples:
+            if sample.pid not in newest or sample.timeStamp > newest[sample.pid].timeStamp:
+                newest[sample.pid] = sample
+        self._seen_us = max((int(s.timeStamp) for s in samples), default=self._seen_us)
+        return {int(pid): (_share(s.smUtil), _share(s.memUtil)) for pid, s in newest.items()}
+
+
+def _share(value: int) -> float | None:
+    return float(value) if 0 <= value <= 100 else None
+
+
+def _system() -> dict[str, str]:
+    """Versions of the driver and of its CUDA."""
+    found: dict[str, str] = {}
+    try:
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        found["driver"] = driver.decode() if isinstance(driver, bytes) else str(driver)
+        version = int(pynvml.nvmlSystemGetCudaDriverVersion())
+        found["cuda"] = f"{version // 1000}.{version % 1000 // 10}"
+    except pynvml.NVMLError:
+        pass
+    return found
+
+
+def _values(handle: Any, getters: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, getter in getters.items():
+        try:
+            value = getter(handle)
+        except pynvml.NVMLError as fault:
+            if fault.value in GPU_GONE:
+                raise
+            continue
+        except Exception:  # noqa: S112  (a field that this binding or driver does not know: unknown)
+            continue
+        if value is not None:
+            found[name] = value
+    return found
 
 
 class Reader:
-    """Reads one GPU. ``detailed``: with its details, from the next reading on."""
+    """Reads one GPU in a thread of its own. ``detailed``: with its details, from the next reading on."""
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.reading: dict[str, Any] = {}
         self.code: int | None = None
         self.detailed = False
-        self.fresh = False
+        self._fresh = False
         self._handle: Any = None
         self._answered_s = time.monotonic()
         self._read_once = False
-        self._details: Any = None
+        self._details: Details | None = None
         self._pcie_due_s = self._answered_s + index % PCIE_S  # not all GPUs at once
+        self._due, self._done = threading.Event(), threading.Event()
+        threading.Thread(target=self._run, name="gpu-reading", daemon=True).start()
 
-    def read(self) -> None:
-        """Read it. After an error that is none of the driver's, the last reading stays and becomes older."""
-        with contextlib.suppress(Exception):
-            self.reading, self.code = self._read()
-            self._answered_s = time.monotonic()
-            self._read_once = True
-            self.fresh = True
+    def request(self) -> None:
+        """Start a reading; one under way is finished first, and the GPU is then read again."""
+        self._fresh = False
+        self._done.clear()
+        self._due.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it was read, at most so long."""
+        self._done.wait(max(0.0, seconds))
+
+    def _run(self) -> None:
+        """After an error that is none of the driver's, the last reading stays and becomes older."""
+        while self._due.wait():
+            self._due.clear()
+            with contextlib.suppress(Exception):
+                self.reading, self.code = self._read()
+                self._answered_s = time.monotonic()
+                self._read_once = self._fresh = True
+            if not self._due.is_set():
+                self._done.set()
 
     def report(self) -> dict[str, Any]:
         """The last reading and its age."""
-        age_s = 0.0 if self.fresh else time.monotonic() - self._answered_s
+        age_s = 0.0 if self._fresh else time.monotonic() - self._answered_s
         return {
             "index": self.index,
             "code": self.code,
@@ -189,37 +352,14 @@ class Reader:
 
     def _read_more(self) -> dict[str, Any]:
         """What is charted only, and details. Raises NVMLError if the GPU is gone."""
-        found: dict[str, Any] = {}
-        for getter in CHARTED:
-            found |= self._known(getter)
         if self.detailed:
-            found |= self._read_details()
-            detail = found["detail"]
-            found |= {name: detail[name] for name in ("pcie_received", "pcie_sent") if name in detail}
-        elif time.monotonic() >= self._pcie_due_s:
-            self._pcie_due_s = time.monotonic() + PCIE_S
-            found |= self._known(_pcie)
-        return found
-
-    def _known(self, getter: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """What it says; nothing if the driver refuses. Raises NVMLError if the GPU is gone."""
-        try:
-            return getter(self._handle)
-        except pynvml.NVMLError as fault:
-            if fault.value in GPU_GONE:
-                raise
-        except Exception:  # noqa: S110  (a function that the binding does not know: unknown)
-            pass
-        return {}
-
-    def _read_details(self) -> dict[str, Any]:
-        from trainwatch.core.sense.gpu.nvml_details import Details
-
-        first = self._details is None
-        if first:
-            self._details = Details()
-        found: dict[str, Any] = self._details.read(self._handle, first=first)
-        return found
+            first = self._details is None
+            self._details = self._details or Details()
+            found = self._details.read(self._handle, first=first)
+            return found | {name: value for name, value in found["detail"].items() if name in (*CHARTED, *PCIE)}
+        due = time.monotonic() >= self._pcie_due_s
+        self._pcie_due_s = time.monotonic() + PCIE_S if due else self._pcie_due_s
+        return _values(self._handle, CHARTED | PCIE if due else CHARTED)
 
 
 class Opening:
@@ -290,14 +430,16 @@ def main(parent: int, interval_s: float) -> int:
         write({"kind": "error", "code": opening.fault[0], "text": opening.fault[1]})
         return 1
     readers = opening.readers
-    threads = ReadingThreads(readers)
     driver_wide = 0
     while True:
         due = time.monotonic() + interval_s
         detailed = wish.stands
         for reader in readers:
             reader.detailed = detailed
-        threads.read(min(REPORT_WAIT_S, interval_s))
+            reader.request()
+        late_s = time.monotonic() + min(REPORT_WAIT_S, interval_s)
+        for reader in readers:
+            reader.wait(late_s - time.monotonic())
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
         codes = {reader.code for reader in readers}
         driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0

@@ -3,7 +3,7 @@
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,18 +119,30 @@ LOCAL_TYPES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", 
 """File systems of this machine's disks and memory. They know their free room without asking a device."""
 
 
+class MountPoint(NamedTuple):
+    """A line of ``/proc/self/mountinfo``. ``root``: the part of the file system that is mounted."""
+
+    root: str
+    point: str
+    kind: str
+    options: str
+
+
+def mount_points(mountinfo: str) -> Iterator[MountPoint]:
+    """In their order: of several on one point the last one is visible."""
+    for line in mountinfo.splitlines():
+        left, separator, right = line.partition(" - ")
+        fields, of = left.split(" "), (*right.split(" "), "", "")
+        if separator and len(fields) > 4 and right:
+            yield MountPoint(fields[3], unescaped(fields[4]), of[0], of[2])
+
+
 def filesystem_type(path: str, mountinfo: str) -> str | None:
     """Type of the mount of an absolute ``path`` without symlinks, or None if no mount matches."""
     best, found = -1, None
-    for line in mountinfo.splitlines():
-        left, separator, right = line.partition(" - ")
-        fields = left.split(" ")
-        if not separator or len(fields) < 5 or not right:
-            continue
-        point = _unescape(fields[4])
-        # Of several mounts on one point the last one is visible.
-        if len(point) >= best and (path == point or path.startswith(point.rstrip("/") + "/")):
-            best, found = len(point), right.split(" ", 1)[0]
+    for each in mount_points(mountinfo):
+        if len(each.point) >= best and (path == each.point or path.startswith(each.point.rstrip("/") + "/")):
+            best, found = len(each.point), each.kind
     return found
 
 
@@ -140,6 +152,6 @@ def is_network_filesystem(path: str, mountinfo: str) -> bool:
     return kind is not None and NETWORK_TYPES.fullmatch(kind) is not None
 
 
-def _unescape(text: str) -> str:
+def unescaped(text: str) -> str:
     r"""Decode blank, tab, newline and backslash, which are written as ``\040`` etc."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -3,17 +3,21 @@
 import re
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from ...model.observation import HostSample, Observation
 from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
-from ..sampler import OnProblem, Sampler, ignore_problem, kernel_text
-from .disk_space import DiskSpace
-from .host_details import HostDetailReadings, parse_disks, parse_networks, per_second
+from ..process.proc_stat import kernel_text
+from ..sampler import OnProblem, Sampler, ignore_problem
+from .disk_space import DiskSpace, mount_points
+
+if TYPE_CHECKING:
+    from .host_details import HostDetailReadings
 
 # The memory limit of a control group (a container, a systemd unit), v2 and v1.
 #
@@ -105,15 +109,11 @@ def _groups(cgroup: str, proc: Path) -> list[tuple[_Layout, Path, str]]:
 def _mounts(proc: Path) -> dict[_Layout, tuple[str, Path]]:
     """Layout → (part of the hierarchy that is mounted, mount point), from mountinfo (proc(5))."""
     mounts = {}
-    for line in kernel_text(f"{proc}/self/mountinfo").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, kind = left.split(), right.split()
-        if len(fields) < 5 or len(kind) < 3:
-            continue
-        if kind[0] == "cgroup2":
-            mounts[_V2] = (fields[3], Path(fields[4]))
-        elif kind[0] == "cgroup" and "memory" in kind[2].split(","):
-            mounts[_V1] = (fields[3], Path(fields[4]))
+    for each in mount_points(kernel_text(f"{proc}/self/mountinfo")):
+        if each.kind == "cgroup2":
+            mounts[_V2] = (each.root, Path(each.point))
+        elif each.kind == "cgroup" and "memory" in each.options.split(","):
+            mounts[_V1] = (each.root, Path(each.point))
     return mounts
 
 
@@ -150,6 +150,12 @@ KIB = 1024
 MEMINFO_NAMES = frozenset({"MemTotal", "MemAvailable", "SwapTotal", "SwapFree"})
 
 
+SECTOR_BYTES = 512
+"""Unit of /proc/diskstats, whatever the disk's own sector size (Documentation/admin-guide/iostats.rst)."""
+_PARTS = re.compile(r"(?:loop|ram|zram|dm-|md|sr|fd)\d+|(?:[shv]d[a-z]+|xvd[a-z]+)\d+|(?:nvme\d+n\d+|mmcblk\d+)p\d+")
+"""Devices of /proc/diskstats whose bytes another one counts, too, and those in memory."""
+_QUIET_NETWORKS = re.compile(r"lo|(?:veth|docker|br-|virbr|cni|flannel|tunl|dummy|ifb|sit|gre).*")
+"""The loopback, and interfaces inside the machine, whose bytes another one counts, too."""
 UPON_OTHERS = re.compile(r"(?:bond|team|vlan|tun|tap|wg|vxlan|macvlan|ppp).*|.+\.\d+")
 """Interfaces whose bytes pass through another one, too: a sum has them once."""
 
@@ -185,14 +191,43 @@ def read_machine(proc: Path = Path("/proc")) -> MachineNow:
         psi_pct=parse_pressure(kernel_text(f"{proc}/pressure/memory")),
         oom_kills=parse_oom_kills(kernel_text(f"{proc}/vmstat")),
         read_s=monotonic(),
-        disks={name: each[:2] for name, each in parse_disks(kernel_text(f"{proc}/diskstats")).items()} or None,
-        networks={
-            name: total
-            for name, total in parse_networks(kernel_text(f"{proc}/net/dev")).items()
-            if UPON_OTHERS.fullmatch(name) is None
-        }
-        or None,
+        disks=parse_disks(kernel_text(f"{proc}/diskstats")) or None,
+        networks=parse_networks(kernel_text(f"{proc}/net/dev")) or None,
     )
+
+
+def is_whole_disk(name: str) -> bool:
+    """Whether no other device of /proc/diskstats counts its bytes, too, and it is not in memory."""
+    return _PARTS.fullmatch(name) is None
+
+
+def is_outside(name: str) -> bool:
+    """Whether an interface leads out of the machine, and no other one counts its bytes, too."""
+    return _QUIET_NETWORKS.fullmatch(name) is None
+
+
+def parse_disks(text: str) -> dict[str, tuple[int, int]]:
+    """Bytes read and bytes written of each whole disk in ``/proc/diskstats``."""
+    lines = [words for line in text.splitlines() if len(words := line.split()) >= 13 and is_whole_disk(words[2])]
+    return {words[2]: (int(words[5]) * SECTOR_BYTES, int(words[9]) * SECTOR_BYTES) for words in lines}
+
+
+def parse_networks(text: str) -> dict[str, tuple[int, int]]:
+    """Bytes received and sent of each interface to the outside in ``/proc/net/dev``, each counted once."""
+    networks = {}
+    for line in text.splitlines():
+        name, colon, rest = line.partition(":")
+        name, words = name.strip(), rest.split()
+        if colon and len(words) >= 9 and is_outside(name) and UPON_OTHERS.fullmatch(name) is None:
+            networks[name] = (int(words[0]), int(words[8]))
+    return networks
+
+
+def per_second(before: Sequence[int] | None, now: Sequence[int], seconds: float) -> tuple[float, ...] | None:
+    """What counters grew by in a second; None if it cannot be told: no earlier value, or one that is larger."""
+    if before is None or seconds <= 0 or any(b > n for b, n in zip(before, now, strict=True)):
+        return None
+    return tuple((n - b) / seconds for b, n in zip(before, now, strict=True))
 
 
 class TrainerMemory(NamedTuple):
@@ -313,7 +348,7 @@ class Host(Sampler):
     ) -> None:
         super().__init__(interval_s=interval_s, on_problem=on_problem)
         self._desk = details or NoDetails()
-        self._more = HostDetailReadings(proc)
+        self._more: HostDetailReadings | None = None
         self._inbox = inbox
         self._clock = clock
         self._proc = proc
@@ -372,6 +407,10 @@ class Host(Sampler):
         )
 
         if self._desk.wanted():
+            if self._more is None:
+                from .host_details import HostDetailReadings  # psutil, only while the host page is open
+
+                self._more = HostDetailReadings()
             self._desk.put(self._more.look(self._clock.now()))
 
     def _limit(self) -> MemoryLimit | None:

@@ -162,93 +162,25 @@ TIMEOUT_S = 2.0
 MOST_BYTES = 65536
 
 Cloud = Literal["aws", "gcp", "azure"]
-Get = Callable[[str, Mapping[str, str]], str | None]
-"""Path and headers → the body; None if the service says that there is nothing (404). Raises OSError."""
 ENDING = frozenset({"Preempt", "Terminate", "Reboot", "Redeploy"})
 """Azure's events that end processes."""
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 
 
-class Service(NamedTuple):
-    """A cloud's metadata service. ``ask``: the notice as a sentence, None = there is none."""
-
-    name: str
-    address: str
-    ask: Callable[["Metadata"], str | None]
-
-
-class Metadata:
-    """Requests to one metadata service. ``base``: ``http://HOST[:PORT]``."""
-
-    def __init__(self, base: str) -> None:
-        from urllib.parse import urlsplit
-
-        parts = urlsplit(base)
-        self._host, self._port = parts.hostname or "", parts.port or 80
-        self._token: str | None = None
-
-    def request(self, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str]:
-        """Status and body. Raises OSError within about TIMEOUT_S."""
-        from http.client import HTTPConnection, HTTPException
-
-        connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
-        try:
-            connection.request(method, path, headers=dict(headers))
-            answer = connection.getresponse()
-            return answer.status, answer.read(MOST_BYTES).decode("utf-8", "replace")
-        except HTTPException as fault:
-            raise OSError(str(fault) or type(fault).__name__) from fault
-        finally:
-            connection.close()
-
-    def get(self, path: str, headers: Mapping[str, str]) -> str | None:
-        """The body; None for 404. Raises OSError for any other status but 200."""
-        status, body = self.request("GET", path, headers)
-        if status == 404:
-            return None
-        if status != 200:
-            raise OSError(f"HTTP status {status}")
-        return body
-
-    def aws_headers(self) -> Mapping[str, str]:
-        """The session token of IMDSv2; none if the service has only version 1."""
-        if self._token is None:
-            status, body = self.request(
-                "PUT", "/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "21600", "Content-Length": "0"}
-            )
-            self._token = body.strip() if status == 200 else ""
-        return {"X-aws-ec2-metadata-token": self._token} if self._token else {}
-
-    def forget_token(self) -> None:
-        """Ask for a new token next time."""
-        self._token = None
-
-
-def ask_aws(service: Metadata) -> str | None:
+def _aws_notice(body: str) -> str | None:
     """``{"action": "terminate", "time": "2017-09-18T08:22:00Z"}``."""
-    try:
-        body = service.get("/latest/meta-data/spot/instance-action", service.aws_headers())
-    except OSError:
-        service.forget_token()  # it may have expired
-        raise
-    if body is None:
-        return None
     found = _object(body)
     return f"AWS will {found.get('action') or 'end'} this spot instance at {found.get('time') or 'an unknown time'}"
 
 
-def ask_gcp(service: Metadata) -> str | None:
+def _gcp_notice(body: str) -> str | None:
     """``TRUE`` or ``FALSE``."""
-    body = service.get("/computeMetadata/v1/instance/preempted", {"Metadata-Flavor": "Google"})
-    if body is None or body.strip().upper() != "TRUE":
-        return None
-    return "Google Cloud preempts this machine within 30 s"
+    return "Google Cloud preempts this machine within 30 s" if body.strip().upper() == "TRUE" else None
 
 
-def ask_azure(service: Metadata) -> str | None:
+def _azure_notice(body: str) -> str | None:
     """``{"Events": [{"EventType": "Preempt", "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT", …}]}``."""
-    body = service.get("/metadata/scheduledevents?api-version=2020-07-01", {"Metadata": "true"})
-    events = _object(body).get("Events") if body is not None else None
+    events = _object(body).get("Events")
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict) and event.get("EventType") in ENDING:
             when = event.get("NotBefore") or "an unknown time"
@@ -256,11 +188,64 @@ def ask_azure(service: Metadata) -> str | None:
     return None
 
 
+class Service(NamedTuple):
+    """A cloud's metadata service. ``notice``: of an answer, as a sentence. ``token``: where AWS gives one (IMDSv2)."""
+
+    name: str
+    address: str
+    path: str
+    headers: Mapping[str, str]
+    notice: Callable[[str], str | None]
+    token: str = ""
+
+
 SERVICES: dict[Cloud, Service] = {
-    "aws": Service("AWS", "http://169.254.169.254", ask_aws),
-    "gcp": Service("Google Cloud", "http://metadata.google.internal", ask_gcp),
-    "azure": Service("Azure", "http://169.254.169.254", ask_azure),
+    "aws": Service(
+        "AWS", "http://169.254.169.254", "/latest/meta-data/spot/instance-action", {}, _aws_notice, "/latest/api/token"
+    ),
+    "gcp": Service(
+        "Google Cloud",
+        "http://metadata.google.internal",
+        "/computeMetadata/v1/instance/preempted",
+        {"Metadata-Flavor": "Google"},
+        _gcp_notice,
+    ),
+    "azure": Service(
+        "Azure",
+        "http://169.254.169.254",
+        "/metadata/scheduledevents?api-version=2020-07-01",
+        {"Metadata": "true"},
+        _azure_notice,
+    ),
 }
+
+
+def ask(service: Service, address: str) -> str | None:
+    """The notice as a sentence, None = there is none. Raises OSError, ValueError."""
+    headers = dict(service.headers)
+    if service.token:
+        wanted = {"X-aws-ec2-metadata-token-ttl-seconds": "60", "Content-Length": "0"}
+        status, body = _request(address, "PUT", service.token, wanted)
+        headers |= {"X-aws-ec2-metadata-token": body.strip()} if status == 200 else {}
+    status, body = _request(address, "GET", service.path, headers)
+    if status not in {200, 404}:
+        raise OSError(f"HTTP status {status}")
+    return service.notice(body) if status == 200 else None
+
+
+def _request(address: str, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str]:
+    """Status and body. Raises OSError within about TIMEOUT_S."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection(address.partition("://")[2], timeout=TIMEOUT_S)
+    try:
+        connection.request(method, path, headers=dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read(MOST_BYTES).decode("utf-8", "replace")
+    except HTTPException as fault:
+        raise OSError(str(fault) or type(fault).__name__) from fault
+    finally:
+        connection.close()
 
 
 def cloud_of(root: Path = Path("/")) -> Cloud | None:
@@ -323,10 +308,10 @@ class TerminationNotices:
             self._thread.join(JOIN_S)
 
     def _run(self, service: Service) -> None:
-        metadata, told = Metadata(self._address or service.address), ""
+        told = ""
         while not self._stopping.is_set():
             try:
-                text = service.ask(metadata)
+                text = ask(service, self._address or service.address)
             except (OSError, ValueError) as fault:
                 why = f"{service.name}'s notices of termination cannot be read: {fault}"
                 self._problems.report("notices", f'{why}; [watch] termination_notices = "off" asks no more')

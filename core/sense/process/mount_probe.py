@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterable
 
 from ...bound_process import bound
-from .proc_stat import ProcStat
+from ..host.disk_space import mount_points
+from .proc_stat import ProcStat, kernel_text
 
 AFTER_S = 8.0
 """A process that is blocked for less only waits for a disk."""
@@ -83,7 +84,7 @@ class MountProbe:
         return () if answers and all(answers.values()) else None
 
     def _mounts(self, stuck: list[ProcStat]) -> list[str]:
-        points = self._points()
+        points = [each.point for each in mount_points(kernel_text(f"{self._proc}/self/mountinfo"))]
         found: dict[str, None] = {}
         for stat in stuck:
             for path in self._paths(stat.pid):
@@ -91,14 +92,6 @@ class MountProbe:
                 if inside and len(found) < MOST_MOUNTS:
                     found[max(inside, key=len)] = None
         return list(found)
-
-    def _points(self) -> list[str]:
-        """Mount points of this machine. Reading the table asks no server."""
-        try:
-            with open(f"{self._proc}/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:  # noqa: PTH123
-                return [line.split()[4].replace("\\040", " ") for line in table if line.count(" ") > 5]
-        except OSError:
-            return []
 
     def _paths(self, pid: int) -> list[str]:
         """Working folder and open files of a process, as the kernel names them; no file is touched."""

@@ -1,4 +1,4 @@
-"""Parses ``/proc/PID/stat`` and ``/proc/PID/io`` (proc(5))."""
+"""Reads ``/proc`` where that is done each second: whole files, and ``stat`` and ``io`` of a process (proc(5))."""
 
 import os
 import time
@@ -7,6 +7,43 @@ from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def kernel_text(path: str) -> str:
+    """The whole file; empty if it cannot be read."""
+    return kernel_bytes(path).decode("utf-8", "replace")
+
+
+def kernel_bytes(path: str) -> bytes:
+    """The whole file; empty if it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        parts = []
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def environ_of(pid: int) -> list[bytes]:
+    """``NAME=value`` of a process at its start; none if it has ended, or is another user's."""
+    return kernel_bytes(f"/proc/{pid}/environ").split(b"\0")
+
+
+def words_of(pid: int) -> list[bytes]:
+    """Its command line; nothing but an empty word if it has none."""
+    return kernel_bytes(f"/proc/{pid}/cmdline").split(b"\0")
+
+
+def comm_of(pid: int) -> str:
+    """The program's name; empty if there is no such process."""
+    return kernel_text(f"/proc/{pid}/comm").strip()
 
 
 class ProcStat(NamedTuple):
@@ -124,20 +161,13 @@ class _KernelThreads:
         now = time.monotonic()
         if now >= self._until:
             self.pids, self._until = set(), now + KERNEL_S
-            self.parent = KTHREADD if _name_of(KTHREADD) == "kthreadd" else None
+            self.parent = KTHREADD if comm_of(KTHREADD) == "kthreadd" else None
 
 
 KERNEL_S = 60.0
 KTHREADD = 2
 """The parent of all kernel threads. A container does not see them; there the pid is another process."""
 _KERNEL_THREADS = _KernelThreads()
-
-
-def _name_of(pid: int) -> str:
-    try:
-        return _text_of(f"/proc/{pid}/comm").strip()
-    except OSError:
-        return ""
 
 
 def all_pids() -> list[int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from ...model.run import ProcessIdentity
 from .proc_stat import read_stat
 
-DEAD_STATES = frozenset("ZXx")
+DEAD_STATES: frozenset[str | None] = frozenset("ZXx")
 """Zombie (ended, not yet waited for) and dead. A zombie has a pid and answers signal 0, but nothing runs."""
 
 
@@ -21,21 +21,15 @@ def boot_id() -> str:
 
 def is_alive(identity: ProcessIdentity) -> bool:
     """Whether exactly this process runs. False for a zombie, another process with its pid, and another boot."""
-    stat = read_stat(identity.pid)
-    return (
-        stat is not None
-        and identity.boot_id == boot_id()
-        and stat.start_ticks == identity.start_ticks
-        and stat.state not in DEAD_STATES
-    )
+    return _state(identity) not in {None, *DEAD_STATES}
 
 
 def is_zombie(identity: ProcessIdentity) -> bool:
     """Whether the process has ended and was not waited for yet."""
+    return _state(identity) in DEAD_STATES
+
+
+def _state(identity: ProcessIdentity) -> str | None:
     stat = read_stat(identity.pid)
-    return (
-        stat is not None
-        and identity.boot_id == boot_id()
-        and stat.start_ticks == identity.start_ticks
-        and stat.state in DEAD_STATES
-    )
+    same = stat is not None and identity.boot_id == boot_id() and stat.start_ticks == identity.start_ticks
+    return stat.state if stat is not None and same else None

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from ...model.machine_details import TreeDetails, TreeProcess
 from ...model.observation import ProcessSample
 from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
-from ..sampler import OnProblem, Sampler, ignore_problem, kernel_text
+from ..sampler import OnProblem, Sampler, ignore_problem
 from .mount_probe import MountProbe
-from .proc_stat import PAGE_BYTES, TICKS_PER_S, ProcIo, ProcStat, read_all, read_io
+from .proc_stat import PAGE_BYTES, TICKS_PER_S, ProcIo, ProcStat, kernel_text, read_all, read_io
 from .ranks import Ranks, TerminalWait
 from .run_tree import CpuShares, RunTree, UserNames, age_of, command_of
 

@@ -13,7 +13,7 @@ from ...model.observation import Agent, OtherTrainer, OtherTrainersSeen, Rank, R
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ...rank_files import Called, RankFiles, torchrun_in
 from ..sampler import OnProblem, Sampler, ignore_problem
-from .proc_stat import ProcStat, all_pids, read_stat
+from .proc_stat import ProcStat, all_pids, environ_of, kernel_text, read_stat
 from .run_tree import RunTree
 
 VARIABLES = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"LOCAL_RANK=")
@@ -113,10 +113,7 @@ class Ranks:
 
 def place_in(pid: int) -> Place | None:
     """The rank that the environment of this process names; None = none, or it cannot be read."""
-    try:
-        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return None
+    entries = environ_of(pid)
     for variable in VARIABLES:
         number = _number(entries, variable)
         if number is not None:
@@ -294,7 +291,7 @@ class TerminalWait:
             return False
 
     def _waits(self, pid: int) -> Wait | None:
-        call = self._read(pid, "syscall").split()
+        call = kernel_text(f"{self._proc}/{pid}/syscall").split()
         if len(call) > 1:
             try:
                 number, first = int(call[0]), int(call[1], 16)
@@ -304,11 +301,4 @@ class TerminalWait:
             return "yes" if reads or (first == 1 and number in SELECTS.get(self._machine, ())) else None
         if call:  # "running"
             return None
-        return "maybe" if self._read(pid, "wchan") in WAITING_IN else None
-
-    def _read(self, pid: int, name: str) -> str:
-        try:
-            with open(f"{self._proc}/{pid}/{name}", encoding="ascii", errors="replace") as file:  # noqa: PTH123  (1 Hz)
-                return file.read().strip()
-        except OSError:
-            return ""
+        return "maybe" if kernel_text(f"{self._proc}/{pid}/wchan").strip() in WAITING_IN else None

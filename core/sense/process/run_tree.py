@@ -18,11 +18,15 @@ from .proc_stat import (
     TICKS_PER_S,
     ProcStat,
     all_pids,
+    comm_of,
     has_children_lists,
+    kernel_bytes,
+    kernel_text,
     read_all,
     read_all_children,
     read_children,
     read_stat,
+    words_of,
 )
 from .process_identity import boot_id
 
@@ -57,15 +61,8 @@ def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[in
 
 def _is_of_runner(pid: int, runner: int) -> bool:
     """Whether this child of the runner is its stack probe, also before the probe's program was loaded (``exec``)."""
-    words = _command_words(pid)
-    return STACK_PROBE in words or (any(words) and words == _command_words(runner))
-
-
-def _command_words(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
+    words = words_of(pid)
+    return STACK_PROBE in words or (any(words) and words == words_of(runner))
 
 
 def tree_pids(target: AttemptTarget) -> frozenset[int]:
@@ -198,22 +195,15 @@ def is_another_users(pid: int) -> bool:
 
 def command_of(pid: int) -> str | None:
     """The command line, or the name in brackets if it has none; None: there is no such process."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes()[: 4 * COMMAND_CHARACTERS]
-        if words.strip(b"\0"):
-            return words.replace(b"\0", b" ").decode("utf-8", "replace").strip()[:COMMAND_CHARACTERS]
-        return f"[{Path(f'/proc/{pid}/comm').read_text('utf-8', errors='replace').strip()}]"
-    except OSError:
-        return None
+    words = kernel_bytes(f"/proc/{pid}/cmdline")[: 4 * COMMAND_CHARACTERS].replace(b"\0", b" ")
+    name = comm_of(pid)
+    return words.decode("utf-8", "replace").strip()[:COMMAND_CHARACTERS] or (f"[{name}]" if name else None)
 
 
 def age_of(stat: ProcStat) -> float | None:
     """Seconds since it was started."""
-    try:
-        up_s = float(Path("/proc/uptime").read_text("ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        return None
-    return max(0.0, up_s - stat.start_ticks / TICKS_PER_S)
+    up_s = kernel_text("/proc/uptime").partition(" ")[0]
+    return max(0.0, float(up_s) - stat.start_ticks / TICKS_PER_S) if up_s else None
 
 
 class CpuShares:

@@ -9,18 +9,18 @@ from typing import Literal
 
 import msgspec
 
-from ...model.attempt import EvidenceFile, Incident
+from ...model.attempt import AttemptStory, EvidenceFile, Incident
+from ...model.change import Change
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
-from ...model.story import ActionStory, Need, NeedKind, Summary, lacks_place
+from ...model.story import ActionStory, Need, NeedKind, RunStory, Summary, lacks_place
 from .. import quantity
 from ..checkpoint_list import resume_point
-from ..incident_list import IncidentView
+from ..incident_list import IncidentView, incident_view
 from ..state.by_itself import reason_of
 from ..state.run_progress import last_step
 from ..withheld_words import would_have
-from ..words import how_likely, of_incident, sentence
-from .incident_detail import ACTION_WORDS, STACK_NAME, IncidentDetail, Part, changes_after, incident_detail, result_of
+from ..words import how_likely, of_incident, sentence, shown
 
 Heading = Literal["happened", "why", "where", "done", "cost", "end"]
 HEADINGS: dict[Heading, str] = {
@@ -31,12 +31,28 @@ HEADINGS: dict[Heading, str] = {
     "cost": "What it cost",
     "end": "How it ended",
 }
+ACTION_WORDS: dict[str, str] = {
+    "capture_stacks": "collected evidence",
+    "look_for_loop": "looked for a loop",
+    "stop_attempt": "ended the processes",
+    "end_leftovers": "ended left-over processes",
+    "clear_gpu": "waited for the GPU",
+    "list_checkpoints": "listed the checkpoints",
+    "copy_aside": "copied aside what a start may write over",
+    "verify_checkpoint": "verified the checkpoint",
+    "start_attempt": "started the next attempt",
+    "pause_attempt": "paused it",
+    "unpause_attempt": "continued it",
+    "give_up": "gave up",
+    "end_watch": "ended the watch",
+}
 LETTERS = "abdefghimnop"
 """For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
 Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "teach", "copy"]
 MOST_PROCESSES = 8
 HINT = 0.5
 """Below this confidence a cause is no more than a hint, and a person may know better."""
+STACK_NAME = re.compile(r"^stacks-(?P<pid>\d+)-(?P<round>\d+)\.txt$")
 _FRAME = re.compile(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
 _LIBRARY_SHORT = re.compile(
@@ -64,34 +80,41 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncidentCard(msgspec.Struct, frozen=True, kw_only=True):
-    """``line``: of the cause, in the log ``log``."""
+    """``line``: of the cause, in the log ``log``. ``captured``: there are evidence files."""
 
     number: int
+    view: IncidentView
     title: str
     rows: tuple[CardRow, ...]
     choices: tuple[Choice, ...]
     danger: bool
     log: str | None = None
     line: int | None = None
+    captured: bool = False
 
 
 def incident_card(now: Situation, number: int, where: Sequence[str] = ()) -> IncidentCard | None:
     """The card of an incident; None if there is none. ``where``: ``innermost`` of its evidence files."""
-    incident = next((i for i in now.story.incidents if i.id == number), None)
-    detail = incident_detail(now, number)
-    if incident is None or detail is None:
+    story = now.story
+    incident = next((i for i in story.incidents if i.id == number), None)
+    if incident is None:
         return None
-    view = detail.view
-    rows = tuple(_with_confidence(_without_repeats(_rows(now, incident, detail, where), view.title), incident))
+    view = incident_view(incident, now)
+    actions = tuple(a for a in story.actions if a.incident == number)
+    rows = tuple(_with_confidence(_without_repeats(_rows(now, incident, view, actions, where), view.title), incident))
     line = next((row.line for row in rows if row.line is not None), None)
+    log = next((a.log for a in story.attempts if a.number == incident.attempt), None)
+    captured = any(a.kind == "capture_stacks" and a.done_t is not None for a in actions)
     return IncidentCard(
         number=number,
+        view=view,
         title=f"{view.at}  {view.kind}: {view.title}",
         rows=rows,
-        choices=tuple(_choices(now, incident, detail, line)),
+        choices=tuple(_choices(now, incident, line if log else None, captured=captured)),
         danger=view.open and view.level == "danger",
-        log=detail.log,
+        log=log,
         line=line,
+        captured=captured,
     )
 
 
@@ -131,43 +154,57 @@ def _own_frame(dump: str) -> str:
     return f"{chosen[0]['file']}:{chosen[0]['line']} in {chosen[0]['function']}" if chosen else ""
 
 
-def _rows(now: Situation, incident: Incident, detail: IncidentDetail, where: Sequence[str]) -> Iterator[CardRow]:
-    parts: dict[Part, Heading] = {"cause": "why", "then": "why", "why": "why", "evidence": "why", "stacks": "where"}
-    if _plain(incident.reason) != _plain(detail.view.title):  # else the title says it
-        yield CardRow(heading="happened", text=sentence(_without_cause(incident.reason, detail)))
-    yield CardRow(heading="happened", text=next(line.text for line in detail.lines if line.part == "state"))
-    for part, heading in parts.items():
-        for line in detail.lines:
-            if line.part == part:
-                yield CardRow(heading=heading, text=line.text, line=line.line)
-        if part == "stacks":
-            stacks = " ".join(line.text for line in detail.lines if line.part == "stacks")
-            for frame in where:
-                if frame.partition(" ")[0] not in stacks:
-                    yield CardRow(heading="where", text=frame)
-    yield from _done(now, incident)
-    for said in changes_after(now.story, incident):
-        yield CardRow(heading="done", text=f"changed {said}")
+def _rows(
+    now: Situation, incident: Incident, view: IncidentView, actions: tuple[ActionStory, ...], where: Sequence[str]
+) -> Iterator[CardRow]:
+    causes, others = _evidence(incident)
+    if _plain(incident.reason) != _plain(view.title):  # else the title says it
+        yield CardRow(heading="happened", text=sentence(_without_cause(incident.reason, causes)))
+    yield CardRow(heading="happened", text=_state(view, incident))
+    yield from causes
+    if incident.explanation:
+        yield CardRow(heading="why", text=incident.explanation)
+    yield from others
+    stacks = [a.detail for a in actions if a.kind == "capture_stacks" and a.detail]
+    told = (*stacks, *(frame for frame in where if frame.partition(" ")[0] not in " ".join(stacks)))
+    yield from (CardRow(heading="where", text=text) for text in told)
+    yield from _done(now, incident, actions)
+    yield from (CardRow(heading="done", text=f"changed {said}") for said in changes_after(now.story, incident))
     for row in of_incident(now.story, incident.id):
         if row.applied:
             price = f"; cost: {row.cost}" if row.cost else ""
             yield CardRow(heading="done", text=f"{row.title}: {row.words}{price}")
-    yield CardRow(heading="cost", text=_cost(now, incident, detail.view))
+    yield CardRow(heading="cost", text=_cost(now, incident, view))
     if incident.ending:
         yield CardRow(heading="end", text=incident.ending)
 
 
-def _without_cause(reason: str, detail: IncidentDetail) -> str:
+def _evidence(incident: Incident) -> tuple[list[CardRow], list[CardRow]]:
+    """The line of the log that is the cause of a crash and its consequences; the other measurements."""
+    rows = [(e, CardRow(heading="why", text=e.what, line=e.line)) for e in incident.evidence]
+    cause = next((row for e, row in rows if incident.kind == "crash" and not e.then and e.line is not None), None)
+    first = ([] if cause is None else [cause]) + [row for e, row in rows if e.then]
+    return first, [row for e, row in rows if row is not cause and not e.then]
+
+
+def _state(view: IncidentView, incident: Incident) -> str:
+    step = "" if incident.step is None else f" at step {quantity.count(incident.step)}"
+    seen = ""
+    if incident.detect_s is not None:
+        seen = " · seen at once" if incident.detect_s < 1 else f" · seen after {quantity.duration(incident.detect_s)}"
+    number = f"attempt {incident.attempt}" if incident.attempt else "before the first attempt"
+    return f"{view.status} · {number}{step}{seen}"
+
+
+def _without_cause(reason: str, causes: Sequence[CardRow]) -> str:
     """The reason without a line of the log whose beginning it ends with, if the card shows more of it as the cause."""
     head, colon, tail = reason.partition(": ")
-    causes = (line.text for line in detail.lines if line.part == "cause")
-    begins = tail.endswith("…") and any(cause.startswith(tail[:-1]) for cause in causes)
+    begins = tail.endswith("…") and any(cause.text.startswith(tail[:-1]) for cause in causes)
     return head if colon and begins else reason
 
 
-def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
+def _done(now: Situation, incident: Incident, actions: tuple[ActionStory, ...]) -> Iterator[CardRow]:
     """``+6 s  ended the processes: 9 processes ended (4 s)``; seconds from the incident on."""
-    actions = [a for a in now.story.actions if a.incident == incident.id]
     if not actions and incident.open:
         yield CardRow(heading="done", text="nothing yet")
     if incident.open and incident.kind in {"crash", "hang"} and now.story.state_why.holds:
@@ -190,6 +227,43 @@ def _outcome(action: ActionStory, *, over: bool) -> str:
     how, seconds = result_of(action)
     told = f": {'' if action.ok else 'failed: '}{how}" if how or not action.ok else ""
     return f"{told} ({seconds:.0f} s)" if seconds else told
+
+
+def result_of(a: ActionStory) -> tuple[str, float]:
+    """What an action that is done says of its result, and the seconds it took: 0 if it says them, or if less than 1."""
+    how = "" if a.kind == "capture_stacks" else a.detail.removesuffix(" (0.0 s)")
+    seconds = 0.0 if a.done_t is None else a.done_t - a.t
+    return how, 0.0 if seconds < 1 or how.endswith((" s)", " s")) else seconds
+
+
+def changes_after(story: RunStory, incident: Incident) -> tuple[str, ...]:
+    """Changes of the next attempt: ``vae_batch_size 2 → 1 (CUDA out of memory)``."""
+    if incident.kind not in {"crash", "hang", "resume"}:
+        return ()
+    before = next((a for a in story.attempts if a.number == incident.attempt), None)
+    after = next((a for a in story.attempts if a.number > incident.attempt), None)
+    if before is None or after is None:
+        return ()
+    said = [
+        f"{key}  {shown(one)} → {shown(two)}" + (f"  ({why})" if why else "")
+        for key, one, two, why in differences(before, after)
+    ]
+    if before.profile != after.profile:
+        said.insert(0, f"profile  {before.profile or 'none'} → {after.profile or 'none'}")
+    return tuple(said)
+
+
+def differences(before: AttemptStory, after: AttemptStory) -> list[tuple[str, object, object, str]]:
+    """(key, value in one attempt, value in the other, why) of each setting that differs between two launches."""
+    old: dict[str, Change] = {c.key: c for c in before.changes}
+    new: dict[str, Change] = {c.key: c for c in after.changes}
+    found = []
+    for key in dict.fromkeys([*old, *new]):
+        was = old[key].after if key in old else new[key].before
+        now = new[key].after if key in new else old[key].before
+        if was != now:
+            found.append((key, was, now, new[key].why if key in new else "back to your own config"))
+    return found
 
 
 def _cost(now: Situation, incident: Incident, view: IncidentView) -> str:
@@ -236,7 +310,8 @@ def _plain(text: str) -> str:
     return re.sub(r"\W+", " ", text.lower()).strip()
 
 
-def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: int | None) -> Iterator[Choice]:
+def _choices(now: Situation, incident: Incident, line: int | None, *, captured: bool) -> Iterator[Choice]:
+    """``line``: of the log, if it can be shown."""
     story = now.story
     live, held = story.state in LIVE_STATES, story.question
     if held is not None and held.action.incident in {incident.id, None}:
@@ -263,9 +338,9 @@ def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: i
         yield Choice(key="k", text="kill it", act="kill")
     if incident.open and not incident.acknowledged:
         yield Choice(key="c", text="acknowledge it; it stays in the list until it is over", act="acknowledge")
-    if line is not None and detail.log:
+    if line is not None:
         yield Choice(key="l", text=f"see the log at line {quantity.count(line)}", act="log", acts=False)
-    if detail.captured:
+    if captured:
         kept = "evidence" if incident.kind == "crash" else "stacks"  # a process that has ended has no stacks
         yield Choice(key="s", text=f"see the {kept}", act="stacks", acts=False)
     if incident.kind == "crash" and (incident.class_ == "unknown" or (incident.confidence or 1.0) < HINT):
@@ -337,3 +412,64 @@ def _away_card_choices(needs: tuple[Need, ...]) -> Iterator[AwayChoice]:
             key, act = "", None
         used.add(key)
         yield AwayChoice(key=key, text=need.text, act=act, incident=need.incident)
+
+
+# The stack dumps of an incident, by process, two looks side by side.
+
+
+class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+    """One column: a file's lines. ``differs``: indices of lines that the sheet beside it does not have."""
+
+    name: str
+    title: str
+    lines: tuple[str, ...]
+    differs: frozenset[int] = frozenset()
+    cut: bool = False
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Two looks at one process side by side, or one file alone. ``verdict``: a sentence about both."""
+
+    title: str
+    sheets: tuple[Sheet, ...]
+    verdict: str = ""
+
+
+def spreads(files: Sequence[EvidenceFile]) -> tuple[Spread, ...]:
+    """Stack dumps first, by process, the first and the last look; then every other file."""
+    looks: dict[int, list[tuple[int, EvidenceFile]]] = {}
+    others: list[EvidenceFile] = []
+    for file in files:
+        match = STACK_NAME.match(file.name)
+        if match:
+            looks.setdefault(int(match["pid"]), []).append((int(match["round"]), file))
+        else:
+            others.append(file)
+    found = [_process(pid, [f for _, f in sorted(rounds, key=lambda r: r[0])]) for pid, rounds in looks.items()]
+    for file in sorted(others, key=lambda f: (f.name != "log-tail.txt", f.name)):
+        lines = tuple(file.text.splitlines())
+        sheet = Sheet(name=file.name, title=file.name, lines=lines, cut=file.cut)
+        found.append(Spread(title=file.name, sheets=(sheet,)))
+    return tuple(found)
+
+
+def _process(pid: int, rounds: list[EvidenceFile]) -> Spread:
+    first, last = rounds[0], rounds[-1]
+    one = tuple(first.text.splitlines())
+    if first is last:
+        sheet = Sheet(name=first.name, title="one look", lines=one, cut=first.cut)
+        return Spread(title=f"process {pid}", sheets=(sheet,), verdict="One look only: whether it moved is unknown.")
+    two = tuple(last.text.splitlines())
+    sheets = (
+        Sheet(name=first.name, title="first look", lines=one, differs=_missing(one, two), cut=first.cut),
+        Sheet(name=last.name, title="last look", lines=two, differs=_missing(two, one), cut=last.cut),
+    )
+    moved = any(sheet.differs for sheet in sheets)
+    verdict = "It moved between the looks." if moved else "It was at the same place in both looks."
+    return Spread(title=f"process {pid}", sheets=sheets, verdict=verdict)
+
+
+def _missing(lines: tuple[str, ...], beside: tuple[str, ...]) -> frozenset[int]:
+    """Frames that the other look does not have; headings of threads say active or idle, which always differs."""
+    known = set(beside)
+    return frozenset(i for i, line in enumerate(lines) if line.startswith("    ") and line not in known)

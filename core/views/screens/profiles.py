@@ -1,21 +1,19 @@
 """The profiles screen: the ladder and the place of the run on it, each setting, and what a switch changes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ...model.change import Change
 from ...model.preset import Profile
 from ...model.run import TERMINAL_STATES
-from ...model.situation import RunCard, RunSettings, Situation
+from ...model.situation import Situation
 from ...model.trial import TrialResult
 from .. import quantity
 from ..timeline import checkpoint_t
-from ..words import STATE_WORDS, shown
-from .run_list import loss_text, run_row, speed_text, step_text
+from ..words import shown
 
 NOT_SET = "–"
-YOURS = "your own"
 """Shown for settings that a profile does not set."""
 
 
@@ -133,52 +131,6 @@ def is_setting(key: str) -> bool:
     return not key.startswith(("-", "$"))
 
 
-NOTHING_KNOWN: Mapping[str, object] = {}
-
-
-def profile_differences(
-    before: Profile | None, after: Profile, own: Mapping[str, object] = NOTHING_KNOWN
-) -> tuple["Difference", ...]:
-    """Differences between two profiles; ``before`` None: your own config, or unknown.
-
-    A setting that one of them does not have is taken from your own config, and so is one that a profile leaves to it.
-    ``own``: your own values by key, as far as they are known; None = not set.
-    """
-    old = _in_use(before, own) if before is not None else {}
-    new = _in_use(after, own)
-    mine = {key: value for key, value in own.items() if value is not None}
-    unknown = object()
-    return tuple(
-        Difference(
-            where="env" if key.startswith("$") else "config" if is_setting(key) else "flag",
-            key=key,
-            before=shown(old[key]) if key in old else _yours(mine, key),
-            after=shown(new[key]) if key in new else _yours(mine, key),
-        )
-        for key in dict.fromkeys([*old, *new])
-        if old.get(key, mine.get(key, unknown)) != new.get(key, mine.get(key, unknown))
-    )
-
-
-def _yours(mine: Mapping[str, object], key: str) -> str:
-    return f"{YOURS} {shown(mine[key])}" if key in mine else YOURS
-
-
-def kept_of_yours(profile: Profile, own: Mapping[str, object]) -> tuple[tuple[str, str, str], ...]:
-    """(setting, your own value, the profile's) of those that a profile leaves to you because you set them."""
-    found = leaves(profile)
-    return tuple(
-        (key, shown(own[key]), shown(found[key]))
-        for key in profile.yields
-        if key in found and own.get(key) is not None and own[key] != found[key]
-    )
-
-
-def _in_use(profile: Profile, own: Mapping[str, object]) -> dict[str, object]:
-    """The values of a profile that a launch would take from it."""
-    return {k: v for k, v in leaves(profile).items() if k not in profile.yields or own.get(k) is None}
-
-
 def _flags(flags: Sequence[str]) -> dict[str, object]:
     """``--mode separated --safe_mode`` → ``{"--mode": "separated", "--safe_mode": True}``."""
     found: dict[str, object] = {}
@@ -278,76 +230,3 @@ def next_checkpoint_words(now: Situation) -> str:
         return "at the next checkpoint"
     left_s = times[-1] + (times[-1] - times[-2]) - now.now_t
     return f"at the next checkpoint, in about {quantity.duration(left_s)}" if left_s > 0 else "at the next checkpoint"
-
-
-# Two runs side by side: which settings differ, and how far each came.
-
-RUN_COMPARISON_NOT_SET = "not set"
-
-
-class ComparedValue(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing in which they differ."""
-
-    name: str
-    first: str
-    second: str
-
-
-class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """``same``: how many settings are equal. ``files``: paths of configs; what differs in them is in ``settings``."""
-
-    first: str
-    second: str
-    results: tuple[ComparedValue, ...]
-    settings: tuple[ComparedValue, ...]
-    same: int
-    files: tuple[ComparedValue, ...] = ()
-
-
-def compare_runs(a: RunCard, b: RunCard, of_a: RunSettings, of_b: RunSettings) -> RunComparison:
-    """Settings in the order of the first run, then those that only the second has."""
-    one, two = of_a.values, of_b.values
-    paths = of_a.config_paths & of_b.config_paths
-    names = [name for name in (*one, *(name for name in two if name not in one)) if name not in paths]
-    differing = [name for name in names if one.get(name) != two.get(name)]
-    files = [name for name in one if name in paths and one[name] != two.get(name)]
-    return RunComparison(
-        first=_title(a, b),
-        second=_title(b, a),
-        results=tuple(_results(a, b)),
-        settings=tuple(
-            ComparedValue(
-                name=name, first=one.get(name, RUN_COMPARISON_NOT_SET), second=two.get(name, RUN_COMPARISON_NOT_SET)
-            )
-            for name in differing
-        ),
-        same=len(names) - len(differing),
-        files=tuple(
-            ComparedValue(name=f"{name} (path)", first=one[name], second=two.get(name, RUN_COMPARISON_NOT_SET))
-            for name in files
-        ),
-    )
-
-
-def _title(card: RunCard, other: RunCard) -> str:
-    return card.name if card.name != other.name else card.id
-
-
-def _results(a: RunCard, b: RunCard) -> Iterator[ComparedValue]:
-    one, two = run_row(a, 0.0), run_row(b, 0.0)
-    for name, first, second in (
-        ("state", STATE_WORDS[a.state], STATE_WORDS[b.state]),
-        ("step", step_text(one), step_text(two)),
-        ("speed", speed_text(one), speed_text(two)),
-        ("loss", loss_text(one), loss_text(two)),
-        ("attempts", quantity.count(a.attempts), quantity.count(b.attempts)),
-        ("wrong", a.trouble, b.trouble),
-    ):
-        if first or second:
-            yield ComparedValue(name=name, first=first or quantity.UNKNOWN, second=second or quantity.UNKNOWN)
-
-
-def comparison_markdown(found: RunComparison) -> str:
-    rows = [f"| | {found.first} | {found.second} |", "|---|---|---|"]
-    rows += [f"| {v.name} | {v.first} | {v.second} |" for v in (*found.results, *found.settings, *found.files)]
-    return "\n".join((*rows, "", f"{quantity.plural(found.same, 'setting')} equal.")) + "\n"

@@ -13,9 +13,9 @@ from .. import quantity
 from ..checkpoint_list import LEVELS as VERDICTS
 from ..checkpoint_list import verdict_clause
 from ..columns import Column
-from ..state.concerns import concerns, nan_since, worst_clause
-from ..state.run_progress import SEVERITY, live_progress, run_progress
-from ..state.verdict import verdict
+from ..run_summary import RunSummary
+from ..state.concerns import worst_clause
+from ..state.run_progress import SEVERITY
 from ..words import STATE_WORDS, sentence, title_of
 
 LEVELS: dict[str, Level] = {
@@ -97,32 +97,31 @@ def run_row(card: RunCard, now_wall: float, current: str | None = None) -> RunRo
     return RunRow(card=card, level=level, unwatched=alone, now_wall=now_wall, open=card.id == current)
 
 
-def with_situation(card: RunCard, now: Situation) -> RunCard:
-    """The card with what the run's story and its newest samples say."""
-    story, progress = now.story, run_progress(now)
-    live = story.state in LIVE_STATES and card.watched
-    found = concerns(now) if story.attempts else ()
-    used = [g for g in now.gpu.gpus if g.own] if now.gpu is not None and live else []
+def with_summary(card: RunCard, said: RunSummary, now: Situation) -> RunCard:
+    """The card with what the run's summary and its newest samples say."""
+    story = now.story
+    used = [g for g in now.gpu.gpus if g.own] if now.gpu is not None and said.live else []
     busy = [g.util_pct for g in used if g.util_pct is not None]
-    host = now.host if live else None
-    ram = None if host is None or not host.ram_total_bytes or host.ram_used_bytes is None else host.ram_used_bytes
+    ram = None if now.host is None or not said.live else now.host.ram_used_bytes
     return msgspec.structs.replace(
         card,
-        state=story.state,
-        step=progress.step,
-        total_steps=progress.total_steps,
+        state=said.state,
+        step=said.position.step,
+        total_steps=said.position.total_steps,
         last_incident=_named(story.incidents[-1]) if story.incidents else None,
-        level=verdict(now).level if story.attempts else None,
-        trouble=worst_clause(found) if found else "",
-        sec_per_step=progress.sec_per_step,
-        eta_s=live_progress(now).eta_s if live else None,
-        loss=progress.loss,
-        loss_is_nan=nan_since(story) is not None,
+        level=said.level if said.attempts else None,
+        trouble=worst_clause(said.troubles) if said.troubles else "",
+        sec_per_step=said.position.sec_per_step,
+        eta_s=said.position.eta_s,
+        loss=said.loss,
+        loss_is_nan=said.nan,
         gpus=tuple(g.index for g in used),
         gpu_pct=sum(busy) / len(busy) if busy else None,
-        ram_pct=None if ram is None or host is None or not host.ram_total_bytes else 100 * ram / host.ram_total_bytes,
-        changed_wall=story.wall0 + story.state_t if story.run is not None else None,
-        attempts=len(story.attempts),
+        ram_pct=100 * ram / now.host.ram_total_bytes
+        if ram is not None and now.host and now.host.ram_total_bytes
+        else None,
+        changed_wall=story.wall0 + said.since_t if story.run is not None else None,
+        attempts=said.attempts,
     )
 
 

@@ -9,18 +9,18 @@ from ...model.checkpoint import Evaluation
 from ...model.output_place import OutputPlace
 from ...model.progress import Progress
 from ...model.resume_way import ResumeWay
-from ...model.run import HALTED_STATES, LIVE_STATES
-from ...model.settings import Health
+from ...model.run import LIVE_STATES
 from ...model.situation import Situation, SupervisorLife, Trouble
 from ...model.story import RunStory, WithheldAction
 from ..checkpoint_list import scores_of
 from ..length_words import resume_object
 from ..metrics import view_command
+from ..run_summary import RunSummary, summarise
 from ..withheld_words import commands
 from ..words import title_of
 from .cadence import lost_time
-from .concerns import current_readings, doubt_of, loss_state
-from .run_progress import bounds_of, over_run
+from .concerns import current_readings, doubt_of
+from .run_progress import bounds_now, live_progress
 from .troubles import shown, troubles
 from .unconfirmed import unconfirmed
 
@@ -29,44 +29,31 @@ if TYPE_CHECKING:
 
 
 NOBODY = SupervisorLife()
-DEFAULT_HEALTH = Health()
 
 
 def status_object(
-    story: RunStory,
+    now: Situation,
     *,
     run: str,
     run_id: str = "",
-    wall: float,
-    gpu: "GpuSample | None",
-    host: "HostSample | None",
-    progress: Progress | None,
-    step_t: float | None = None,
     supervisor: SupervisorLife = NOBODY,
     own: Iterable[Trouble] = (),
     act: str | None = None,
-    health: Health = DEFAULT_HEALTH,
     resume: ResumeWay | None = None,
+    summary: RunSummary | None = None,
 ) -> dict[str, Any]:
-    """The object of ``status --json`` for scripts: a field keeps its name and meaning. ``wall``: now, epoch seconds.
+    """The object of ``status --json`` for scripts: a field keeps its name and meaning. ``summary``: of ``now``.
 
     ``overall``: the step counted over the whole run, if the trainer started its count again after a resume of weights.
     ``act``: ``restart.act`` of the settings; a person may have changed it for the run. ``resume``: how it is resumed.
-    ``step_t``: when the newest step was seen, in run seconds.
     A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
-    ``health``: the bounds of its levels. ``readings_age_s``: of ``gpus`` and ``host``; nobody reads them without a
-    supervisor, and after its end.
+    ``readings_age_s``: of ``gpus`` and ``host``; nobody reads them without a supervisor, and after its end.
     ``own``: troubles of trainwatch's own files, of which ``troubles`` has one list with the others.
     """
-    attempt = story.attempt
+    summary = summarise(now, run) if summary is None else summary
+    story, gpu, host, now_t = now.story, now.gpu, now.host, now.now_t
+    attempt, seen = story.attempt, live_progress(now)
     newest = next((each for each in reversed(story.checkpoints) if story.origin(each) != "unknown"), None)
-    seen = progress if progress is not None and attempt is not None else story.progress
-    if story.state in HALTED_STATES:
-        seen = msgspec.structs.replace(seen, eta_s=None)
-    whole = over_run(story, seen)
-    bounds = bounds_of(health, attempt.profile if attempt else None)
-    now_t = wall - story.wall0 if story.run else 0.0
-    now = Situation(story=story, gpu=gpu, host=host, now_t=now_t, now_wall=wall, health=health)
     return {
         "run": run,
         "id": run_id,
@@ -79,10 +66,10 @@ def status_object(
         "log": attempt.log if attempt else None,
         "uptime_s": _uptime(story, now_t),
         "progress": msgspec.to_builtins(seen),
-        "overall": {"step": whole.step, "total_steps": whole.total_steps},
-        "last_step_age_s": None if step_t is None else max(0.0, now_t - step_t),
+        "overall": {"step": summary.position.step, "total_steps": summary.position.total_steps},
+        "last_step_age_s": None if now.step_t is None else max(0.0, now_t - now.step_t),
         "expected": _expected(story, seen),
-        "health": [msgspec.to_builtins(r) for r in current_readings(story, gpu, host, bounds)],
+        "health": [msgspec.to_builtins(r) for r in current_readings(story, gpu, host, bounds_now(now))],
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
         "host": _sample(host),
@@ -95,9 +82,9 @@ def status_object(
         ],
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
-            "age_s": max(0.0, wall - newest.mtime) if newest else None,
+            "age_s": max(0.0, now.now_wall - newest.mtime) if newest else None,
             "doubt": doubt_of(newest, story) if newest else "",
-            "count": len(story.checkpoints),
+            "count": summary.checkpoints,
             "best": _score(story.best),
             "quality": scores_of(story) or None,
             "scores": [_score(each) for each in story.evaluations.values()],
@@ -139,9 +126,10 @@ def status_object(
         "withheld": [_withheld(w) for w in story.withheld],
         "wall0": story.wall0,
         "resume": resume_object(resume),
-        "loss": {"state": loss_state(story), "floor": story.loss_floor},
+        "loss": {"state": summary.loss_state, "floor": story.loss_floor},
         "supervisor": supervisor.shown(),
         "troubles": shown(troubles(now, supervisor, own, run_id=run_id)),
+        "concerns": [{"level": each.level, "text": each.text, "incident": each.incident} for each in summary.troubles],
     }
 
 

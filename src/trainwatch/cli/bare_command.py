@@ -100,8 +100,6 @@ def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_f
     return show(app_for(run, read_only=read_only, launch_first=launch_first))
 
 
-# Options in front of a verb: ``trainwatch --run luca status`` is ``trainwatch status luca``.
-
 RUN = "--run"
 
 

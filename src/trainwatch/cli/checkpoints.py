@@ -1,17 +1,18 @@
 """``trainwatch checkpoints list · verify · show · compare · rate · prune · backup``: work with saved checkpoints."""
 
 import argparse
-from collections.abc import Callable
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.verdict_words import verdict_word
 
 from . import checkpoint_text as text
 from .output import print_json, printable
-from .verb import Verb
+from .verb import Act, Verb, act_part, add_part, add_parts
 
-Part = Callable[[argparse.Namespace], int]
+if TYPE_CHECKING:
+    from trainwatch.core.model.checkpoint import Checkpoint
 
 
 CHECKPOINTS_HELP = "list, verify, show, compare, rate, prune and back up checkpoints"
@@ -22,7 +23,7 @@ CHECKPOINTS_EXAMPLE = "list outputs/ --json"
 
 
 def checkpoints_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
+    parts = add_parts(parser)
     listing = _part(parts, "list", "the checkpoints of a directory", "list outputs/", act_list)
     listing.add_argument("directory", help="the directory that the trainer saves into")
     verify = _part(parts, "verify", "verify one checkpoint", "verify outputs/checkpoint-500 --deep", act_verify)
@@ -56,42 +57,41 @@ def checkpoints_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _part(parts: Any, name: str, what: str, example: str, act: Part) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parts.add_parser(
-        name, help=what, description=what, epilog=f"example: trainwatch checkpoints {example}"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act_part=act)
-    return parser
-
-
-def checkpoints_verb(args: argparse.Namespace) -> int:
-    part: Part = args.act_part
-    return part(args)
+def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
+    return add_part(parts, name, what, f"checkpoints {example}", act)
 
 
 def act_list(args: argparse.Namespace) -> int:
     """Print the checkpoints of a folder, newest first."""
-    from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of, unknown_state_in
+    from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of
 
-    found = checkpoints_in(args.directory)
+    found, unknown = checkpoints_in(args.directory)
     listing, known = found.listing, quality_of(found.listing.checkpoints)
     if args.json:
         print_json(text.with_quality(found, known))
         return ExitCode.DONE
-    shown = {checkpoint.path for checkpoint in listing.checkpoints}
     if not listing.checkpoints:
         print(f"no checkpoints in {args.directory}")
     for line in text.rows(
-        [(c, text.quality_words(known.get(c.path)) + text.resume_words(c, found)) for c in listing.checkpoints]
+        [
+            (named_below(c, args.directory), text.quality_words(known.get(c.path)) + text.resume_words(c, found))
+            for c in listing.checkpoints
+        ]
     ):
         print(line)
-    others = [other.name for other in unknown_state_in(args.directory) if other.path not in shown]
+    others = [other.name for other in unknown]
     if others:
         more = f" and {len(others) - text.OTHERS_SHOWN} more" if len(others) > text.OTHERS_SHOWN else ""
         names = ", ".join(printable(name) for name in others[: text.OTHERS_SHOWN])
         print(f"may be the state of a training, of no known make: {names}{more}")
     return ExitCode.DONE
+
+
+def named_below(checkpoint: "Checkpoint", folder: str) -> "Checkpoint":
+    """With its path from the folder on as its name."""
+    from msgspec.structs import replace
+
+    return replace(checkpoint, name=os.path.relpath(checkpoint.path, folder))
 
 
 def act_verify(args: argparse.Namespace) -> int:
@@ -181,6 +181,6 @@ def act_backup(args: argparse.Namespace) -> int:
 
 VERBS = {
     "checkpoints": Verb(
-        CHECKPOINTS_HELP, CHECKPOINTS_DESCRIPTION, CHECKPOINTS_EXAMPLE, checkpoints_arguments, checkpoints_verb
+        CHECKPOINTS_HELP, CHECKPOINTS_DESCRIPTION, CHECKPOINTS_EXAMPLE, checkpoints_arguments, act_part
     ),
 }

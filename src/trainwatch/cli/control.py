@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
@@ -11,68 +13,43 @@ from .output import print_json, printable, warn
 from .run_argument import add_run, run_of
 from .verb import Verb
 
-# ``trainwatch stop [RUN]``: end the training gently and hold restarts.
-
-STOP_HELP = "end the training gently; it is not restarted until `resume`"
-STOP_DESCRIPTION = (
-    "Ends the training gently: signals with time to save, then SIGKILL. It is not started again until `resume` or "
-    "`restart`."
-)
-STOP_EXAMPLE = ""
-ASKS = "End the training of {run} (it may save first) and hold restarts?"
+if TYPE_CHECKING:
+    from trainwatch.core.app.enable import Enabling
 
 
-def stop_arguments(parser: argparse.ArgumentParser) -> None:
-    add_operation(parser, asks=True)
+def sent(
+    help_: str,
+    description: str = "",
+    example: str = "",
+    *,
+    options: Callable[[argparse.ArgumentParser], None] = lambda _parser: None,
+    fields: Mapping[str, str] = {},
+    ask: str | None = None,
+    launches: bool = False,
+) -> Verb:
+    """A verb that sends a command to the supervisor of a run.
+
+    ``options``: adds its own; ``fields``: of the command, each with the option that has its value. ``ask``: asked
+    on a terminal. ``launches``: it starts an attempt, and a supervisor if there is none.
+    """
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        options(parser)
+        add_operation(parser, asks=ask is not None)
+
+    def act(args: argparse.Namespace) -> int:
+        values = {field: getattr(args, option) for field, option in fields.items()}
+        forced = args.force if launches else None
+        return operate(args, ask=ask, starts_supervisor=launches, forced=forced, **values)
+
+    return Verb(help_, description or help_, example, add, act)
 
 
-def stop_verb(args: argparse.Namespace) -> int:
-    return operate(args, ask=ASKS)
-
-
-# ``trainwatch kill [RUN]``: end the process tree at once and hold restarts.
-
-KILL_HELP = "end the training at once (SIGKILL); not restarted until `resume`"
-KILL_DESCRIPTION = (
-    "Ends the trainer and all its processes at once (SIGKILL), without time to save. It is not started again until "
-    "`resume` or `restart`."
-)
-KILL_EXAMPLE = ""
-VERB_KILL_ASKS = "Kill {run} now? What was not saved since the last checkpoint is lost."
-
-
-def kill_arguments(parser: argparse.ArgumentParser) -> None:
-    add_operation(parser, asks=True)
-
-
-def kill_verb(args: argparse.Namespace) -> int:
-    return operate(args, ask=VERB_KILL_ASKS)
-
-
-# ``trainwatch pause [RUN]``: freeze the process tree.
-
-PAUSE_HELP = "freeze the process tree (SIGSTOP); GPU memory stays held"
-PAUSE_DESCRIPTION = PAUSE_HELP
-PAUSE_EXAMPLE = ""
-
-
-def pause_arguments(parser: argparse.ArgumentParser) -> None:
-    add_operation(parser, asks=False)
-
-
-def pause_verb(args: argparse.Namespace) -> int:
-    return operate(args)
-
-
-# ``trainwatch resume [RUN]``: continue after a pause, a stop or a give-up, also with another command.
-
-RESUME_HELP = "continue after a pause, a stop, an interruption or a give-up"
 RESUME_DESCRIPTION = (
     "Continues a run after a stop, an interruption or a give-up, from its newest verified checkpoint. A run that is "
     "paused, or that a signal stopped, goes on where it is. A command after -- replaces that of the run: resume RUN -- "
     "NEW COMMAND."
 )
-RESUME_EXAMPLE = "--from outputs/name-000004.safetensors"
 
 
 def resume_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,13 +63,17 @@ def resume_arguments(parser: argparse.ArgumentParser) -> None:
         help='file or directory to resume from: a path, a name in the output folder, or "newest" there',
     )
     begin.add_argument("--paused", action="store_true", help="only if it is paused; starts no attempt (also: unpause)")
+    add_settings(parser)
+    _add_next_attempt(parser)
+    add_operation(parser, asks=False)
+
+
+def _add_next_attempt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
     )
-    add_settings(parser)
     add_remedies(parser)
     add_force(parser)
-    add_operation(parser, asks=False)
 
 
 def resume_verb(args: argparse.Namespace) -> int:
@@ -130,120 +111,25 @@ def resume_verb(args: argparse.Namespace) -> int:
         fresh=args.fresh,
         incident=args.incident,
         checkpoint=args.checkpoint,
-        remedies=tuple(args.remedies),
+        remedies=args.remedies,
         without_remedies=args.without_remedies,
     )
 
 
-# ``trainwatch restart [RUN]``: end this attempt and start the next from the newest verified checkpoint.
-
-RESTART_HELP = "end this attempt, start the next from the newest checkpoint"
-RESTART_DESCRIPTION = (
-    "Ends this attempt of the training and starts the next one from the newest verified checkpoint: one that was read "
-    "and found complete."
-)
-RESTART_EXAMPLE = ""
-
-
-def restart_arguments(parser: argparse.ArgumentParser) -> None:
+def restart_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="from the beginning, whatever checkpoints there are")
-    parser.add_argument(
-        "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
-    )
-    add_remedies(parser)
-    add_force(parser)
-    add_operation(parser, asks=False)
+    _add_next_attempt(parser)
 
 
-def restart_verb(args: argparse.Namespace) -> int:
-    return operate(
-        args,
-        starts_supervisor=True,
-        forced=args.force,
-        fresh=args.fresh,
-        incident=args.incident,
-        remedies=tuple(args.remedies),
-        without_remedies=args.without_remedies,
-    )
-
-
-# ``trainwatch save [RUN]``: ask the trainer for a checkpoint now.
-
-SAVE_HELP = "ask the trainer for a checkpoint now"
-SAVE_DESCRIPTION = (
-    "Asks the trainer for a checkpoint: by trainwatch.heartbeat in its script, or by [run] save_signal or save_file. "
-    "`stop` asks for one, too, before it ends the training."
-)
-SAVE_EXAMPLE = ""
-
-
-def save_arguments(parser: argparse.ArgumentParser) -> None:
-    add_operation(parser, asks=False)
-
-
-def save_verb(args: argparse.Namespace) -> int:
-    return operate(args)
-
-
-# ``trainwatch snooze [RUN]``: give a suspected hang more time.
-
-SNOOZE_HELP = "give a suspected hang ten minutes more"
-SNOOZE_DESCRIPTION = "Declares no hang of this run for ten minutes. `trainwatch wait` waits for the end of a run."
-SNOOZE_EXAMPLE = ""
-
-
-def snooze_arguments(parser: argparse.ArgumentParser) -> None:
-    add_operation(parser, asks=False)
-
-
-def snooze_verb(args: argparse.Namespace) -> int:
-    return operate(args)
-
-
-# ``trainwatch act all|ask|notify [RUN]``: what is done without a person, changed for a running run.
-
-ACT_HELP = "choose what is done without you: all, ask first, or notify only"
-ACT_DESCRIPTION = (
-    "Changes [restart] act for this run. all: a hung trainer is ended and a failed one restarted. ask: the question is "
-    "sent with what it costs, and nothing is ended, started or deleted before you answer. notify: nothing is ended, "
-    "started or deleted; the journal and the report have what would have been done."
-)
-ACT_EXAMPLE = "notify luca"
-
-
-def act_arguments(parser: argparse.ArgumentParser) -> None:
+def act_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("mode", choices=("all", "ask", "notify"), help="what is done without you")
-    add_operation(parser, asks=False)
 
 
-def act_verb(args: argparse.Namespace) -> int:
-    return operate(args, act=args.mode)
-
-
-# ``trainwatch ack [RUN]``: acknowledge an incident, so that it is not repeated.
-
-ACK_HELP = "acknowledge the newest open incident (or --incident N)"
-ACK_DESCRIPTION = ACK_HELP
-ACK_EXAMPLE = ""
-
-
-def ack_arguments(parser: argparse.ArgumentParser) -> None:
+def ack_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--incident", type=int, metavar="N", help="which incident")
-    add_operation(parser, asks=False)
 
 
-def ack_verb(args: argparse.Namespace) -> int:
-    return operate(args, incident=args.incident)
-
-
-# ``trainwatch profile NAME [RUN]``: switch a run to another profile of training settings.
-
-PROFILE_HELP = "switch the settings profile, at the next checkpoint or --now"
-PROFILE_DESCRIPTION = PROFILE_HELP
-PROFILE_EXAMPLE = "conservative --now"
-
-
-def profile_arguments(parser: argparse.ArgumentParser) -> None:
+def profile_options(parser: argparse.ArgumentParser) -> None:
     from trainwatch.core.model.preset import NO_PROFILE
 
     parser.add_argument(
@@ -254,14 +140,7 @@ def profile_arguments(parser: argparse.ArgumentParser) -> None:
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--now", action="store_true", help="restart at once")
     when.add_argument("--at-checkpoint", action="store_true", help="at the next checkpoint (the default)")
-    add_operation(parser, asks=False)
 
-
-def profile_verb(args: argparse.Namespace) -> int:
-    return operate(args, profile=args.profile, now=args.now)
-
-
-# ``trainwatch enable [RUN]``: let supervision come back after a reboot.
 
 ENABLE_HELP = "resume a run after a reboot, by systemd or cron"
 ENABLE_DESCRIPTION = (
@@ -280,40 +159,30 @@ def enable_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def enable_verb(args: argparse.Namespace) -> int:
-    """0 if the unit is written, also if systemd does not run here: the line for cron is printed then."""
-    from trainwatch.core.app.enable import enabling_of, switch_on, write_unit
+    from trainwatch.core.app.enable import enabling_of
 
-    run = run_of(args)
-    found = enabling_of(run)
-    written, trouble = False, None
-    if not args.print:
-        written = write_unit(found)
-        trouble = switch_on(found)
+    return enable(enabling_of(run_of(args)), args)
+
+
+def enable(found: "Enabling", args: argparse.Namespace) -> int:
+    """0 if the unit is written, also if systemd does not run here: the line for cron is printed then."""
+    from trainwatch.core.app.enable import switch_on, write_unit
+
+    written = not args.print and write_unit(found)
+    trouble = None if args.print else switch_on(found)
     undo = f"systemctl --user disable {found.path.name}; rm {found.path}"
     if args.json:
-        print_json(
-            {
-                "unit": str(found.path),
-                "text": found.unit,
-                "written": written,
-                "enabled": not args.print and trouble is None,
-                "trouble": trouble,
-                "cron": found.cron,
-                "windows": found.windows,
-                "undo": undo,
-            }
-        )
+        told = {"unit": str(found.path), "text": found.unit, "written": written, "trouble": trouble, "cron": found.cron}
+        print_json({**told, "enabled": not args.print and trouble is None, "windows": found.windows, "undo": undo})
         return ExitCode.DONE
     if args.print:
-        print(f"# {found.path}")
-        print(found.unit)
-        print(f"# without systemd, a line for `crontab -e`:\n{found.cron}")
+        print(f"# {found.path}\n{found.unit}\n# without systemd, a line for `crontab -e`:\n{found.cron}")
     else:
         print(f"{printable(str(found.path))}: {'written' if written else 'is there already'}")
         if trouble is None:
             print(
-                "it is started at the next boot; now: systemctl --user start "
-                f"{found.path.name} (if no supervisor runs); it needs: loginctl enable-linger $USER"
+                f"it is started at the next boot; now: systemctl --user start {found.path.name} (if it does not run "
+                "already); it needs: loginctl enable-linger $USER"
             )
         else:
             warn(f"systemd does not start it here ({trouble})")
@@ -325,8 +194,6 @@ def enable_verb(args: argparse.Namespace) -> int:
         )
     return ExitCode.DONE
 
-
-# ``trainwatch forget RUN`` and ``forget --old``: remove what trainwatch has kept about a run.
 
 FORGET_HELP = "remove what is kept about a run that is over; its outputs stay"
 FORGET_DESCRIPTION = (
@@ -390,13 +257,6 @@ def _forget_old(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-# ``trainwatch supervise RUN``: the detached supervisor, as verbs and the screen start it.
-
-SUPERVISE_HELP = None
-SUPERVISE_DESCRIPTION = "Supervises a known run in the foreground, or detached from the terminal."
-SUPERVISE_EXAMPLE = "luca-1a2b3c4d --detach"
-
-
 def supervise_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="name or id of the run")
     parser.add_argument("--detach", action="store_true", help="continue in the background; prints the pid")
@@ -432,18 +292,71 @@ def supervise_verb(args: argparse.Namespace) -> int:
     return code
 
 
+NEXT_ATTEMPT = {name: name for name in ("fresh", "incident", "remedies", "without_remedies")}
+
 VERBS = {
-    "stop": Verb(STOP_HELP, STOP_DESCRIPTION, STOP_EXAMPLE, stop_arguments, stop_verb),
-    "kill": Verb(KILL_HELP, KILL_DESCRIPTION, KILL_EXAMPLE, kill_arguments, kill_verb),
-    "pause": Verb(PAUSE_HELP, PAUSE_DESCRIPTION, PAUSE_EXAMPLE, pause_arguments, pause_verb),
-    "resume": Verb(RESUME_HELP, RESUME_DESCRIPTION, RESUME_EXAMPLE, resume_arguments, resume_verb),
-    "restart": Verb(RESTART_HELP, RESTART_DESCRIPTION, RESTART_EXAMPLE, restart_arguments, restart_verb),
-    "save": Verb(SAVE_HELP, SAVE_DESCRIPTION, SAVE_EXAMPLE, save_arguments, save_verb),
-    "snooze": Verb(SNOOZE_HELP, SNOOZE_DESCRIPTION, SNOOZE_EXAMPLE, snooze_arguments, snooze_verb),
-    "act": Verb(ACT_HELP, ACT_DESCRIPTION, ACT_EXAMPLE, act_arguments, act_verb),
-    "ack": Verb(ACK_HELP, ACK_DESCRIPTION, ACK_EXAMPLE, ack_arguments, ack_verb),
-    "profile": Verb(PROFILE_HELP, PROFILE_DESCRIPTION, PROFILE_EXAMPLE, profile_arguments, profile_verb),
+    "stop": sent(
+        "end the training gently; it is not restarted until `resume`",
+        "Ends the training gently: signals with time to save, then SIGKILL. It is not started again until `resume` or "
+        "`restart`.",
+        ask="End the training of {run} (it may save first) and hold restarts?",
+    ),
+    "kill": sent(
+        "end the training at once (SIGKILL); not restarted until `resume`",
+        "Ends the trainer and all its processes at once (SIGKILL), without time to save. It is not started again until "
+        "`resume` or `restart`.",
+        ask="Kill {run} now? What was not saved since the last checkpoint is lost.",
+    ),
+    "pause": sent("freeze the process tree (SIGSTOP); GPU memory stays held"),
+    "resume": Verb(
+        "continue after a pause, a stop, an interruption or a give-up",
+        RESUME_DESCRIPTION,
+        "--from outputs/name-000004.safetensors",
+        resume_arguments,
+        resume_verb,
+    ),
+    "restart": sent(
+        "end this attempt, start the next from the newest checkpoint",
+        "Ends this attempt of the training and starts the next one from the newest verified checkpoint: one that was "
+        "read and found complete.",
+        options=restart_options,
+        fields=NEXT_ATTEMPT,
+        launches=True,
+    ),
+    "save": sent(
+        "ask the trainer for a checkpoint now",
+        "Asks the trainer for a checkpoint: by trainwatch.heartbeat in its script, or by [run] save_signal or "
+        "save_file. `stop` asks for one, too, before it ends the training.",
+    ),
+    "snooze": sent(
+        "give a suspected hang ten minutes more",
+        "Declares no hang of this run for ten minutes. `trainwatch wait` waits for the end of a run.",
+    ),
+    "act": sent(
+        "choose what is done without you: all, ask first, or notify only",
+        "Changes [restart] act for this run. all: a hung trainer is ended and a failed one restarted. ask: the "
+        "question is sent with what it costs, and nothing is ended, started or deleted before you answer. notify: "
+        "nothing is ended, started or deleted; the journal and the report have what would have been done.",
+        "notify luca",
+        options=act_options,
+        fields={"act": "mode"},
+    ),
+    "ack": sent(
+        "acknowledge the newest open incident (or --incident N)", options=ack_options, fields={"incident": "incident"}
+    ),
+    "profile": sent(
+        "switch the settings profile, at the next checkpoint or --now",
+        example="conservative --now",
+        options=profile_options,
+        fields={"profile": "profile", "now": "now"},
+    ),
     "enable": Verb(ENABLE_HELP, ENABLE_DESCRIPTION, ENABLE_EXAMPLE, enable_arguments, enable_verb),
     "forget": Verb(FORGET_HELP, FORGET_DESCRIPTION, FORGET_EXAMPLE, forget_arguments, forget_verb),
-    "supervise": Verb(SUPERVISE_HELP, SUPERVISE_DESCRIPTION, SUPERVISE_EXAMPLE, supervise_arguments, supervise_verb),
+    "supervise": Verb(
+        None,
+        "Supervises a known run in the foreground, or detached from the terminal.",
+        "luca-1a2b3c4d --detach",
+        supervise_arguments,
+        supervise_verb,
+    ),
 }

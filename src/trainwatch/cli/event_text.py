@@ -3,44 +3,11 @@
 import time
 from typing import assert_never
 
+from trainwatch.core.model import fact as facts
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.change import ALLOWED_AGAIN
 from trainwatch.core.model.checkpoint import score_words
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
-from trainwatch.core.model.fact import (
-    ActChanged,
-    ActionWithheld,
-    AttemptEnded,
-    AttemptStarted,
-    BudgetChanged,
-    CheckpointEvaluated,
-    CheckpointKnown,
-    CheckpointsSetAside,
-    CommandReceived,
-    Fact,
-    HealthChanged,
-    IncidentOpened,
-    IncidentUpdated,
-    JudgeSnapshot,
-    MetricFilesKnown,
-    Note,
-    NothingSeen,
-    OutputKnown,
-    PhaseChanged,
-    ProfileChanged,
-    ProgressMade,
-    QuestionClosed,
-    RampMoved,
-    RemediesDropped,
-    RemedyApplied,
-    RemedyProposed,
-    ResumeWayKnown,
-    RunCreated,
-    SaveMeasured,
-    StateChanged,
-    SupervisorEnded,
-    SupervisorStarted,
-)
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.suggestion import typed
 from trainwatch.core.model.text import printable, printable_lines
@@ -74,33 +41,39 @@ def _text(record: Record, run: tuple[str, ...]) -> str | None:
     return None
 
 
-def _fact_text(fact: Fact, run: tuple[str, ...]) -> str | None:
+def _fact_text(fact: facts.Fact, run: tuple[str, ...]) -> str | None:
     match fact:
-        case RunCreated():
+        case facts.RunCreated():
             return printable(f"run {fact.name} created: {' '.join(fact.command)}")
-        case ResumeWayKnown():
+        case facts.ResumeWayKnown():
             return printable(f"from now on: {resume_line(fact.way)}")
-        case SupervisorStarted():
+        case facts.SupervisorStarted():
             adopted = f", adopts attempt {fact.adopted_attempt}" if fact.adopted_attempt else ""
             return f"supervisor {fact.pid} watches{adopted}"
-        case SupervisorEnded():
+        case facts.SupervisorEnded():
             return f"supervisor {fact.pid} ended: {fact.why}"
-        case StateChanged():
+        case facts.StateChanged():
             return f"{fact.state.replace('_', ' ')}" + (f": {fact.reason}" if fact.reason else "")
-        case AttemptStarted():
+        case facts.AttemptStarted():
             step = "" if fact.resume_step is None else f" (step {fact.resume_step})"
             start = f"from {fact.resume_from}{step}" if fact.resume_from else "from the start"
             return f"attempt {fact.attempt} runs, pid {fact.pid}, {start}"
-        case AttemptEnded():
+        case facts.AttemptEnded():
             status = f"exit code {fact.code}" if fact.code is not None else f"signal {_known(fact.signal)}"
             return f"attempt {fact.attempt} ended ({fact.how}, {status}), last step {_known(fact.last_step)}"
-        case ProgressMade() | JudgeSnapshot() | BudgetChanged() | SaveMeasured() | NothingSeen():
+        case (
+            facts.ProgressMade()
+            | facts.JudgeSnapshot()
+            | facts.BudgetChanged()
+            | facts.SaveMeasured()
+            | facts.NothingSeen()
+        ):
             return None
-        case PhaseChanged(phase="train" | "save"):
+        case facts.PhaseChanged(phase="train" | "save"):
             return None  # every save would be two lines; `--json` and the timeline have them
-        case PhaseChanged():
+        case facts.PhaseChanged():
             return f"phase {fact.phase}" + (f": {fact.why}" if fact.why else "")
-        case CheckpointKnown():
+        case facts.CheckpointKnown():
             known = fact.checkpoint
             if fact.removed:
                 return f"checkpoint {known.name} removed"
@@ -113,57 +86,57 @@ def _fact_text(fact: Fact, run: tuple[str, ...]) -> str | None:
                 else ""
             )
             return f"checkpoint {known.name}: {verdict_word(known.verdict)}{why}{f', {at}' if at else ''}"
-        case OutputKnown():
+        case facts.OutputKnown():
             return f"output folder: {fact.folder} ({fact.why})"
-        case CheckpointsSetAside():
+        case facts.CheckpointsSetAside():
             names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in fact.paths)
             return f"no resume point: {names}: {fact.why}" if fact.why else f"a resume point again: {names}"
-        case IncidentOpened():
+        case facts.IncidentOpened():
             return "\n".join(_incident_lines(fact.incident))
-        case IncidentUpdated():
+        case facts.IncidentUpdated():
             return None if fact.incident.open else f"incident {fact.incident.id} closed: {fact.incident.ending}"
-        case HealthChanged(before="unknown", level="safe" | "underused"):
+        case facts.HealthChanged(before="unknown", level="safe" | "underused"):
             return None
-        case HealthChanged():
+        case facts.HealthChanged():
             value = "–" if fact.value is None else f"{fact.value:.3g}"
             return f"{fact.metric} is {fact.level} ({value} {fact.unit})"
-        case ProfileChanged():
+        case facts.ProfileChanged():
             return f"profile {fact.profile or '–'}" + (" at the next start" if fact.pending else "") + f": {fact.why}"
-        case RampMoved():
+        case facts.RampMoved():
             direction = "allowed again" if fact.direction == ALLOWED_AGAIN else fact.direction
             return f"RAMP {direction}: {fact.before} -> {fact.after}: {fact.why}"
-        case RemedyApplied():
+        case facts.RemedyApplied():
             return f"REMEDY {fact.name}: {_changed(fact)} ({fact.title}; cost: {fact.cost})"
-        case RemedyProposed():
+        case facts.RemedyProposed():
             return (
                 f"proposed {fact.name}: {_changed(fact)} ({fact.title}; cost: {fact.cost}); {fact.why}: "
                 f"`{typed('resume', *run, '--with', fact.name)}`"
             )
-        case RemediesDropped():
+        case facts.RemediesDropped():
             return f"remedies taken back ({', '.join(fact.names)}): {fact.why}"
-        case ActionWithheld():
+        case facts.ActionWithheld():
             told = f"{fact.question[:1].upper()}{fact.question[1:]}" if fact.asks else f"would have {fact.sentence}"
             price = f" ({fact.price})" if fact.price else ""
             return f"{'QUESTION' if fact.asks else 'WITHHELD'}: {told}{price}; because: {fact.why}"
-        case QuestionClosed():
+        case facts.QuestionClosed():
             return f"nothing waits for an answer any more: {fact.why}"
-        case ActChanged():
+        case facts.ActChanged():
             return f'act = "{fact.act}" from now on, by {fact.by}'
-        case CommandReceived():
+        case facts.CommandReceived():
             return f"{fact.by} requests: {fact.verb}" + (f" ({fact.detail})" if fact.detail else "")
-        case MetricFilesKnown():
+        case facts.MetricFilesKnown():
             view = view_command(fact.source, fact.folder)
             return f"metrics in {fact.source} files in {fact.folder}" + (f": view them with `{view}`" if view else "")
-        case CheckpointEvaluated(evaluation=found):
+        case facts.CheckpointEvaluated(evaluation=found):
             name = found.path.rstrip("/").rpartition("/")[2]
             return f"evaluated {name}: {score_words(found)}, in {found.took_s:.0f} s on {found.place or 'the CPU'}"
-        case Note():
+        case facts.Note():
             return fact.text
         case _:
             assert_never(fact)
 
 
-def _changed(fact: RemedyApplied | RemedyProposed) -> str:
+def _changed(fact: facts.RemedyApplied | facts.RemedyProposed) -> str:
     said = [f"{c.key} {_known(c.before)} -> {c.after}" for c in fact.changes]
     return ", ".join(said if fact.profile is None else [*said, f"profile {fact.profile}"])
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
 
 
-# ``trainwatch report [RUN]``: report what happened in a run.
-
 FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm": "html", ".json": "json"}
 
 REPORT_HELP = "what happened, what it cost, what waits for you; without secrets"
@@ -99,8 +97,6 @@ def _write(target: Path, text: str) -> None:
         code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
         raise CliError(code, f"{target}: {error.strerror or error}") from None
 
-
-# ``trainwatch diagnose LOG|-|--run RUN``: report why a run failed, from its log and what else is known.
 
 DIAGNOSE_HELP = "why a run failed, from its log"
 DIAGNOSE_DESCRIPTION = (
@@ -210,8 +206,6 @@ def _kept(blocks: Iterator[str], tail: list[str]) -> Iterator[str]:
         yield block
 
 
-# ``trainwatch progress LOG|-``: report the progress that a log shows, after its last line.
-
 PROGRESS_HELP = "the progress that a log shows"
 PROGRESS_DESCRIPTION = (
     "Reads a log once and reports the progress of the training after its last line. Patterns for lines that it does "
@@ -261,8 +255,6 @@ def _print_metrics(metrics: "LogMetrics") -> None:
         print(f"  {metrics.left_out} more names are left out")
 
 
-# Read a log or a trace named on the command line: a path or ``-``, of any bytes and size.
-
 BLOCK_BYTES = 1 << 20
 """Large enough that the fast scan dominates, small enough to stay below 80 MB of memory."""
 GZIP_MAGIC = b"\x1f\x8b"
@@ -309,8 +301,6 @@ def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
             yield file
 
 
-# ``trainwatch replay TRACE [--set KEY=VALUE …]``: feed a recorded trace to the judge under a virtual clock.
-
 REPLAY_HELP = "feed a recorded trace to the judge"
 REPLAY_DESCRIPTION = "Shows what trainwatch would have detected and decided, with other settings if you like."
 REPLAY_EXAMPLE = "night.jsonl --set hang.deadline_factor=4 --json"
@@ -342,8 +332,6 @@ def replay_verb(args: argparse.Namespace) -> int:
     print(f"{result['observations']} observations, at the end: {result['final_state']}")
     return ExitCode.DONE
 
-
-# ``trainwatch export [RUN]``: a run's observations as a trace, or the series of its history as a table.
 
 EXPORT_HELP = "write the measured values of a run as CSV, JSON or Parquet"
 EXPORT_DESCRIPTION = (

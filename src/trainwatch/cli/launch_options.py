@@ -94,25 +94,26 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+OVERRIDES = {
+    **{name: name for name in ("name", "preset", "profile", "config", "output_dir", "max_restarts", "end_by")},
+    **{name: name for name in ("save_signal", "save_file")},
+    "interval_s": "interval",
+    "act": "act_mode",
+}
+"""Fields of ``Overrides``, each with the option that has its value."""
+
+
 def overrides_of(args: argparse.Namespace) -> "Overrides":
     """The run's overrides from the options."""
     from trainwatch.core.app.plan.specs import Overrides
 
+    told = {field: getattr(args, option, None) for field, option in OVERRIDES.items()}
+    shapes = getattr(args, "progress_shape", None)
     return Overrides(
-        name=getattr(args, "name", None),
-        preset=getattr(args, "preset", None),
-        profile=getattr(args, "profile", None),
-        config=getattr(args, "config", None),
-        output_dir=getattr(args, "output_dir", None),
-        interval_s=getattr(args, "interval", None),
-        max_restarts=getattr(args, "max_restarts", None),
-        act=getattr(args, "act_mode", None),
-        save_signal=getattr(args, "save_signal", None),
-        save_file=getattr(args, "save_file", None),
-        end_by=getattr(args, "end_by", None),
+        **told,
         at_finish=_words(args, "at_finish"),
         at_give_up=_words(args, "at_give_up"),
-        shapes=None if getattr(args, "progress_shape", None) is None else tuple(args.progress_shape),
+        shapes=None if shapes is None else tuple(shapes),
     )
 
 
@@ -174,8 +175,6 @@ def _wants_screen(args: argparse.Namespace) -> bool:
 
     return can_show_screen()
 
-
-# What the checks say about a launch, for whoever starts it: as ``check`` says it, in lines.
 
 RESULT_WORDS = {"pass": "ok", "warn": "warn", "fail": "FAIL"}
 

@@ -65,7 +65,7 @@ def operate(
     run = run_of(args)
     values["checkpoint"] = checkpoint_argument(run, values.get("checkpoint"))
     values["profile"] = profile_argument(run, values.get("profile"))
-    values["remedies"] = remedies_argument(values.get("remedies", ()))
+    values["remedies"] = remedies_argument(tuple(values.get("remedies", ())))
     command = Command(t=0.0, verb=verb or args.verb, by=by, **values)
     if args.verb in LAUNCHING and (told := read_way_again(run, command)) is not None:
         warn(told)

@@ -24,8 +24,6 @@ def jsonable(value: Any) -> Any:
     """Plain builtins with non-finite numbers as None, without secrets."""
     import msgspec
 
-    from trainwatch.core.model.edge import EDGE
-
     return _finite(EDGE.value(msgspec.to_builtins(value)))
 
 
@@ -43,7 +41,6 @@ def print_json(value: Any) -> None:
     """One JSON object on one line of stdout, in UTF-8 or with what the stream lacks as escapes."""
     import msgspec
 
-    from trainwatch.core.model.edge import EDGE
     from trainwatch.core.model.json_line import encode_line
 
     text = printable_json(encode_line(EDGE.value(msgspec.to_builtins(value))).decode())
@@ -56,9 +53,6 @@ def print_json(value: Any) -> None:
         text = json.dumps(json.loads(text)) + "\n"
     getattr(sys.stdout, "write_redacted", sys.stdout.write)(text)
     sys.stdout.flush()
-
-
-# Standard output and standard error: open, able to write any text, and without secrets.
 
 
 def make_writable() -> None:

@@ -9,8 +9,6 @@ from trainwatch.core.model.suggestion import typed
 from .output import print_json
 from .verb import Verb
 
-# ``trainwatch demo``: run a short real training with scripted failures.
-
 DEMO_HELP = "a short real training with scripted failures, in about a minute"
 DEMO_DESCRIPTION = (
     "Launches a short real training that crashes once and hangs once, and shows how it is restarted. Everything "
@@ -57,8 +55,6 @@ def demo_verb(args: argparse.Namespace) -> int:
         )
     return code or (ExitCode.DONE if outcome["finished"] else ExitCode.FAILED)
 
-
-# ``trainwatch drill``: cause real faults in an example trainer, to see that each is detected and survived.
 
 DRILL_HELP = "real faults in an example trainer: is each detected and survived?"
 DRILL_DESCRIPTION = (

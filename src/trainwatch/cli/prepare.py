@@ -13,9 +13,9 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from .operation import confirm
 from .output import jsonable, print_json, printable, warn
 from .parser import every_action, whole_parser
-from .prepare_text import add_part, add_parts, named, print_list, print_one, show_checks
+from .prepare_text import add_list_and_show, named, print_list, print_one, show_checks
 from .run_argument import RUN_HELP
-from .verb import Verb
+from .verb import Verb, add_part, add_parts
 
 if TYPE_CHECKING:
     from trainwatch.core.model.host import Host
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from trainwatch.core.model.preset import Profile
     from trainwatch.core.model.trial import TrialResult
 
-
-# ``trainwatch check``: check for problems that could end a run, before it starts or after it has ended.
 
 CHECK_HELP = "pre-flight: find what could end the run before it does"
 CHECK_DESCRIPTION = (
@@ -57,8 +55,6 @@ def check_verb(args: argparse.Namespace) -> int:
     return show_checks(checks, as_json=args.json)
 
 
-# ``trainwatch doctor``: the checks of this machine, whatever is to run on it.
-
 DOCTOR_HELP = "is this machine ready: GPUs, driver, memory, tmux, logout, sleep"
 DOCTOR_DESCRIPTION = (
     "Checks this machine, with no project and no run: GPUs and their driver, memory, tmux, trainwatch's own state "
@@ -78,8 +74,6 @@ def doctor_verb(args: argparse.Namespace) -> int:
 
     return show_checks(machine_checks(), as_json=args.json)
 
-
-# ``trainwatch rehearse … -- COMMAND``: train to the first checkpoint, kill, resume, prove it, before the night.
 
 REHEARSE_HELP = "train to the first checkpoint, kill it, prove that it resumes"
 REHEARSE_DESCRIPTION = (
@@ -162,8 +156,6 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
     resume = {"will": found.pop("will"), "how": found.pop("how"), "source": found.pop("source")}
     return {"safe": result.safe, **found, "resume": resume, "hang_after_s": hang}
 
-
-# ``trainwatch trial``: train for some minutes under one profile, or each, and measure it.
 
 TRIAL_HELP = "measure a profile on this machine for some minutes"
 TRIAL_DESCRIPTION = (
@@ -256,15 +248,13 @@ def _refuse_nonsense(args: argparse.Namespace) -> None:
         raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
 
 
-# ``trainwatch profiles [list · show NAME · diff A B]``: bundles of training settings.
-
 PROFILES_HELP = "bundles of training settings"
 PROFILES_DESCRIPTION = "Shows profiles: bundles of training settings, shipped and your own."
 PROFILES_EXAMPLE = "show balanced"
 
 
 def profiles_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = add_parts(parser, "profiles", "profiles", "balanced")
+    parts = add_list_and_show(parser, "profiles", "balanced")
     diff = add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive")
     diff.add_argument("a", help="name of a profile")
     diff.add_argument("b", help="name of another one")
@@ -301,15 +291,13 @@ def _diff(a: "Profile", b: "Profile", *, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-# ``trainwatch presets [list · show NAME]``: what trainwatch knows about frameworks.
-
 PRESETS_HELP = "what trainwatch knows about frameworks"
 PRESETS_DESCRIPTION = "Shows presets: what trainwatch knows about frameworks, shipped and your own."
 PRESETS_EXAMPLE = "show kohya"
 
 
 def presets_arguments(parser: argparse.ArgumentParser) -> None:
-    add_parts(parser, "presets", "presets", "kohya")
+    add_list_and_show(parser, "presets", "kohya")
 
 
 def presets_verb(args: argparse.Namespace) -> int:
@@ -321,8 +309,6 @@ def presets_verb(args: argparse.Namespace) -> int:
         return print_one(named(known, args.name, "preset"), as_json=args.json)
     return print_list(known, args.verb, as_json=args.json)
 
-
-# ``trainwatch hosts``: the other machines, whether they answer, and a copy of trainwatch for one that has none.
 
 HOSTS_HELP = "other machines: which answer, and put trainwatch there"
 HOSTS_DESCRIPTION = (
@@ -398,8 +384,6 @@ def _row(host: "Host", *, may_ask: bool) -> dict[str, Any]:
     return told | {"reached": True, "version": found.version or None, "path": found.path or None, "trouble": trouble}
 
 
-# ``trainwatch notify test``: send one notice to everybody whom ``[notify]`` names.
-
 NOTIFY_HELP = "send a test notice to all that [notify] names"
 NOTIFY_DESCRIPTION = (
     "`trainwatch notify test` sends one notice as a run would, and says who was notified. It needs a trainwatch.toml "
@@ -409,12 +393,8 @@ NOTIFY_EXAMPLE = "test"
 
 
 def notify_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
-    test = parts.add_parser(
-        "test", description=NOTIFY_DESCRIPTION, help=NOTIFY_HELP, epilog="example: trainwatch notify test"
-    )
+    test = add_part(add_parts(parser), "test", NOTIFY_HELP, "notify test")
     test.add_argument("run", nargs="?", help=RUN_HELP)
-    test.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def notify_verb(args: argparse.Namespace) -> int:
@@ -430,8 +410,6 @@ def notify_verb(args: argparse.Namespace) -> int:
             print(result["output"])
     return ExitCode.DONE if result["ok"] else ExitCode.FAILED
 
-
-# ``trainwatch completion``: what a shell needs to complete trainwatch's verbs, options, files and run names.
 
 SHELLS = ("bash", "zsh", "fish")
 COMPLETION_HELP = "print the completion script of your shell (bash, zsh, fish)"

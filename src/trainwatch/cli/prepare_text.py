@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import print_json, printable
+from .verb import add_part, add_parts
 
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
     from trainwatch.core.model.preset import Preset, Profile
 
-
-# The results of checks, as lines or as one JSON object.
 
 MARKS = {"pass": "ok  ", "warn": "warn", "fail": "FAIL"}
 
@@ -34,30 +33,18 @@ def show_checks(checks: Sequence["Check"], *, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.DONE
 
 
-# What ``trainwatch profiles`` and ``trainwatch presets`` share: list and show named definitions.
-
-
-def add_parts(parser: argparse.ArgumentParser, verb: str, what: str, example: str) -> Any:
+def add_list_and_show(parser: argparse.ArgumentParser, verb: str, example: str) -> Any:
     """Add ``list`` and ``show NAME``; without a part the verb lists. Returns what ``add_part`` adds others to.
 
-    ``what``: the plural of what is listed; ``example``: a name.
+    ``example``: a name.
     """
     parser.add_argument("--json", action="store_true", help="one JSON object")
+    parts = add_parts(parser, required=False)
     parser.set_defaults(part="list")
-    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part")
-    add_part(parts, "list", f"all {what}", f"{verb} list")
-    show = add_part(parts, "show", f"one of the {what}, as a TOML file would define it", f"{verb} show {example}")
+    add_part(parts, "list", f"all {verb}", f"{verb} list")
+    show = add_part(parts, "show", f"one of the {verb}, as a TOML file would define it", f"{verb} show {example}")
     show.add_argument("name", help="which one (see list)")
     return parts
-
-
-def add_part(parts: Any, name: str, what: str, example: str) -> argparse.ArgumentParser:
-    """Add a part with ``--json``."""
-    part: argparse.ArgumentParser = parts.add_parser(
-        name, help=what, description=what, epilog=f"example: trainwatch {example}"
-    )
-    part.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
-    return part
 
 
 def print_list(known: "Mapping[str, Profile | Preset]", verb: str, *, as_json: bool) -> int:

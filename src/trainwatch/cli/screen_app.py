@@ -3,8 +3,8 @@
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.runs.known_runs import RunDirectory, home
@@ -15,20 +15,18 @@ from trainwatch.tui.ui.terminal import in_browser
 
 from .output import warn
 
-if TYPE_CHECKING:
-    from trainwatch.core.model.screen_ports import Attacher, Launcher, SupervisorStarter
-    from trainwatch.tui.app import TrainwatchApp
-
 
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
     """The application on a run, on the list of runs, or on what this folder could start (``launch_first``)."""
     runs = _runs()
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        starter=later(_starter),
-        attacher=None if in_browser(os.environ) else later(_attacher),
+        starter=later(lambda: import_module("trainwatch.core.app.screen.store_feed").DetachedStarter()),
+        attacher=None
+        if in_browser(os.environ)
+        else later(lambda: import_module("trainwatch.core.app.screen.store_feed").RunAttacher()),
         picker=runs,
-        launcher=later(_launcher),
+        launcher=later(lambda: import_module("trainwatch.core.app.screen.folder_launcher").FolderLauncher()),
         launch_first=launch_first,
         read_only=read_only,
         home=home(),
@@ -50,27 +48,6 @@ def _runs() -> MachineRuns:
     return MachineRuns(FarRuns(hosts.values()))
 
 
-# What the first picture does not need is loaded when it is used.
-
-
-def _starter() -> "SupervisorStarter":
-    from trainwatch.core.app.screen.store_feed import DetachedStarter
-
-    return DetachedStarter()
-
-
-def _attacher() -> "Attacher":
-    from trainwatch.core.app.screen.store_feed import RunAttacher
-
-    return RunAttacher()
-
-
-def _launcher() -> "Launcher":
-    from trainwatch.core.app.screen.folder_launcher import FolderLauncher
-
-    return FolderLauncher()
-
-
 # What follows when the screen ends: its exit code, or the screen of the version that has replaced this one.
 #
 # The screen loads a dialog or a page when it is first opened. If trainwatch's files were replaced meanwhile, as an
@@ -83,7 +60,7 @@ SETTLED_S = 2.0
 PATIENCE_S = 60.0
 
 
-def show(app: "TrainwatchApp") -> int:
+def show(app: TrainwatchApp) -> int:
     """Run the screen to its end. Does not return if it failed because of replaced files: the new version runs then."""
     began = time.time()
     app.run()

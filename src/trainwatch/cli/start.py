@@ -13,7 +13,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from .launch_options import add_launch_options, add_settings, check_line, overrides_of, supervise_run
 from .operation import confirm
 from .output import outlive_reader, print_json, printable, printable_lines, warn
-from .verb import Verb
+from .verb import Act, Verb, act_part, add_part, add_parts
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from trainwatch.core.model.run import RunSpec
     from trainwatch.core.model.trial import Queue, QueueEntry
 
-
-# ``trainwatch run … -- COMMAND``: launch and supervise a command without a config file.
-
-ANSWER_S = 20.0
-"""How long a start waits for an answer at the terminal."""
 
 RUN_HELP = "launch a command and supervise it"
 RUN_DESCRIPTION = (
@@ -53,7 +48,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="start from the beginning: the trainer may overwrite the checkpoints that are there",
     )
-    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh, a way to resume that was found)")
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh)")
     parser.add_argument("--force", action="store_true", help="start although a check fails (see `trainwatch check`)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
     add_settings(parser)
@@ -70,7 +65,6 @@ def run_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import create_run, plan_of_choice
     from trainwatch.core.app.start.start_choice import Wish, choose_start
-    from trainwatch.tui.ui.terminal import in_background
 
     try:
         plan = _plan(args)
@@ -99,8 +93,6 @@ def run_verb(args: argparse.Namespace) -> int:
                 )
             confirm("begin anew all the same?")
         choice = structs.replace(choice, said="")
-    if choice.known is None and not args.yes and sys.stdin.isatty() and not in_background():
-        _confirm_resume(plan.spec)
     ready = create_run(plan, choice, forced=args.force)
     if unused is not None:  # a refused start has one line
         warn(unused)
@@ -121,34 +113,6 @@ def _given(typed: Sequence[str]) -> tuple[str, ...]:
         elif word not in {"--fresh", "--dry-run", "--json"} and not word.startswith("--from="):
             left.append(word)
     return tuple(left[1:])
-
-
-def _confirm_resume(spec: "RunSpec") -> None:
-    """Ask once whether the way to resume that was found in the source is right. Raises CliError if it is not.
-
-    No answer is yes: a start must not wait for a person who has left, and the first resume is watched in any case.
-    """
-    import select
-
-    from trainwatch.core.app.plan.resume_plan import must_be_confirmed, remember_confirmed
-    from trainwatch.core.views.length_words import resume_line
-
-    if not must_be_confirmed(spec):
-        return
-    asked = f"is that right? [Y/n; yes in {ANSWER_S:.0f} s]"
-    print(f"{printable(resume_line(spec.resume_way))}: {asked} ", end="", flush=True)
-    answered = select.select([sys.stdin], [], [], ANSWER_S)[0]
-    answer = sys.stdin.readline().strip().lower() if answered else ""
-    if not answered:
-        print(f"no answer within {ANSWER_S:.0f} s: taken", flush=True)
-    if answer in {"n", "no"}:
-        raise CliError(
-            ExitCode.USAGE,
-            "nothing was started: write {resume} behind the script's own option for a checkpoint, "
-            "if it has another one",
-        )
-    if answered:
-        remember_confirmed(spec)
 
 
 def _plan(args: argparse.Namespace) -> "LaunchPlan":
@@ -298,8 +262,6 @@ def _value(value: Any) -> str:
     return "on" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# ``trainwatch adopt``: supervise a training that is already running.
-
 ADOPT_HELP = "supervise a training that is already running, in tmux or anywhere"
 ADOPT_DESCRIPTION = (
     "Without --session or --pid it takes the one training that runs: in a tmux pane, on a GPU, or with progress in its "
@@ -346,8 +308,6 @@ def adopt_verb(args: argparse.Namespace) -> int:
     return supervise_run(RunToStart(run), args, "adopted")
 
 
-# ``trainwatch init``: write a commented trainwatch.toml. Never overwrites one.
-
 INIT_HELP = "write a commented trainwatch.toml"
 INIT_DESCRIPTION = (
     "Writes trainwatch.toml into this folder, with every key and what it means. The framework is detected from "
@@ -378,8 +338,6 @@ def init_verb(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-# ``trainwatch queue add · list · move · remove``: runs that are started when a GPU has room for them.
-
 QUEUE_HELP = "start runs one after the other, when a GPU has room"
 QUEUE_DESCRIPTION = (
     "Runs that wait for GPUs of this machine. Each is started in its turn on the least loaded GPUs that have enough "
@@ -391,10 +349,14 @@ QUEUE_EXAMPLE = "add --gpu-memory 10GB -- python train.py --config cfg.yaml"
 
 
 def queue_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
-    add = _part(
-        parts, "add", "add a run at the end", "add --gpu-memory 10GB -- python train.py", act_add, as_json=False
+    parts = add_parts(parser)
+    add = parts.add_parser(
+        "add",
+        help="add a run at the end",
+        description="add a run at the end",
+        epilog="example: trainwatch queue add --gpu-memory 10GB -- python train.py",
     )
+    add.set_defaults(act_part=act_add)
     add.usage = "trainwatch queue add [options] [-- COMMAND …]"
     add.add_argument("--gpu-memory", metavar="SIZE", help="GPU memory that it needs on each GPU: 10GB, 10000MiB")
     add.add_argument("--gpus", type=int, default=1, metavar="N", help="how many GPUs it gets (default 1; 0: none)")
@@ -407,8 +369,7 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
         "--fresh", action="store_true", help="start from the beginning, even over the checkpoints that are there"
     )
     add_launch_options(add, adopted=False, queued=True)
-    listing = _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
-    listing.set_defaults(act_part=act_list)
+    _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
     move = _part(parts, "move", "change the place of an entry that waits", "move 4 1", act_move)
     move.add_argument("entry", type=int, help="the number of the entry")
     move.add_argument("place", type=int, help="its new place among those that wait; 1 is the next one")
@@ -423,18 +384,8 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
     start.set_defaults(act_part=act_start)
 
 
-def _part(parts: Any, name: str, what: str, example: str, act: Any, *, as_json: bool = True) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parts.add_parser(
-        name, help=what, description=what, epilog=f"example: trainwatch queue {example}"
-    )
-    if as_json:
-        parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act_part=act)
-    return parser
-
-
-def queue_verb(args: argparse.Namespace) -> int:
-    return int(args.act_part(args))
+def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
+    return add_part(parts, name, what, f"queue {example}", act)
 
 
 def act_add(args: argparse.Namespace) -> int:
@@ -547,28 +498,12 @@ def act_work(args: argparse.Namespace) -> int:
 
 def act_enable(args: argparse.Namespace) -> int:
     """Write the unit that goes on with the queue after a reboot."""
-    from trainwatch.core.app.enable import enabling_of_queue, switch_on, write_unit
+    from trainwatch.core.app.enable import enabling_of_queue
     from trainwatch.core.app.runs.known_runs import home
 
-    found = enabling_of_queue(home())
-    written, trouble = False, None
-    if not args.print:
-        written = write_unit(found)
-        trouble = switch_on(found)
-    undo = f"systemctl --user disable {found.path.name}; rm {found.path}"
-    if args.json:
-        told = {"unit": str(found.path), "text": found.unit, "written": written, "trouble": trouble, "cron": found.cron}
-        print_json({**told, "enabled": not args.print and trouble is None, "undo": undo})
-        return ExitCode.DONE
-    if args.print:
-        print(f"# {found.path}\n{found.unit}\n# without systemd, a line for `crontab -e`:\n{found.cron}")
-        return ExitCode.DONE
-    print(f"{printable(str(found.path))}: {'written' if written else 'is there already'}")
-    if trouble is not None:
-        warn(f"systemd does not start it here ({trouble})")
-        print(f"without systemd, put this line into `crontab -e`:\n{found.cron}")
-    print(f"undo: {undo}")
-    return ExitCode.DONE
+    from .control import enable
+
+    return enable(enabling_of_queue(home()), args)
 
 
 def act_start(args: argparse.Namespace) -> int:
@@ -626,5 +561,5 @@ VERBS = {
     "run": Verb(RUN_HELP, RUN_DESCRIPTION, RUN_EXAMPLE, run_arguments, run_verb),
     "adopt": Verb(ADOPT_HELP, ADOPT_DESCRIPTION, ADOPT_EXAMPLE, adopt_arguments, adopt_verb),
     "init": Verb(INIT_HELP, INIT_DESCRIPTION, INIT_EXAMPLE, init_arguments, init_verb),
-    "queue": Verb(QUEUE_HELP, QUEUE_DESCRIPTION, QUEUE_EXAMPLE, queue_arguments, queue_verb),
+    "queue": Verb(QUEUE_HELP, QUEUE_DESCRIPTION, QUEUE_EXAMPLE, queue_arguments, act_part),
 }

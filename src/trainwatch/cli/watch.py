@@ -3,6 +3,8 @@
 import argparse
 import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +16,9 @@ from .run_argument import RUN_HELP, add_run, run_of, run_to_read
 from .verb import Verb
 
 if TYPE_CHECKING:
+    from trainwatch.core.app.runs.known_runs import RunDirectory
     from trainwatch.core.model.record import Record
 
-
-# ``trainwatch status [RUN]``: show the state of a run.
 
 STATUS_HELP = "the state of a run"
 STATUS_DESCRIPTION = "Shows the status of a run: state, progress, machine, checkpoints, incidents."
@@ -27,6 +28,8 @@ STATUS_EXAMPLE = "--json"
 def status_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--brief", action="store_true", help="with --json: at most 300 bytes")
+    parser.add_argument("--since", metavar="ID", help='with --brief: {"unchanged": true} if its "id" is still this one')
     parser.add_argument(
         "--exit-code", action="store_true", help="exit with the code that `wait` would have now; 7: it goes on"
     )
@@ -38,7 +41,7 @@ def status_verb(args: argparse.Namespace) -> int:
 
     status, still, seen = status_of(args.run, warn)
     if args.json:
-        print_json(status)
+        print_json(_brief(status, args.since) if args.brief else status)
     else:
         from .status_text import status_lines
 
@@ -52,7 +55,34 @@ def status_verb(args: argparse.Namespace) -> int:
     return CODES[kind_of(status["state"], held=held, asks=asks, watched=status["supervisor"]["alive"])]
 
 
-# ``trainwatch runs``: list all runs of this machine, newest first.
+MOST_BYTES = 300
+"""Of ``--brief``."""
+
+
+def _brief(status: dict[str, Any], since: str | None) -> dict[str, Any]:
+    """What a script that looks often needs. ``id``: another one if anything of it but the ETA has changed."""
+    import json
+    from zlib import crc32
+
+    troubles = status["troubles"]
+    told = {
+        "run": status["run"],
+        "state": status["state"],
+        "step": status["overall"]["step"],
+        "total": status["overall"]["total_steps"],
+        "trouble": troubles[0]["text"] if troubles else None,
+        "needs_you": status["needs_you"],
+    }
+    seen = f"{crc32(json.dumps(told).encode()):08x}"
+    if seen == since:
+        return {"id": seen, "unchanged": True}
+    told |= {"eta_s": status["progress"]["eta_s"], "id": seen}
+    for key in ("trouble", "needs_you", "run"):
+        more = len(json.dumps(told, ensure_ascii=False).encode()) - MOST_BYTES
+        if more > 0 and told[key]:
+            told[key] = told[key].encode()[: max(16, len(told[key].encode()) - more - 3)].decode(errors="ignore") + "…"
+    return told
+
 
 RUNS_HELP = "all known runs"
 RUNS_DESCRIPTION = (
@@ -134,8 +164,6 @@ def _is_ended_example(row: dict[str, Any]) -> bool:
     return row.get("stand_in") is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
 
 
-# ``trainwatch events [RUN] [--follow]``: print a run's journal, as text or as JSON lines.
-
 EVENTS_HELP = "the events of a run, from its journal"
 EVENTS_DESCRIPTION = "Prints observations, findings, decisions and their outcomes, oldest first."
 EVENTS_EXAMPLE = "--follow"
@@ -143,8 +171,26 @@ EVENTS_EXAMPLE = "--follow"
 
 def events_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    parser.add_argument("--follow", "-f", action="store_true", help="keep printing new events (Ctrl-C ends)")
+    _add_follow(parser, "new events")
     parser.add_argument("--json", action="store_true", help="JSON lines, one record each")
+
+
+def _add_follow(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--follow", "-f", action="store_true", help=f"keep printing {what} until the run is over")
+    parser.add_argument("--follow-forever", "-F", action="store_true", help=f"keep printing {what} (Ctrl-C ends)")
+
+
+def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] | None:
+    """When following ends; None: nothing is followed."""
+    if args.follow_forever:
+        end_when_unread()
+        return lambda: False
+    if not args.follow:
+        return None
+    from trainwatch.core.app.runs.waiting import Over
+
+    end_when_unread()
+    return Over(run)
 
 
 def events_verb(args: argparse.Namespace) -> int:
@@ -152,9 +198,7 @@ def events_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.runs.run_events import records_of
 
     run = run_to_read(args)
-    if args.follow:
-        end_when_unread()
-    for record in records_of(run, follow=args.follow):
+    for record in records_of(run, _over(args, run) or (lambda: True)):
         show(record, run.id, as_json=args.json)
     return ExitCode.DONE
 
@@ -170,8 +214,6 @@ def show(record: "Record", run: str, *, as_json: bool) -> None:
         print(line, flush=True)
 
 
-# ``trainwatch logs [RUN]``: print what the trainer printed.
-
 LOGS_HELP = "what the trainer printed: the log of its newest attempt"
 LOGS_DESCRIPTION = (
     "Prints the end of the log of the newest attempt, or all of it, with its colours and without what else acts on a "
@@ -180,13 +222,14 @@ LOGS_DESCRIPTION = (
 )
 LOGS_EXAMPLE = "-n 200"
 LINES = 100
+POLL_S = 0.5
 
 
 def logs_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("--lines", "-n", type=int, default=LINES, help=f"last lines to print (default {LINES})")
     parser.add_argument("--all", action="store_true", help="print all of it")
-    parser.add_argument("--follow", "-f", action="store_true", help="keep printing what is added (Ctrl-C ends)")
+    _add_follow(parser, "what is added")
     parser.add_argument("--attempt", type=int, help="another attempt than the newest")
     parser.add_argument("--path", action="store_true", help="print the path of the log instead")
 
@@ -198,20 +241,25 @@ def logs_verb(args: argparse.Namespace) -> int:
     if args.lines < 1:
         raise CliError(ExitCode.USAGE, "--lines takes a number of at least 1")
     run = run_to_read(args)
-    path = log_of(run, args.attempt)
+    over = _over(args, run)
+    while True:
+        ended = over is None or over()
+        try:
+            path = log_of(run, args.attempt)
+            break
+        except CliError:  # the first attempt was not started yet
+            if ended:
+                raise
+            time.sleep(POLL_S)
     if args.path:
         print(path)
         return ExitCode.DONE
-    if args.follow:
-        end_when_unread()
-    for piece in log_pieces(run, path, None if args.all else args.lines, follow=args.follow):
+    for piece in log_pieces(run, path, None if args.all else args.lines, over):
         sys.stdout.write(piece)
-        if args.follow:  # else whole lines go on: a secret is not cut in two
+        if over is not None:  # else whole lines go on: a secret is not cut in two
             sys.stdout.flush()
     return ExitCode.DONE
 
-
-# ``trainwatch wait [RUN]``: block until a run is over or needs somebody.
 
 WAIT_HELP = "block until a run is over or needs you"
 WAIT_DESCRIPTION = (
@@ -260,8 +308,6 @@ def wait_verb(args: argparse.Namespace) -> int:
     return code
 
 
-# ``trainwatch attach [RUN]``: open the trainer's terminal (pty mode), or a view of its log (file mode).
-
 ATTACH_HELP = "open the trainer's terminal, or its live log"
 ATTACH_DESCRIPTION = (
     "In pty mode this opens the trainer's own terminal. In file mode it shows the trainer's log: keys cannot "
@@ -287,8 +333,6 @@ def attach_verb(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.USAGE, f"attach needs a terminal; the log: `{typed('logs', run.id)}` (-f follows it)")
     os.execvp(argv[0], argv)
 
-
-# ``trainwatch serve``: the screen in a browser.
 
 SERVE_HELP = "the screen in a browser, behind a token"
 SERVE_DESCRIPTION = (
@@ -339,8 +383,6 @@ def _listening(address: str) -> None:
     print(address, flush=True)
     print("Ctrl-C ends it; training and supervisor continue.", file=sys.stderr, flush=True)
 
-
-# ``trainwatch metrics``: the newest values of all runs for Prometheus.
 
 METRICS_HELP = "the newest values of all runs, for Prometheus"
 METRICS_DESCRIPTION = (

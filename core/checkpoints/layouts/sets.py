@@ -1,0 +1,220 @@
+"""What belongs to one checkpoint beside its own bytes, by tables: markers, pointers, ranks, pairs, older ones.
+
+A trainer writes the members of a set one after the other. What lacks a member, or has one that is damaged, is not
+whole, however whole the rest of it is.
+"""
+
+import os
+import re
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from ...model.checkpoint_files import is_part, is_temporary, read_name
+from ...model.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.other_files import is_other_file, is_text_of_unknown_use, kind_of_name, says_state
+from ..formats.byte_range import Damage, Torn, open_bytes
+from ..formats.pickle_values import shown
+from .members import Members
+
+MARKER = "-unfinished"
+"""NeMo makes ``NAME-unfinished`` before a save and removes it after (``NeMoModelCheckpoint``)."""
+_MARKED_WITHOUT = ("", ".ckpt", "-EMA.ckpt")
+"""Ends of a checkpoint's name that its marker's name lacks."""
+
+
+class Pointer(NamedTuple):
+    """A file of the trainer that names its newest finished checkpoint, written after that. ``of``: names of those."""
+
+    name: str
+    of: "re.Pattern[str]"
+
+
+LATEST = "latest"
+POINTERS = (
+    Pointer(LATEST, re.compile(r"^global_step\d+$")),  # DeepSpeed
+    Pointer("latest_checkpointed_iteration.txt", re.compile(r"^iter_\d+$")),  # Megatron
+)
+RANK_FOLDER = re.compile(r"^mp_rank_\d+(?:_\d+)*$")
+"""Megatron: ``iter_0001000/mp_rank_TENSOR_PIPELINE/`` of each rank; none of them is a checkpoint by itself."""
+PAIRS = (("G", "D"), ("netG", "netD"), ("gen", "disc"), ("generator", "discriminator"))
+"""First words of two files of one save: both are needed to go on (VITS, so-vits-svc, RVC, pix2pix)."""
+_WORD = re.compile(r"^([A-Za-z]+)(?=[-_.\d])")
+_NUMBERS = re.compile(r"\d+")
+_MOST = 20_000
+"""A folder with more entries is not searched."""
+_MAX_POINTER_BYTES = 4096
+_TICK_NS = 50_000_000
+"""Names that were listed so soon after a change may lack what came in the same tick of the kernel's clock."""
+
+
+def numbers_in(name: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _NUMBERS.findall(name)[:4] if len(number) < 16)
+
+
+def read_pointer(path: Path) -> str | None:
+    """The text of a pointer file; None if it cannot be read."""
+    try:
+        with open_bytes(path) as source:
+            return source.read(0, min(source.size, _MAX_POINTER_BYTES)).decode("utf-8", "replace").strip()
+    except (OSError, Damage):
+        return None
+
+
+class Folder(NamedTuple):
+    """Names in a folder. ``alike``: of files with tensors, numbers in the name → kind of name → name."""
+
+    names: frozenset[str]
+    alike: dict[tuple[int, ...], dict[str, str]]
+    series: dict[str, list[tuple[int, ...]]]
+    """Kind of name → the numbers of each, ascending."""
+
+    def earlier(self, kind: str, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
+        found = self.series.get(kind, [])
+        return found[: bisect_left(found, numbers)]
+
+
+def unfinished_beside(path: Path, is_damaged: Callable[[Path], bool]) -> Torn | None:
+    """What lies beside a checkpoint and says that its set is not whole; None: nothing does.
+
+    ``is_damaged``: whether another file is, by structure and size.
+    """
+    folder = _folder(path.parent)
+    why = None
+    if folder is not None:
+        why = _marked(path, folder.names) or _not_named(path, folder.names) or _half(path, folder, is_damaged)
+    return None if why is None else Torn(why, unfinished=True)
+
+
+def _marked(path: Path, names: frozenset[str]) -> str | None:
+    ends = (end for end in _MARKED_WITHOUT if path.name.endswith(end))
+    marker = next((name for end in ends if (name := f"{path.name.removesuffix(end)}{MARKER}") in names), None)
+    return None if marker is None else f"was not finished: {marker} is beside it"
+
+
+def _not_named(path: Path, names: frozenset[str]) -> str | None:
+    for pointer in POINTERS:
+        if pointer.name in names and pointer.of.match(path.name):
+            named = read_pointer(path.with_name(pointer.name)) or ""
+            step, own = read_name(named).step, read_name(path.name).step
+            if step is not None and own is not None and step < own:
+                return f"was not finished: {pointer.name} beside it names {shown(named)}"
+    return None
+
+
+def _half(path: Path, folder: Folder, is_damaged: Callable[[Path], bool]) -> str | None:
+    """Of two files that are saved together, what is wrong with the other.
+
+    They are such by their names (``PAIRS``), or because each earlier save has both. Known false alarm of the second: a
+    file beside it that was cut off and is not needed; then the older save is the resume point.
+    """
+    numbers, kind = numbers_in(path.name), kind_of_name(path.name)
+    if path.name not in folder.alike.get(numbers, {}).values():
+        return None
+    half = _other_half(path.name)
+    if half is not None and half not in folder.names and kind_of_name(half) in folder.series:
+        return f"{half} is missing: it is saved with it"
+    if len(folder.alike[numbers]) == 1:
+        return None
+    earlier = folder.earlier(kind, numbers)
+    for other, name in sorted(folder.alike[numbers].items()):
+        together = name == half or (earlier and earlier == folder.earlier(other, numbers))
+        if other != kind and together and is_damaged(path.with_name(name)):
+            return f"{name}, which is saved with it, is not whole"
+    return None
+
+
+def _other_half(name: str) -> str | None:
+    word = _WORD.match(name)
+    halves = (b for pair in PAIRS for a, b in (pair, pair[::-1]) if word is not None and word[1] == a)
+    return next((f"{half}{name[word.end() :]}" for half in halves if word is not None), None)
+
+
+def missing_ranks(members: Members) -> list[Torn]:
+    """At most one finding: a rank's folder, or a file in one, that the others' numbers and files ask for."""
+    ranks = {folder: numbers_in(folder) for folder in members.folders if RANK_FOLDER.match(folder)}
+    if not ranks:
+        return []
+    longest = max(map(len, ranks.values()))
+    found = [numbers for numbers in ranks.values() if len(numbers) == longest]
+    expected = set(product(*(range(max(place) + 1) for place in zip(*found, strict=True))))
+    for absent in sorted(expected - set(found))[:1]:
+        return [Torn(f"the folder of rank {'_'.join(map(str, absent))} is missing: every rank saves", understood=False)]
+    files = {folder: {name.partition("/")[2] for name in members.under(folder).files} for folder in ranks}
+    for name in sorted(set[str]().union(*(set(members.under(folder).files) for folder in files))):
+        for folder in sorted(files):
+            if f"{folder}/{name}" not in members.files:
+                return [Torn(f"{folder}/{name} is missing: another rank has one", understood=False)]
+    return []
+
+
+def missing_beside_older(members: Members, optional: frozenset[str] = frozenset()) -> list[Torn]:
+    """At most one finding: a member that the next older folder of the series has.
+
+    The files' own make, if no rule is known: a trainer writes the same members at each save, so a folder without one of
+    them was not finished. Known false alarm: a trainer that saves its optimizer at some saves only; then the older one
+    with the optimizer is the better resume point. ``optional``: members whose absence is only noted.
+    """
+    older = _next_older(members.root)
+    if older is None:
+        return []
+    try:
+        theirs = sorted(entry.name for entry in os.scandir(older) if entry.is_file(follow_symlinks=False))
+    except OSError:
+        return []
+    own = {kind_of_name(name) for name in members.top()}
+    for name in theirs:
+        if name not in optional and _belongs(name) and kind_of_name(name) not in own:
+            return [Torn(f"{name} is missing: {older.name} beside it has one", understood=False)]
+    return []
+
+
+def _belongs(name: str) -> bool:
+    """Whether a member is one of each save: no log, config or sample that may come and go."""
+    return is_part(name) or not is_other_file(name) or (is_text_of_unknown_use(name) and says_state(name))
+
+
+def _next_older(path: Path) -> Path | None:
+    """The folder beside it whose name differs in its numbers only and has the next smaller ones."""
+    kind, own, folder = kind_of_name(path.name), numbers_in(path.name), _folder(path.parent)
+    names = () if folder is None or not own else folder.names
+    older = [name for name in names if kind_of_name(name) == kind and numbers_in(name) < own]
+    found = (path.with_name(name) for name in sorted(older, key=numbers_in, reverse=True))
+    return next((each for each in found if each.is_dir()), None)
+
+
+def _folder(path: Path) -> Folder | None:
+    """None if it has too many names, or cannot be read. It is listed again only after a change."""
+    try:
+        status = path.stat()
+        key = (str(path), status.st_dev, status.st_ino, status.st_mtime_ns)
+        listed_ns, found = _listed(key)
+        if listed_ns - status.st_mtime_ns < _TICK_NS:
+            _listed.cache_clear()
+            _, found = _listed(key)
+    except OSError:
+        return None
+    return found
+
+
+@lru_cache(maxsize=4)
+def _listed(key: tuple[str, int, int, int]) -> tuple[int, Folder | None]:
+    now = time.time_ns()
+    with os.scandir(key[0]) as entries:
+        names = frozenset(entry.name for _, entry in zip(range(_MOST + 1), entries, strict=False))
+    if len(names) > _MOST:
+        return now, None
+    found = Folder(names, {}, {})
+    for name in names:
+        numbers = numbers_in(name)
+        if numbers and has_checkpoint_suffix(name) and not is_part(name) and not is_temporary(name):
+            kind = kind_of_name(name)
+            found.alike.setdefault(numbers, {})[kind] = name
+            found.series.setdefault(kind, []).append(numbers)
+    for each in found.series.values():
+        each.sort()
+    return now, found

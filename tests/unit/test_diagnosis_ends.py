@@ -1,0 +1,145 @@
+"""One judge of an end: what ``trainwatch diagnose`` and the supervisor say of the same log and exit status."""
+
+import msgspec
+import pytest
+
+from tests.builders import World
+from tests.shipped import CATALOGUE, SHAPES
+from trainwatch.core.judge.failure.circumstances import Circumstances
+from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.recovery.ending import diagnosis_of
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.observation import Exit, HostSample, KernelLine, LogChunk
+
+STEPS = "".join(f"step {n}/1000 loss {2 - n / 1000:.3f}\n" for n in range(10, 310, 10))
+WHOLE = "".join(f"step {n}/1000 loss {2 - n / 1000:.3f}\n" for n in range(100, 1001, 100))
+NAN_GRADS = "".join(
+    f" iteration {n}/ 1000 | lr: 1.0E-04 | grad norm: nan | number of skipped iterations: 0 |\n"
+    for n in range(965, 1001)
+)
+SIGKILLED = """\
+Traceback (most recent call last):
+  File "/env/bin/accelerate", line 8, in <module>
+    sys.exit(main())
+  File "/env/lib/python3.10/site-packages/accelerate/commands/launch.py", line 763, in simple_launcher
+    raise subprocess.CalledProcessError(returncode=process.returncode, cmd=cmd)
+subprocess.CalledProcessError: Command '['python', 'train.py', {}]' died with <Signals.SIGKILL: 9>.
+"""
+
+
+def raised(words: str, code: str = "main()", rank: int | None = None) -> str:
+    text = f'Traceback (most recent call last):\n  File "/job/train.py", line 88, in run\n    {code}\n{words}\n'
+    return text if rank is None else "".join(f"[rank{rank}]: {line}\n" for line in text.splitlines())
+
+
+OOM = raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "loss.backward()")
+ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered"
+IMAGE = "PIL.UnidentifiedImageError: cannot identify image file 'a.jpg'"
+XID = "NVRM: Xid (PCI:0000:01:00): 79, pid=4711, GPU has fallen off the bus."
+TIME_LIMIT = "slurmstepd: error: *** JOB 123 ON n1 CANCELLED AT 2025-01-01T10:00:00 DUE TO TIME LIMIT ***\n"
+REFUSED = "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, if you trust its source."
+
+ENDS = {
+    "a launcher's traceback around SIGKILL": (STEPS + SIGKILLED.format("'--lr=1'"), 1, "host_oom"),
+    "a prompt in a quoted command": (STEPS + SIGKILLED.format("'--prompt=CUDA error: out of memory'"), 1, "host_oom"),
+    "a launcher's traceback around SIGTERM": (
+        STEPS + SIGKILLED.format("").replace("SIGKILL: 9", "SIGTERM: 15"),
+        1,
+        "killed_by_user",
+    ),
+    "one rank was killed, another one shouts": (
+        f"[rank0]: {ILLEGAL}\nE0401 10:00 9 torch/x.py:8] failed (exitcode: -9) local_rank: 2 (pid: 36) of binary: py\n",
+        1,
+        "host_oom",
+    ),
+    "one rank raised first, the others shout": (
+        STEPS + raised(IMAGE, rank=2) + raised(ILLEGAL, rank=0) + raised(ILLEGAL, rank=1),
+        1,
+        "io_error",
+    ),
+    "words of the scheduler before a traceback": (
+        STEPS + TIME_LIMIT + raised("RuntimeError: CUDA error: unspecified launch failure"),
+        143,
+        "killed_by_user",
+    ),
+    "a traceback before SIGKILL": (OOM, 137, "cuda_oom"),
+    "an ordinary last line": (STEPS + "Iteration 31\n", 1, "unknown"),
+    "a rename at a save": (
+        STEPS + raised("FileNotFoundError: [Errno 2] No such file or directory: 'out/tmp-5' -> 'out/5'", rank=1),
+        1,
+        "io_error",
+    ),
+    "a folder that another rank made": (STEPS + raised("FileExistsError: [Errno 17] File exists: 'o'"), 1, "io_error"),
+    "a folder that was there at the start": (raised("FileExistsError: [Errno 17] File exists: 'o'"), 1, "config_error"),
+    "nothing to resume": (
+        raised("AssertionError: last.pt training to 100 epochs is finished, nothing to resume."),
+        1,
+        "success",
+    ),
+    "whole objects in a checkpoint": (raised(REFUSED), 1, "checkpoint_mismatch"),
+    "no gradient is finite": (NAN_GRADS, 0, "nan_loss"),
+    "no data": ("ERROR No data found. Please verify arguments\n", 0, "config_error"),
+    "a traceback before a pipe": (STEPS + raised("KeyError: 'pixels'"), 0, "code_bug"),
+    "success before the last step": (STEPS, 0, "unknown"),
+    "success at the last step": (WHOLE, 0, "success"),
+    "an early stop": (STEPS + "Early stopping: val_loss did not improve\n", 0, "success"),
+}
+
+
+def supervised(log: str, code: int) -> World:
+    world = World(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES))).begin()
+    for line in log.splitlines(keepends=True):
+        world.see(LogChunk(t=world.t + 1.0, text=line))
+    return world.see(Exit(t=world.t + 1.0, code=code))
+
+
+@pytest.mark.parametrize(("log", "code", "failure"), ENDS.values(), ids=ENDS)
+def test_end_is_judged_alike_from_a_log_and_by_the_supervisor(log: str, code: int, failure: str) -> None:
+    found = diagnosis_of([log], CATALOGUE, code)
+    assert found.failure == failure
+    crashes = [each.class_ for each in supervised(log, code).incidents if each.kind == "crash"]
+    assert crashes == ([] if failure == "success" else [failure])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch[5] Iteration[30/40] Loss: 0.58",
+        "INFO:root:Iteration 1200 saved",
+        "saved graph.png",
+        "reading paragraph 14",
+        "Capturing CUDA graph shapes 12/35",
+        "Interrupt handler installed",
+        "building index fatalities_by_year.csv",
+    ],
+)
+@pytest.mark.parametrize("code", [137, -9])
+def test_sigkill_after_an_ordinary_line_is_no_bug_of_the_code(line: str, code: int) -> None:
+    found = diagnosis_of([f"{STEPS}{line}\n"], CATALOGUE, code)
+    assert (found.failure, found.retryable, found.cause) == ("unknown", True, None)
+
+
+def test_kernel_and_its_counter_come_first() -> None:
+    assert diagnosis_of([OOM], CATALOGUE, 1, kernel=XID).failure == "gpu_lost"
+    killed = diagnosis_of([STEPS + SIGKILLED.format("")], CATALOGUE, 1, Circumstances(oom_kills=1))
+    assert (killed.failure, killed.confidence) == ("host_oom", 0.94)
+    assert diagnosis_of([STEPS + SIGKILLED.format("")], CATALOGUE, 1, Circumstances(oom_kills=0)).failure == "unknown"
+    world = World(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES))).begin().see(HostSample(t=0.1, oom_kills=3))
+    world.see(HostSample(t=1.0, oom_kills=4)).see(KernelLine(t=2.0, text="usb 1-1: new device"))
+    assert world.see(Exit(t=3.0, code=None, signal=9)).incidents[0].class_ == "host_oom"
+
+
+def test_end_without_proof_is_not_sure() -> None:
+    assert diagnosis_of(["hello\n"], CATALOGUE, 0).confidence == 0.5
+    early = diagnosis_of([STEPS], CATALOGUE, 0)
+    assert (early.confidence < 0.3, "step 300 of 1000" in early.explanation) == (True, True)
+
+
+def test_words_of_a_cause_with_words_of_its_own() -> None:
+    refused = diagnosis_of([raised(REFUSED)], CATALOGUE, 1)
+    assert "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1" in refused.remedies[0]
+    over = diagnosis_of([ENDS["nothing to resume"][0]], CATALOGUE, 1)
+    assert (over.title, over.retryable) == ("already finished", False)
+    race = diagnosis_of([ENDS["a rename at a save"][0]], CATALOGUE, 1)
+    assert (race.retryable, "another process or rank" in race.explanation) == (True, True)
+    assert msgspec.json.encode(race)
