@@ -291,8 +291,7 @@ class TrainwatchApp(App[None]):
         """Show all about an incident."""
         from .screens.incidents_screen import explain
 
-        if self.dashboard is not None:
-            explain(self, self.dashboard, message.incident)
+        explain(self, message.incident)
 
     def copy(self, text: str) -> None:
         """Copy to the terminal's clipboard, and show what was copied."""

@@ -229,24 +229,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None = None
 
 
-class Aside(msgspec.Struct, frozen=True):
-    """What was read beside a poll. ``news``: it is to be shown at once.
-
-    ``show`` is called right before a snapshot that draws it, so that the screen is painted once for both; ``alone``
-    draws it without a snapshot.
-    """
-
-    news: bool
-    show: Show
-    alone: Show
-
-
 class Poller:
     """Calls ``take`` with a snapshot on the screen's thread; ``series_queries``: the histories to read.
 
     Every ``period_s`` it polls by itself (0: only when asked). ``at_once`` is called in the thread of the poll: what
     the screen has to show at once. While that is the same as before, snapshots are dropped until the next multiple of
-    REST_S; if it is None, none is. ``aside``: called in the same thread before a poll, for what is read beside it.
+    REST_S; if it is None, none is.
     """
 
     def __init__(
@@ -257,11 +245,10 @@ class Poller:
         *,
         period_s: float = 0.0,
         at_once: Callable[[Situation], object] = lambda _: None,
-        aside: Callable[[], Aside | None] = lambda: None,
     ) -> None:
         self.series_queries: tuple[SeriesQuery, ...] = ()
         self.period_s = period_s
-        self._feed, self._tasks, self._take, self._at_once, self._aside = feed, tasks, take, at_once, aside
+        self._feed, self._tasks, self._take, self._at_once = feed, tasks, take, at_once
         self._cache = SeriesCache()
         self._polling = self._again = False
         self._handed = False
@@ -313,29 +300,20 @@ class Poller:
 
     def _found(self, *, waits: bool) -> Show | None:
         """Poll; what shows the result, None: it ``waits``, since nothing is to be shown at once."""
-        aside = self._aside()
         try:
             now = self._feed.poll()
             given = (time.monotonic() // REST_S, self._at_once(now))
             if waits and given[1] is not None and given == self._given:
-                return self._handing(aside.alone) if aside is not None and aside.news else None
+                return None
             snapshot = self._with_series(now)
             self._given = given
         except Exception as error:
             snapshot = Snapshot(situation=Situation(), series={}, trouble=f"cannot read the run: {error}")
 
-        def show() -> None:
-            if aside is not None:
-                aside.show()
-            self._take(snapshot)
-
-        return self._handing(show)
-
-    def _handing(self, show: Show) -> Show:
         self._handed = True
 
-        def shown() -> None:
+        def show() -> None:
             self._handed = False
-            show()
+            self._take(snapshot)
 
-        return shown
+        return show

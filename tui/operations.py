@@ -19,21 +19,23 @@ from ..core.views.screens.confirmation import (
     stop_price,
 )
 from ..core.views.words import remedy_rows
+from .keys import KEYS, why_not
 
 if TYPE_CHECKING:
     from .dialogs.choose import RemedyChoice
-    from .dialogs.dialog import Confirm, ConfirmByName
+    from .dialogs.dialog import Consent
     from .screens.dashboard import Dashboard
 
 BY = "screen"
 
 
 class Asked(NamedTuple):
-    """An open confirmation, what it costs now, and the command that is sent on yes."""
+    """An open question, what it costs now, the action of the key table that it is about, and the attempt then."""
 
-    question: "Confirm | ConfirmByName"
+    question: "Consent"
     price: Callable[[], Price]
-    command: Command
+    action: str
+    attempt: int
 
 
 class Operations:
@@ -45,14 +47,14 @@ class Operations:
 
     def kill(self) -> None:
         """Ask, then end every process at once."""
-        self._ask(lambda: kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
+        self._ask("kill", lambda: kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
 
     def stop(self) -> None:
         """Ask, then end with time to save."""
-        self._ask(lambda: stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
+        self._ask("stop", lambda: stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
 
     def pause(self) -> None:
-        self._ask(lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
+        self._ask("pause", lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
 
     def answer(self) -> None:
         """Ask, then do what was withheld."""
@@ -61,7 +63,7 @@ class Operations:
             self._on.show_message("Nothing is asked any more: it was answered, or the run went on.")
             return
         order = {"t": 0.0, "kind": "command", "verb": held.action.verb, "by": BY, "incident": held.action.incident}
-        self._ask(lambda: answer_price(self._on.now, held), msgspec.convert(order, Command))
+        self._ask("answer", lambda: answer_price(self._on.now, held), msgspec.convert(order, Command))
 
     def act(self) -> None:
         """Choose what is done without a person."""
@@ -145,12 +147,12 @@ class Operations:
         def price() -> Price:
             return resume_price(self._on.now, path, take=choice.take, without_remedies=choice.take_back)
 
-        self._ask(price, order)
+        self._ask("resume", price, order)
 
     def switch_to(self, name: str, *, at_once: bool) -> None:
         """Confirm the switch to this profile, then switch."""
         order = Command(t=0.0, verb="profile", by=BY, profile=name, now=at_once)
-        self._ask(lambda: profile_price(self._on.now, name, at_once=at_once), order)
+        self._ask("profile", lambda: profile_price(self._on.now, name, at_once=at_once), order)
 
     def start_supervisor(self, then: Command | None = None) -> None:
         starter, run = self._on.starter, self._on.run
@@ -186,27 +188,35 @@ class Operations:
                 return reply.message or f"{command.verb}: accepted"
             return f"Refused: {reply.message}"
 
+        self._on.show_message(f"{command.verb}: asked …")
         self._on.in_thread(tell)
 
     def renew(self) -> None:
-        """Update the cost in the open confirmation: the training continues meanwhile."""
+        """Update the cost in the open question: the training continues meanwhile. It ends when its reason does."""
         asked = self._asked
         if asked is None:
             return
-        question, price = asked.question, asked.price()
-        if not question.is_attached:
+        key = next((key for key in KEYS if key.action == asked.action), None)
+        if not asked.question.is_attached:
             self._asked = None
-        elif not price.typed or question.price.typed:
-            question.renew(price)
-        elif question.is_current:  # steps would be lost by now: the run's name must be typed
-            question.dismiss(None)
-            self._ask(asked.price, asked.command)
+        elif asked.attempt == self._attempt and (key is None or key.when(self._on.context)):
+            asked.question.renew(asked.price())
+        elif asked.question.is_current:
+            self._asked = None
+            asked.question.dismiss(None)
+            over = f"Attempt {asked.attempt} is over." if asked.attempt and asked.attempt != self._attempt else ""
+            self._on.show_message(f"Nothing was sent. {over or why_not(asked.action, self._on.context)}")
 
-    def _ask(self, price: Callable[[], Price], command: Command) -> None:
+    @property
+    def _attempt(self) -> int:
+        attempt = self._on.now.story.attempt
+        return 0 if attempt is None else attempt.number
+
+    def _ask(self, action: str, price: Callable[[], Price], command: Command) -> None:
         from .dialogs.dialog import confirm
 
         question = confirm(self._on.app, price(), lambda: self.send(command))
-        self._asked = Asked(question, price, command)
+        self._asked = Asked(question, price, action, self._attempt)
 
 
 Act = Callable[[Operations], None]

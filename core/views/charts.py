@@ -142,11 +142,6 @@ def joined(parts: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def shifted(points: Sequence[Point], by: float) -> tuple[Point, ...]:
-    """The same points, ``by`` less in x."""
-    return tuple((x - by, low, mean, high) for x, low, mean, high in points)
-
-
 def silences(
     steps: Sequence[tuple[float, float | None]], attempts: Sequence[AttemptSpan], still_since_t: float | None = None
 ) -> tuple[Stretch, ...]:

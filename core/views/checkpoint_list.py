@@ -1,10 +1,10 @@
 """Checkpoints of a run as a list, and its resume point."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint, newest_resumable, score_words
+from ..model.checkpoint import Checkpoint, Evaluation, newest_resumable, score_words
 from ..model.progress import Level
 from ..model.situation import Situation
 from ..model.story import RunStory
@@ -22,31 +22,158 @@ LEVELS: dict[str, Level] = {
 }
 
 
-class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``resume``: a resume starts from it. ``understood``: as in ``Checkpoint``.
+NAN_WHEN_SAVED = "loss was NaN"
+"""In the column of verdicts."""
+UNTOLD = RunStory()
+DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
 
-    ``after_nan``: it was saved when the loss was NaN already.
-    """
 
-    path: str
-    name: str
-    step: str
-    size: str
-    age: str
-    verdict: str
-    level: Level
-    reason: str = ""
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """A verification made while the screen is open. ``wall`` epoch seconds."""
+
+    checkpoint: Checkpoint
+    deep: bool
+    wall: float
+
+
+class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One checkpoint of the list. ``judged``: with the newest verdict; ``resume``: a resume starts from it."""
+
+    judged: Checkpoint
+    now_wall: float
     resume: bool = False
-    understood: bool = True
-    after_nan: bool = False
-    score: str = ""
-    """``fid 12.3, best``; empty if it was not evaluated."""
+    verification: Verification | None = None
+    aside: str = ""
+    """Why no restart takes it, if a person or an end said so."""
+    doubt: str = ""
+    """It was saved when the loss was NaN already."""
+    evaluation: Evaluation | None = None
+    best: bool = False
+    """No other one has a better score."""
+
+    @property
+    def path(self) -> str:
+        return self.judged.path
+
+    @property
+    def name(self) -> str:
+        return self.judged.name
+
+    @property
+    def verdict(self) -> str:
+        """``complete``, ``torn`` and so on."""
+        return self.judged.verdict
+
+    @property
+    def word(self) -> str:
+        """The verdict as people read it; of a whole file that was saved when the loss was NaN, that."""
+        return NAN_WHEN_SAVED if self.spoiled else verdict_word(self.verdict)
+
+    @property
+    def spoiled(self) -> bool:
+        """As a file it is complete, and the loss was NaN when it was saved."""
+        return self.after_nan and self.verdict == "complete"
+
+    @property
+    def after_nan(self) -> bool:
+        """The loss was NaN when it was saved."""
+        return self.doubt == AFTER_NAN
+
+    @property
+    def level(self) -> Level:
+        """The level of its verdict; no complete one is safe if the loss was NaN."""
+        level = LEVELS[self.judged.verdict]
+        return "warning" if self.doubt and level == "safe" else level
+
+    @property
+    def why(self) -> str:
+        """Its doubt, unless ``word`` says it, the reason of its verdict, and why no restart takes it."""
+        aside = f"not used for a restart: {self.aside}" if self.aside else ""
+        return "; ".join(filter(None, ("" if self.spoiled else self.doubt, self.judged.reason, aside)))
+
+    @property
+    def step(self) -> str:
+        return step_words(self.judged)
+
+    @property
+    def size(self) -> str:
+        return quantity.size(self.judged.size_bytes)
+
+    @property
+    def age(self) -> str:
+        """When it was written, for example ``18 min ago``."""
+        return quantity.age(max(0.0, self.now_wall - self.judged.mtime))
+
+    @property
+    def score(self) -> str:
+        """``fid 12.3, best``; ``score unknown``; empty if it was not evaluated."""
+        if self.evaluation is None:
+            return ""
+        if self.evaluation.score is None:
+            return "score unknown"
+        return score_words(self.evaluation) + (", best" if self.best else "")
+
+    @property
+    def verified(self) -> str:
+        """How it was verified while the screen is open; empty if it was not."""
+        if self.verification is None:
+            return ""
+        how = "every byte read" if self.verification.deep else "structure checked"
+        return f"{how} {quantity.clock(self.verification.wall, self.now_wall)}"
 
 
-def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
-    """All checkpoints, newest first."""
+def checkpoint_views(now: Situation) -> tuple[CheckpointRow, ...]:
+    """All checkpoints of the journal, newest first."""
     resume = resume_point(now)
-    return tuple(_view(c, now, resume) for c in reversed(now.story.checkpoints))
+    path = None if resume is None else resume.path
+    found = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, now.now_wall, now.story)
+    return tuple(msgspec.structs.replace(row, resume=row.path == path) for row in found)
+
+
+def checkpoint_rows(
+    checkpoints: Sequence[Checkpoint],
+    verifications: Mapping[str, Verification],
+    now_wall: float,
+    story: RunStory = UNTOLD,
+) -> tuple[CheckpointRow, ...]:
+    """Newest first, as given. A verification counts while the checkpoint is unchanged since."""
+    known = [(c, _verification(c, verifications)) for c in checkpoints]
+    judged = [_with_damage(c if v is None else v.checkpoint, v, story) for c, v in known]
+    doubts = {c.path: doubt_of(c, story) for c in judged}
+    resume = newest_resumable([c for c in judged if doubts[c.path] != AFTER_NAN], story.set_aside)
+    best, aside = story.best, story.set_aside
+    return tuple(
+        CheckpointRow(
+            judged=c,
+            now_wall=now_wall,
+            resume=c is resume,
+            verification=v,
+            aside=aside[c.path].why if c.path in aside else "",
+            doubt=doubts[c.path],
+            evaluation=story.evaluation(c),
+            best=best is not None and best.path == c.path,
+        )
+        for c, (_, v) in zip(judged, known, strict=True)
+    )
+
+
+def _verification(c: Checkpoint, verifications: Mapping[str, Verification]) -> Verification | None:
+    known = verifications.get(c.path)
+    same = known is not None and (known.checkpoint.mtime, known.checkpoint.size_bytes) == (c.mtime, c.size_bytes)
+    return known if same else None
+
+
+def _with_damage(c: Checkpoint, v: Verification | None, story: RunStory) -> Checkpoint:
+    """With the damage that the run's journal knows of the unchanged file, unless all of it was read again since."""
+    if c.verdict in DAMAGED or (v is not None and v.deep):
+        return c
+    same = (k for k in story.checkpoints if (k.path, k.mtime, k.size_bytes) == (c.path, c.mtime, c.size_bytes))
+    known = next((k for k in same if k.verdict in DAMAGED), None)
+    if known is None:
+        return c
+    return msgspec.structs.replace(
+        c, verdict=known.verdict, reason=known.reason, nonfinite=known.nonfinite, nan=known.nan
+    )
 
 
 def verdict_clause(verdict: str) -> str:
@@ -83,30 +210,6 @@ def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
     if checkpoint.step is None or checkpoint.step > step:
         return None
     return step - checkpoint.step
-
-
-def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> CheckpointView:
-    aside = now.story.set_aside.get(c.path)
-    doubt = doubt_of(c, now.story)
-    said = (
-        doubt,
-        c.reason,
-        None if aside is None else f"not used for a restart: {aside.why}",
-    )
-    return CheckpointView(
-        path=c.path,
-        name=c.name,
-        step=step_words(c),
-        size=quantity.size(c.size_bytes),
-        age=quantity.age(max(0.0, now.now_wall - c.mtime)),
-        verdict=c.verdict,
-        level="warning" if doubt and LEVELS[c.verdict] == "safe" else LEVELS[c.verdict],
-        reason="; ".join(filter(None, said)),
-        resume=resume is not None and resume.path == c.path,
-        understood=c.understood,
-        after_nan=doubt == AFTER_NAN,
-        score=score_of(c, now.story),
-    )
 
 
 def score_of(c: Checkpoint, story: RunStory) -> str:

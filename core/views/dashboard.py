@@ -9,7 +9,7 @@ from ..model.run import LIVE_STATES
 from ..model.situation import Situation
 from ..model.text import GIB
 from . import quantity
-from .checkpoint_list import CheckpointView, checkpoint_views
+from .checkpoint_list import CheckpointRow, checkpoint_views
 from .incident_list import IncidentView, folded, incident_views
 from .run_summary import RunSummary, summarise
 from .state.run_progress import ALL_SAFE, Bounds, bounds_now, level_of
@@ -81,17 +81,22 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
 
     ``series`` names the metric of its sparkline, drawn from ``low`` to ``high`` and coloured by ``bounds``; the level
     of ``text`` is the judge's near a bound. ``whole``: 100 % of the series if ``text`` is in per cent and it is not.
+    ``recent``: instead of ``series``, the key of values that only an open page has seen, ``now`` the newest. ``high``
+    None: the largest value. ``unit``: of the ends of its axis.
     """
 
     label: str
     text: str
-    level: Level
+    level: Level = "safe"
     extra: str = ""
     series: str | None = None
+    recent: str | None = None
+    now: float | None = None
     low: float = 0.0
     high: float | None = 100.0
     bounds: Bounds = ALL_SAFE
     whole: float | None = None
+    unit: str = "%"
 
 
 def old_words(age_s: float) -> str | None:
@@ -324,7 +329,7 @@ class DashboardView(msgspec.Struct, frozen=True, kw_only=True):
     gpu: GpuPaneView
     memory: MemoryView
     timeline: TimelineView
-    checkpoints: tuple[CheckpointView, ...]
+    checkpoints: tuple[CheckpointRow, ...]
     incidents: tuple[IncidentView, ...]
     """Equal ones are one."""
     incident_count: int = 0

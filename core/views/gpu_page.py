@@ -1,5 +1,7 @@
 """The GPU page: each GPU with gauges and facts, and the processes on them."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from ..model.machine_details import GpuDetail, GpuDetails, GpuProcess
@@ -7,18 +9,20 @@ from ..model.observation import GpuReading
 from ..model.progress import SLOWED_BY_FAULT, Level
 from ..model.situation import Situation
 from . import quantity
-from .dashboard import GpuView, gpu_pane_view, old_words
-from .host_page import LATE, READING, STALE_S, Fact, Gauge, command, number, rate, whether
-from .state.run_progress import ALL_SAFE, SEVERITY, worst
+from .columns import Column
+from .dashboard import GpuView, Meter, gpu_pane_view, old_words
+from .host_page import LATE, READING, STALE_S, Fact, command, number, rate, whether
+from .state.run_progress import SEVERITY, worst
 
 NO_DETAIL = GpuDetail(index=0)
+replace = msgspec.structs.replace
 
 
 class GpuCard(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU. ``trouble``: why its readings are missing; ``view``: the same GPU as the dashboard shows it."""
 
     view: GpuView
-    gauges: tuple[Gauge, ...]
+    gauges: tuple[Meter, ...]
     facts: tuple[Fact, ...]
     level: Level
     clock: str
@@ -31,26 +35,6 @@ class GpuCard(msgspec.Struct, frozen=True, kw_only=True):
         return self.view.index
 
 
-class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A process on a GPU, as text. ``whose``: own, other, or ``–`` if the driver's pids are of another namespace."""
-
-    gpu: int
-    pid: int
-    whose: str
-    kind: str
-    user: str
-    memory: str
-    sm: str
-    bandwidth: str
-    cpu: str
-    ram: str
-    age: str
-    command: str
-    own: bool | None
-    order: tuple[float, float, float, float]
-    """Memory, share of the GPU, CPU, RAM, to sort by; -1 if unknown."""
-
-
 class GpuPageView(msgspec.Struct, frozen=True, kw_only=True):
     """``message``: why there is no GPU. ``note``: simulated, or how old the readings are.
 
@@ -60,7 +44,7 @@ class GpuPageView(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[GpuCard, ...] = ()
     message: str = ""
     note: str = ""
-    processes: tuple[ProcessRow, ...] = ()
+    processes: tuple[GpuProcess, ...] = ()
     processes_note: str = ""
     stale: bool = False
     """The details, processes among them, are not of now."""
@@ -86,7 +70,7 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
         cards=cards,
         note=pane.note or (f"details {quantity.duration(age_s)} old" if stale else ""),
         stale=stale,
-        processes=tuple(_row(p) for p in (details.processes or ())) if details is not None else (),
+        processes=tuple(details.processes or ()) if details is not None else (),
         processes_note=_processes_note(now, details, age_s, late=late),
     )
 
@@ -146,10 +130,9 @@ def _card(
     level = worst((known, *meters, slowed_level, *bad)) if not old else "unknown"
     if stale or old:
         gauges = [
-            g if g.series and g.now is None and not old else msgspec.structs.replace(g, level="unknown", now=None)
-            for g in gauges
+            g if g.series and g.now is None and not old else replace(g, level="unknown", now=None) for g in gauges
         ]
-        facts = [msgspec.structs.replace(fact, level="unknown") for fact in facts]
+        facts = [replace(fact, level="unknown") for fact in facts]
     return GpuCard(
         view=view,
         gauges=() if view.trouble else tuple(gauges),
@@ -171,7 +154,7 @@ def _slowed(reading: GpuReading) -> tuple[str, Level]:
     return ", ".join(reading.throttle), "danger" if SLOWED_BY_FAULT & set(reading.throttle) else "safe"
 
 
-def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail) -> list[Gauge]:
+def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail) -> list[Meter]:
     name = f"gpu{view.index}"
     clock = detail.clock_sm_mhz if detail.clock_sm_mhz is not None else reading.clock_mhz
     of = f" of {detail.clock_sm_max_mhz:,.0f}" if detail.clock_sm_max_mhz else ""
@@ -180,43 +163,34 @@ def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail) -> list[Gauge
     received = reading.pcie_received if reading.pcie_received is not None else detail.pcie_received
     sent = reading.pcie_sent if reading.pcie_sent is not None else detail.pcie_sent
     return [
-        Gauge(
-            title="utilisation", text=view.util.text, level=view.util.level, series=view.util.series,
-            bounds=view.util.bounds,
+        replace(view.util, label="utilisation"),
+        replace(
+            view.vram, label="memory", text=quantity.memory_of(reading.mem_used_bytes, reading.mem_total_bytes),
+            unit="GiB",
         ),
-        Gauge(
-            title="memory", text=quantity.memory_of(reading.mem_used_bytes, reading.mem_total_bytes),
-            level=view.vram.level, series=view.vram.series, high=view.vram.high, bounds=view.vram.bounds, unit="GiB",
-        ),
-        Gauge(
-            title="power", text=" ".join(filter(None, (view.power.text, view.power.extra))), level=view.power.level,
-            series=view.power.series, high=reading.power_limit_w, unit="W",
-        ),
-        Gauge(
-            title="temperature", text=view.temp.text, level=view.temp.level, series=view.temp.series, low=20.0,
-            high=max(100.0, detail.slowdown_c or 0.0), bounds=view.temp.bounds, unit="°C",
-        ),
-        Gauge(
-            title="SM clock", text=quantity.UNKNOWN if clock is None else f"{clock:,.0f}{of} MHz",
+        replace(view.power, text=" ".join(filter(None, (view.power.text, view.power.extra))), unit="W"),
+        replace(view.temp, label="temperature", high=max(100.0, detail.slowdown_c or 0.0), unit="°C"),
+        Meter(
+            label="SM clock", text=quantity.UNKNOWN if clock is None else f"{clock:,.0f}{of} MHz",
             level="unknown" if clock is None else "safe", series=f"{name}.clock", high=detail.clock_sm_max_mhz,
-            unit="MHz", bounds=ALL_SAFE,
+            unit="MHz",
         ),
         _charted("fan", quantity.percent(fan), f"{name}.fan", reading.fan_pct, fan, kept=reading.fan_pct is not None),
         _charted("PCIe in", rate(received), f"{name}.pcie_in", reading.pcie_received, received, kept=kept),
         _charted("PCIe out", rate(sent), f"{name}.pcie_out", reading.pcie_sent, sent, kept=kept),
-        Gauge(
-            title="memory busy", text=quantity.percent(detail.mem_util_pct),
+        Meter(
+            label="memory busy", text=quantity.percent(detail.mem_util_pct),
             level="unknown" if detail.mem_util_pct is None else "safe", recent=f"{name}.mem_util",
             now=detail.mem_util_pct,
         ),
     ]  # fmt: skip
 
 
-def _charted(title: str, text: str, key: str, read: float | None, value: float | None, *, kept: bool) -> Gauge:
+def _charted(title: str, text: str, key: str, read: float | None, value: float | None, *, kept: bool) -> Meter:
     """A gauge of the history if its supervisor keeps it, else of what this page has seen. ``read``: of the sample."""
     percent, charted = title == "fan", kept and value is not None
-    return Gauge(
-        title=title, text=text, level="unknown" if value is None else "safe", series=key if charted else None,
+    return Meter(
+        label=title, text=text, level="unknown" if value is None else "safe", series=key if charted else None,
         recent=None if charted else key, now=value if read is None else None, high=100.0 if percent else None,
         unit="%" if percent else "B/s",
     )  # fmt: skip
@@ -299,23 +273,73 @@ def _video(detail: GpuDetail) -> str:
     return f"encodes {quantity.percent(detail.encoder_pct)}, decodes {quantity.percent(detail.decoder_pct)}"
 
 
-def _row(process: GpuProcess) -> ProcessRow:
-    def known(value: float | None) -> float:
-        return -1.0 if value is None else value
+def _bad(card: GpuCard) -> str:
+    return card.slowed_level if card.slowed_level == "danger" else "label"
 
-    return ProcessRow(
-        gpu=process.gpu,
-        pid=process.pid,
-        whose=whether(process.own, "own", "other"),
-        kind=process.kind,
-        user=process.user or quantity.UNKNOWN,
-        memory=quantity.memory(process.mem_bytes),
-        sm=quantity.percent(process.sm_pct),
-        bandwidth=quantity.percent(process.mem_util_pct),
-        cpu=quantity.percent(process.cpu_pct),
-        ram=quantity.memory(process.rss_bytes),
-        age=quantity.duration(process.age_s),
-        command=command(process.command),
-        own=process.own,
-        order=(known(process.mem_bytes), known(process.sm_pct), known(process.cpu_pct), known(process.rss_bytes)),
-    )
+
+def _number_style(card: GpuCard) -> str:
+    return "accent" if card.view.own else "label"
+
+
+def _clock_style(card: GpuCard) -> str:
+    return "unknown" if card.clock_level == "unknown" else "text"
+
+
+def _memory(card: GpuCard) -> str:
+    return card.gauges[1].text if card.gauges else "–"
+
+
+GPU_COLUMNS: tuple[Column[GpuCard], ...] = (
+    Column(title="", text=lambda c: str(c.index), width=2, right=True, style=_number_style),
+    Column(title="GPU", text=lambda c: c.view.name, width=26, fit=True, before=1, style="label", from_width=96),
+    Column(title="util", text=lambda c: c.view.util.text, width=6, right=True, style=lambda c: _style(c, "util")),
+    Column(title="memory", text=_memory, width=19, right=True, style=lambda c: _style(c, "vram"), from_width=60),
+    Column(
+        title="memory", text=lambda c: c.view.vram.text, width=7, right=True, style=lambda c: _style(c, "vram"),
+        below_width=60,
+    ),
+    Column(title="temp", text=lambda c: c.view.temp.text, width=7, right=True, style=lambda c: _style(c, "temp")),
+    Column(title="power", text=lambda c: c.view.power.text, width=7, right=True, style=lambda c: _style(c, "power")),
+    Column(title="SM clock", text=lambda c: c.clock, width=10, right=True, style=_clock_style, from_width=60),
+    Column(title="slowed", text=lambda c: c.slowed if c.slowed != "no" else "", before=2, style=_bad, from_width=46),
+)  # fmt: skip
+"""The list of several GPUs; one with trouble has a sentence instead."""
+
+
+def _style(card: GpuCard, name: str) -> str:
+    level = {"util": card.view.util, "vram": card.view.vram, "temp": card.view.temp, "power": card.view.power}[
+        name
+    ].level
+    return {"safe": "text"}.get(level, level)
+
+
+PROCESS_COLUMNS: tuple[Column[GpuProcess], ...] = (
+    Column(title="GPU", text=lambda p: str(p.gpu), width=3, right=True, style="label"),
+    Column(title="pid", text=lambda p: str(p.pid), width=8, right=True),
+    Column(title="whose", text=lambda p: whether(p.own, "own", "other"), width=5, before=2,
+           style=lambda p: "accent" if p.own else "label"),
+    Column(title="user", text=lambda p: p.user or "–", width=12, fit=True, before=1, style="label", from_width=64),
+    Column(title="type", text=lambda p: p.kind, width=4, before=1, style="label", from_width=110),
+    Column(title="memory", text=lambda p: quantity.memory(p.mem_bytes), width=10, right=True, style="strong"),
+    Column(title="SM", text=lambda p: quantity.percent(p.sm_pct), width=6, right=True, from_width=50),
+    Column(title="mem", text=lambda p: quantity.percent(p.mem_util_pct), width=6, right=True, from_width=110),
+    Column(title="CPU", text=lambda p: quantity.percent(p.cpu_pct), width=7, right=True, from_width=84),
+    Column(title="RAM", text=lambda p: quantity.memory(p.rss_bytes), width=10, right=True, from_width=84),
+    Column(title="age", text=lambda p: quantity.duration(p.age_s), width=10, right=True, style="label",
+           from_width=100),
+    Column(title="command", text=lambda p: command(p.command), before=2, style="label"),
+)  # fmt: skip
+"""The processes on the GPUs. ``whose`` is "–" if the driver's pids are of another namespace."""
+PROCESS_SORTS: dict[str, Callable[[GpuProcess], float | None]] = {
+    "memory": lambda p: p.mem_bytes,
+    "GPU time": lambda p: p.sm_pct,
+    "CPU": lambda p: p.cpu_pct,
+    "RAM": lambda p: p.rss_bytes,
+    "GPU": lambda p: -p.gpu,
+}
+"""By what processes are sorted, most first; the last one: by the number of the GPU."""
+
+
+def most_first(value: float | None) -> float:
+    """To sort by: what is unknown comes last."""
+    return 1.0 if value is None else -value

@@ -8,6 +8,7 @@ from ..model.observation import GpuReading
 from ..model.progress import Level
 from ..model.situation import Situation
 from . import quantity
+from .columns import Column
 from .dashboard import gpu_view
 from .host_page import STATES
 from .state.rank_standing import ORDER
@@ -205,3 +206,21 @@ def _nodes_title(rows: tuple[NodeRow, ...]) -> str:
     more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
     told = f"{', '.join(silent[:3])}{more} silent" if silent else ""
     return " · ".join(filter(None, (quantity.plural(len(rows), "node"), quantity.plural(gpus, "GPU"), told)))
+
+
+def _rank_style(row: RankRow) -> str:
+    return row.level if row.level != "safe" else "text"
+
+
+RANK_COLUMNS: tuple[Column[RankRow], ...] = (
+    Column(title="rank", text=lambda r: str(r.rank), width=4, right=True, style="accent"),
+    Column(title="", text=lambda r: r.standing, width=7, before=1, style=_rank_style),
+    Column(title="step", text=lambda r: r.step, width=10, right=True, style="strong"),
+    Column(title="speed", text=lambda r: r.pace, width=13, right=True, style="text", from_width=37),
+    Column(title="last line", text=lambda r: r.age, width=11, right=True, style=_rank_style, from_width=48),
+    Column(title="state", text=lambda r: r.state, width=7, before=2, style="label", from_width=57),
+    Column(title="node", text=lambda r: r.node, width=20, fit=True, before=2, style="label", if_any=True),
+    Column(title="pid", text=lambda r: r.pid, width=8, right=True, style="label", from_width=74),
+    Column(title="line", text=lambda r: r.line, before=2, style="label", from_width=90),
+)
+"""The ranks of a distributed training."""

@@ -204,9 +204,6 @@ class FakeLaunch:
 
     own: Mapping[str, object] = {"vae_batch_size": 2, "workers": 2, "lowram": True, "learning_rate": 1e-4}
 
-    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
-        return {k: self.own.get(k) for k in keys}
-
     def changes(self, profile: Profile | None) -> Sequence[Change]:
         if profile is None:
             return ()

@@ -1,6 +1,5 @@
 """A person at a real terminal looks at the charts of a real run that crashed after a silence."""
 
-import csv
 import re
 from collections.abc import Iterator
 
@@ -73,13 +72,3 @@ def test_the_charts_of_what_a_trainer_logs_can_be_read_and_saved(world: World, p
     person.press("norm")
     person.press("Enter")
     person.until(lambda text: "metrics · 1 · with" in text, "the filter")
-    person.press("e")
-    person.see("grad_norm as CSV")
-    person.press("Enter")
-    person.see("Save in which file?")
-    person.press("Enter")
-    person.see("Saved:")
-    with (world.project / "charts-grad_norm.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["metric"] == "metric.grad_norm"]
-    assert {row["attempt"] for row in rows} == {"1", "2"}
-    assert all(1 <= float(row["mean"]) < 2 for row in rows)

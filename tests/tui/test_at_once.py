@@ -19,7 +19,7 @@ from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.progress import Outlook
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.dashboard import dashboard_view
-from trainwatch.tui.background import Aside, Poller, Round, Show, Snapshot, TaskQueue
+from trainwatch.tui.background import Poller, Round, Show, Snapshot, TaskQueue
 from trainwatch.tui.screens.dashboard import Dashboard, at_once
 
 
@@ -79,14 +79,13 @@ class Polled:
     """A poller on a fake clock, of which each regular poll is done by hand."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.t, self.key, self.aside = 10.0, "same", None  # type: tuple[float, object, Aside | None]
+        self.t, self.key = 10.0, "same"  # type: tuple[float, object]
         self.taken: list[Snapshot] = []
         self.queue = Queue()
         monkeypatch.setattr("trainwatch.tui.background.time", SimpleNamespace(monotonic=lambda: self.t))
         queue: Any = self.queue
         self.poller = Poller(
-            FakeFeed(healthy()), queue, self.taken.append, period_s=1.0, at_once=lambda _: self.key,
-            aside=lambda: self.aside,
+            FakeFeed(healthy()), queue, self.taken.append, period_s=1.0, at_once=lambda _: self.key
         )  # fmt: skip
 
     def poll_at(self, t: float) -> Show | None:
@@ -121,19 +120,6 @@ def test_what_was_asked_for_is_shown_at_any_moment(monkeypatch: pytest.MonkeyPat
     polled.queue.asked[0]()()
     assert len(polled.queue.asked) == 2, "asked for meanwhile"
     assert len(polled.taken) == 2
-
-
-def test_lines_alone_are_shown_without_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    polled, calls = Polled(monkeypatch), list[str]()
-    assert polled.shown_at(10.0)
-    polled.aside = Aside(news=True, show=lambda: calls.append("with"), alone=lambda: calls.append("alone"))
-    assert polled.shown_at(11.0)
-    assert (calls, len(polled.taken)) == (["alone"], 1)
-    assert polled.shown_at(12.0)
-    assert (calls, len(polled.taken)) == (["alone", "with"], 2)
-    polled.aside = Aside(news=False, show=lambda: None, alone=lambda: calls.append("bar"))
-    assert not polled.shown_at(13.0)
-    assert "bar" not in calls
 
 
 def test_no_poll_is_done_while_the_screen_does_not_come_to_show_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,18 +195,11 @@ async def painted(board: Dashboard, pilot: Pilot[None]) -> set[str]:
     return {name for name, pane in board.panes.items() if pane.paints != before[name]}
 
 
-async def test_a_line_paints_the_log_and_a_hang_the_head_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hang_paints_the_head_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = LogWorld(tmp_path)
     async with dashboard(world, monkeypatch) as (board, pilot):
         world.feed.now = moved(world.now, 2)
-        world.append("\rsteps:  71%| 7303/10260 [avr_loss=0.0912]")
-        assert await painted(board, pilot) == set(), "steps, readings, a bar: they can wait"
-        world.append("\nSaving a checkpoint\n")
-        assert await painted(board, pilot) == {"log"}
-        assert any("Saving a checkpoint" in line for line in board.log_pane.plain_lines())
-        assert await painted(board, pilot) == set(), "it is there already"
+        assert await painted(board, pilot) == set(), "steps and readings can wait"
         world.feed.now = hung()
         assert "head" in await painted(board, pilot)
         assert board.now == hung()

@@ -18,7 +18,7 @@ from trainwatch.core.model.screen_ports import LogAccess
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.run_session import FILE_NAME, Remembered, recall
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
@@ -82,7 +82,7 @@ async def test_palette_can_kill_the_run_from_any_screen() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await begin(pilot, app, "4")
         palette(app)["kill: luca"]()
-        await until(pilot, lambda: isinstance(app.screen, Confirm | ConfirmByName))
+        await until(pilot, lambda: isinstance(app.screen, Consent))
         await pilot.press("escape")
         palette(app)["go to profiles (5)"]()
         await until(pilot, lambda: isinstance(app.screen, ProfilesScreen))

@@ -32,7 +32,7 @@ from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
+from trainwatch.tui.dialogs.dialog import Consent, Dialog
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.screens.dashboard import Dashboard
@@ -56,17 +56,17 @@ def footer(app: TrainwatchApp) -> str:
 
 
 @pytest.mark.parametrize(("key", "verb"), [("k", "kill"), second("x", "stop")])
-async def test_the_run_name_must_be_typed_if_steps_would_be_lost(key: str, verb: str) -> None:
+async def test_yes_must_be_typed_if_a_minute_of_work_would_be_lost(key: str, verb: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(key)
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         await pilot.press("enter")
-        assert isinstance(app.screen, ConfirmByName), "Enter alone is no yes"
-        await pilot.press(*"luka", "enter")
-        assert isinstance(app.screen, ConfirmByName), "another name is no yes"
-        assert "That is not its name: luca" in str(app.screen.query_one("#objection", Static).render())
+        assert isinstance(app.screen, Consent), "Enter alone is no yes"
+        await pilot.press(*"yeah", "enter")
+        assert isinstance(app.screen, Consent), "another word is no yes"
+        assert "Type yes to" in str(app.screen.query_one("#objection", Static).render())
         assert sent(app) == []
-        await pilot.press("backspace", "backspace", *"ca", "enter")
+        await pilot.press("backspace", "backspace", *"s", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert sent(app)[0].verb == verb
         await until(pilot, lambda: "Accepted." in footer(app))
@@ -75,10 +75,8 @@ async def test_the_run_name_must_be_typed_if_steps_would_be_lost(key: str, verb:
 async def test_one_key_confirms_if_no_steps_are_lost() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("P")
-        assert isinstance(app.screen, Confirm)
+        assert isinstance(app.screen, Consent)
         await pilot.press("enter")
-        assert isinstance(app.screen, Confirm), "Enter alone is no yes"
-        await pilot.press("y")
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["pause"])
 
 
@@ -93,7 +91,7 @@ async def test_every_other_answer_cancels(question: str, key: str) -> None:
 async def test_keys_typed_into_the_dialog_trigger_no_action() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k", *"qk3")
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         await pilot.press("escape")
         assert app.screen_stack[-1] is board(app)
 
@@ -101,7 +99,7 @@ async def test_keys_typed_into_the_dialog_trigger_no_action() -> None:
 async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k")
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         text = " ".join(app.screen.price.lines)
         assert "1,152 steps since the newest complete checkpoint " in text
         assert "(luca-step00006148-state, 45 min ago) would be lost" in text
@@ -111,18 +109,18 @@ async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
 @pytest.mark.parametrize("size", [second((80, 24)), second((45, 16)), (30, 10)])
 async def test_typed_name_and_its_error_are_visible_in_the_dialog(size: tuple[int, int]) -> None:
     async with showing(healthy(), size) as (app, pilot):
-        await pilot.press("x", *"luka", "enter")
+        await pilot.press("x", *"yeah", "enter")
         await pilot.pause()
         drawn = " ".join("\n".join(strip.text for strip in app.screen._compositor.render_strips()).split())
-        assert "luka" in drawn
-        assert "That is not" in drawn
+        assert "yeah" in drawn
+        assert "Type yes" in drawn
         await pilot.press("backspace")
         assert str(app.screen.query_one("#objection", Static).render()) == ""
 
 
 async def test_lost_steps_are_updated_while_the_dialog_is_open() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("k", *"lu")
+        await pilot.press("k", *"ye")
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
         told = StoryTeller()
@@ -132,7 +130,7 @@ async def test_lost_steps_are_updated_while_the_dialog_is_open() -> None:
         look(app)
         await pilot.pause()
         assert "1,192 steps since" in " ".join(str(app.screen.query_one("#text").render()).split())
-        await pilot.press(*"ca", "enter")
+        await pilot.press(*"s", "enter")
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["kill"])
 
 
@@ -145,15 +143,15 @@ async def test_an_open_dialog_requires_the_name_once_steps_would_be_lost() -> No
     saved = told.tell(end, CheckpointKnown(checkpoint=checkpoint(step, end))).story
     async with showing(situation(saved, end)) as (app, pilot):
         await pilot.press("k")
-        assert isinstance(app.screen, Confirm)
+        assert isinstance(app.screen, Consent)
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
         later = told.tell(end + 100, ProgressMade(attempt=2, progress=progress(step + 40))).story
         feed.now = situation(later, end + 100)
         look(app)
-        await until(pilot, lambda: isinstance(app.screen, ConfirmByName))
+        await until(pilot, lambda: isinstance(app.screen, Consent))
         await pilot.press("y")
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         assert sent(app) == []
         await pilot.press("escape")
         assert app.screen_stack[-1] is board(app)
@@ -162,16 +160,16 @@ async def test_an_open_dialog_requires_the_name_once_steps_would_be_lost() -> No
 async def test_restart_from_the_newest_verified_checkpoint_names_no_path() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("r", "enter")
-        assert isinstance(app.screen, ConfirmByName)
+        assert isinstance(app.screen, Consent)
         assert "Starts from luca-step00006148-state (step 6,148)" in " ".join(app.screen.price.lines)
-        await pilot.press(*"luca", "enter")
+        await pilot.press(*"yes", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].verb, sent(app)[0].checkpoint) == ("restart", None)
 
 
 async def test_restart_from_an_older_checkpoint_names_it() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("r", "down", "enter", *"luca", "enter")
+        await pilot.press("r", "down", "enter", *"yes", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert sent(app)[0].checkpoint == "/data/outputs/luca/luca-step00005356-state"
         assert not sent(app)[0].fresh
@@ -179,7 +177,7 @@ async def test_restart_from_an_older_checkpoint_names_it() -> None:
 
 async def test_restart_from_the_beginning_is_listed_last() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("r", "end", "enter", *"luca", "enter")
+        await pilot.press("r", "end", "enter", *"yes", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].checkpoint, sent(app)[0].fresh) == (None, True)
 
@@ -203,8 +201,9 @@ async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now
         await until(pilot, lambda: isinstance(app.screen, ProfilesScreen))
         await pilot.press("down")
         await pilot.press(key)
-        assert type(app.screen_stack[-1]) is (ConfirmByName if now else Confirm)
-        await pilot.press(*(("l", "u", "c", "a", "enter") if now else ("y",)))
+        assert isinstance(app.screen, Consent)
+        assert app.screen.price.typed is now
+        await pilot.press(*(("y", "e", "s", "enter") if now else ("enter",)))
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].profile, sent(app)[0].now) == ("aggressive", now)
 
@@ -225,10 +224,10 @@ async def test_yes_shows_what_it_costs_and_answers_this_question_only() -> None:
     async with showing(asking()) as (app, pilot):
         assert footer(app).startswith("Y yes")
         await pilot.press("Y")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
-        assert isinstance(app.screen, Confirm)
+        await until(pilot, lambda: isinstance(app.screen, Consent))
+        assert isinstance(app.screen, Consent)
         assert "it repeats 102 steps (about 4 min)" in app.screen.price.lines
-        await pilot.press("y")
+        await pilot.press("y", "e", "s", "enter")
         await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("restart", 2)])
     async with showing(hung()) as (app, pilot):
         await pilot.press("Y")
@@ -363,8 +362,8 @@ async def test_help_lists_every_key() -> None:
 async def test_the_newest_incident_is_explained_with_its_evidence() -> None:
     async with showing(crashed()) as (app, pilot):
         await pilot.press("e")
-        assert isinstance(app.screen, Dialog)
-        assert "(log line 48,211)" in str(app.screen._body).replace("\n    ", " ")
+        await pilot.pause()
+        assert "(log line 48,211)" in " ".join(" ".join(app.screen.page.plain_lines()).split())  # type: ignore[attr-defined]
         await pilot.press("escape")
         assert app.screen_stack[-1] is board(app)
 
@@ -529,3 +528,32 @@ async def test_the_profile_in_use_is_not_switched_to() -> None:
         await pilot.pause()
         assert isinstance(app.screen, ProfilesScreen)
         assert app.screen.key_bar.message == "The run uses balanced already."
+
+
+async def test_a_question_ends_when_its_reason_does() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("k", *"ye")
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        feed.now = finished()
+        look(app)
+        await pilot.pause()
+        assert app.screen is board(app)
+        assert "Nothing was sent. The run is finished" in footer(app)
+        assert sent(app) == []
+
+
+async def test_a_question_about_an_attempt_ends_with_it() -> None:
+    """Before, a question to kill attempt 1 was one about attempt 2 as soon as that ran."""
+    now = healthy()
+    story = now.story
+    newer = msgspec.structs.replace(story.attempts[-1], number=story.attempts[-1].number + 1)
+    async with showing(now) as (app, pilot):
+        await pilot.press("k")
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        feed.now = msgspec.structs.replace(now, story=msgspec.structs.replace(story, attempts=(*story.attempts, newer)))
+        look(app)
+        await pilot.pause()
+        assert app.screen is board(app)
+        assert f"Attempt {newer.number - 1} is over" in footer(app)

@@ -16,7 +16,7 @@ from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, showing, until
 from tests.tui.test_dashboard import board
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import ConfirmByName
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.log.log_view import FEW_ROWS
 from trainwatch.tui.panes.rows_pane import RowsPane
 from trainwatch.tui.screens.machine import GpuScreen
@@ -127,7 +127,7 @@ async def test_a_dialog_that_fits_has_no_scroll_bar() -> None:
         async with showing(healthy()) as (app, pilot):
             await pilot.resize_terminal(*size)
             await pilot.press("k")
-            await until(pilot, lambda app=app: isinstance(app.screen, ConfirmByName))  # type: ignore[misc]
+            await until(pilot, lambda app=app: isinstance(app.screen, Consent))  # type: ignore[misc]
             await pilot.pause()
             body = app.screen.query_one("#body")
             assert (body.max_scroll_y, body.show_vertical_scrollbar) == (0, False), size

@@ -14,7 +14,7 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.launch import LaunchPreview, LaunchRequest
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Confirm, Dialog, TypeCommand
+from trainwatch.tui.dialogs.dialog import Consent, Dialog, TypeCommand
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.launch import LaunchScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
@@ -112,7 +112,7 @@ async def test_a_check_that_fails_after_enter_requires_confirmation() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: "it starts when they are in" in footer(app))
         launcher.gate.set()
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         assert launcher.started == []
         await pilot.press("n")
         assert launcher.started == []
@@ -124,7 +124,7 @@ async def test_pressing_enter_again_offers_to_start_without_the_checks() -> None
     async with launching(launcher, (120, 40)) as (app, pilot):
         await until(pilot, lambda: "7 to come" in str(front(app).looks.border_title))
         await pilot.press("enter", "enter")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         assert "7 checks not done yet" in " ".join(front(app).price.lines)
         await pilot.press("y")
         await until(pilot, lambda: launcher.started == [LaunchRequest(run="luca")])
@@ -192,9 +192,9 @@ async def test_a_failed_check_requires_confirmation() -> None:
     async with launching(launcher) as (app, pilot):
         assert "→ correct the paths" in text(app, "checks")
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         await pilot.press("n", "enter")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         assert launcher.started == []
         await pilot.press("y")
         await until(pilot, lambda: bool(launcher.started))
@@ -319,7 +319,7 @@ async def test_r_rehearses_after_a_confirmation_and_shows_the_result() -> None:
     launcher = FakeLauncher()
     async with launching(launcher) as (app, pilot):
         await pilot.press("R")
-        await until(pilot, lambda: isinstance(front(app), Confirm), "the confirmation")
+        await until(pilot, lambda: isinstance(front(app), Consent), "the confirmation")
         assert not launcher.rehearsed
         await pilot.press("y")
         await until(pilot, lambda: bool(launcher.rehearsed), "the rehearsal")
@@ -335,7 +335,7 @@ async def test_r_again_ends_a_rehearsal_and_leaving_the_screen_does_too() -> Non
     async with launching(launcher) as (app, pilot):
         launcher.gate.clear()
         await pilot.press("R")
-        await until(pilot, lambda: isinstance(front(app), Confirm), "the confirmation")
+        await until(pilot, lambda: isinstance(front(app), Consent), "the confirmation")
         await pilot.press("y")
         await until(pilot, lambda: front(app).rehearsing, "the rehearsal")
         await pilot.press("R")

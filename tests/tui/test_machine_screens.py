@@ -10,16 +10,12 @@ from tests.fakes.feed import FakePicker, FakeStarter, empty, healthy
 from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
-from trainwatch.core.model.machine_details import GpuProcess, MachineDetails
-from trainwatch.core.model.observation import GpuSample, HostSample
+from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.host_page import Gauge, axis_label, host_page_view
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import AskFilter
-from trainwatch.tui.panes.machine import GaugesPane
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.machine import GpuScreen, HostScreen
-from trainwatch.tui.ui.recent import Recent, TimeWindow
 
 FIRST_SIZES = [(40, 10), (80, 24)]
 SIZES = [
@@ -136,13 +132,6 @@ async def test_processes_are_sorted_filtered_and_copied() -> None:
         await pilot.press("s")
         await pilot.pause()
         assert "by GPU time" in str(screen.processes.border_title)
-        await pilot.press("y")
-        assert app.clipboard.startswith("4202 python train_network.py")
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "this run" in said(screen, "about")
-        assert "--config_file sdxl.toml" in said(screen, "about")
-        app.copy_to_clipboard("")
         await pilot.press("y")
         assert app.clipboard.startswith("4202 python train_network.py")
 
@@ -273,10 +262,6 @@ async def test_the_host_page_shows_cores_rates_and_the_tree() -> None:
         await pilot.press("o")
         await pilot.pause()
         assert [row.pid for row in screen.rows] == [77, 4202, 4207]
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "not this run" in said(screen, "about")
-        assert "backup" in said(screen, "about")
 
 
 async def test_a_run_that_never_started_has_both_pages() -> None:
@@ -303,176 +288,6 @@ async def test_details_are_asked_for_only_while_a_page_is_open() -> None:
         look(app)
         await pilot.pause()
         assert details.looks == before
-
-
-def test_values_that_only_the_page_saw_are_gaps_where_nobody_looked() -> None:
-    recent = Recent()
-    for t in (100.0, 101.0, 102.0, 160.0):
-        recent.add(t, [("fan", t)])
-    recent.add(103.0, [("fan", 1.0)])
-    recent.add(161.0, [("fan", None)])
-    window = TimeWindow(since_t=90.0, length_s=80.0, scrolls=False, now_t=170.0)
-    found = recent.columns("fan", window, 8)
-    assert found == (None, 102.0, None, None, None, None, None, 160.0)
-    assert recent.columns("nothing", window, 2) == (None, None)
-    recent.add(160.0 + 1801.0, [("fan", 5.0)])
-    assert recent.columns("fan", window, 8) == (None,) * 8
-
-
-def test_charts_of_what_only_the_page_saw_grow_every_four_seconds_as_all_others() -> None:
-    recent = Recent()
-    seen = set()
-    for at in range(100, 112):
-        recent.add(float(at), [("fan", 50.0)])
-        window = TimeWindow(since_t=90.0, length_s=60.0, scrolls=False, now_t=float(at))
-        seen.add(recent.columns("fan", window, 60))
-    assert len(seen) == 3
-
-
-async def test_rows_of_a_curve_where_nothing_is_seen_are_not_painted_again() -> None:
-    gauge = Gauge(title="fan", text="1 %", series="x", low=0.0, high=100.0, unit="%")
-    app = app_of(healthy())
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await opened(app, pilot, "8")
-        pane: GaugesPane = screen.gauges
-        window = TimeWindow(since_t=0.0, length_s=600.0, scrolls=False, now_t=600.0)
-        pane.show((gauge,), {}, window, Recent())
-        (query,) = pane.series_queries()
-        drawn = []
-        for known in (20, 40):
-            values = tuple(1.0 if at < known else None for at in range(query.columns))
-            pane.show((gauge,), {query: values}, window, Recent())
-            drawn.append(pane.lines(*pane.size))
-        before, after = drawn
-        assert before != after, "the curve has grown"
-        changed = [y for y, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
-        assert len(changed) == 1, "the curve lies in the lowest row"
-
-
-async def test_a_gauge_has_the_colour_of_its_level_and_a_scale_of_its_own() -> None:
-    gauge = Gauge(title="rate", text="5 B/s", series="x", high=None, unit="B/s")
-    app = app_of(healthy())
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await opened(app, pilot, "8")
-        pane: GaugesPane = screen.gauges
-        window = TimeWindow(since_t=0.0, length_s=600.0, scrolls=False, now_t=600.0)
-        query = window.series_query("x", 10_000)
-        pane.show((gauge,), {query: (1.0, 5.0)}, window, Recent())
-        assert "rate  5 B/s ●" in pane.plain_lines()[0]
-
-
-def test_the_axis_of_a_small_swap_ends_at_a_round_number_of_its_unit() -> None:
-    """Before, 2 GB: 1.9 GiB."""
-    host = HostSample(t=healthy().now_t, swap_used_bytes=0.0, swap_total_bytes=2**30, ram_total_bytes=2**34)
-    gauges = host_page_view(msgspec.structs.replace(healthy(), host=host), MachineDetails()).gauges
-    (swap,) = [gauge for gauge in gauges if gauge.series == "host.swap_used"]
-    assert swap.high is not None
-    assert axis_label(swap.high, swap.unit) == "2 GiB"
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("key", ["8", "9"])
-async def test_one_process_is_shown_with_its_curves_at_every_size(key: str, size: tuple[int, int]) -> None:
-    now = healthy()
-    app = app_of(now)
-    async with app.run_test(size=size) as pilot:
-        screen = await opened(app, pilot, key)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert screen.state.process is not None
-        assert screen.state.process.pid == 4202
-        text = said(screen, "process")
-        assert "CPU" in text
-        assert "112 %" in text
-        assert all(not screen.panes[name].display for name in screen.order)
-        assert "process 4202" in str(screen.panes["process"].border_title)
-        if size[1] >= 24:
-            about = said(screen, "about")
-            assert "this run" in about
-            assert "train_network.py" in about
-        for useless in ("tab", "s", "o", "enter", "slash", "right"):
-            await pilot.press(useless)
-        assert len(app.screen_stack) == 2, "no dialog"
-        assert screen.state.process is not None
-        await pilot.press("escape")
-        assert screen.state.process is None
-        assert any(screen.panes[name].display for name in screen.order)
-
-
-def of_process(now: Situation, t: float, memory_gib: float, age_s: float = 7200.0, pid: int = 4202) -> MachineDetails:
-    """The details of a later look, in which a process on the GPU has so much memory."""
-    found = machine_details(now)
-    assert found.gpus is not None
-    assert found.gpus.processes is not None
-    first = msgspec.structs.replace(found.gpus.processes[0], pid=pid, mem_bytes=memory_gib * 2**30, age_s=age_s)
-    return MachineDetails(gpus=msgspec.structs.replace(found.gpus, t=t, processes=(first,)))
-
-
-async def test_curves_of_a_process_begin_when_the_page_was_opened_and_stay_after_its_end() -> None:
-    now = healthy()
-    app = app_of(now)
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(app, pilot, "8")
-        await pilot.press("enter")
-        kept = screen.state.recent = Recent()
-        for second in range(1, 60):
-            screen.take_details(of_process(now, now.now_t + second, 10.0 + second / 10))
-        times, values = kept._kept["process 4202 memory 0"]
-        assert len(times) >= 59
-        assert values[-1] == pytest.approx(15.9 * 2**30)
-        gauge = next(g for g in screen.state.process.gauges if g.title == "memory of GPU 0")
-        assert (gauge.text, gauge.unit) == ("15.9 GiB", "GiB")
-        assert "5 GiB" in said(screen, "process"), "the axis of the RAM ends at a round number of GiB"
-        gone = msgspec.structs.replace(machine_details(now), tree=None)
-        assert gone.gpus is not None
-        screen.take_details(msgspec.structs.replace(gone, gpus=msgspec.structs.replace(gone.gpus, processes=())))
-        await pilot.pause()
-        assert "ended, or not listed" in str(screen.panes["process"].border_subtitle)
-        assert [g.text for g in screen.state.process.gauges] == ["–"] * len(screen.state.process.gauges)
-        assert kept._kept["process 4202 memory 0"][0], "the curve stays"
-
-
-@SECOND_TIER
-async def test_a_new_process_of_the_same_pid_begins_a_new_curve() -> None:
-    now = healthy()
-    app = app_of(now)
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(app, pilot, "8")
-        screen.take_details(of_process(now, now.now_t + 1, 9.0, pid=900))
-        screen.take_details(of_process(now, now.now_t + 2, 9.0, pid=900))
-        assert len(screen.state.recent._kept["process 900 memory 0"][0]) == 2
-        screen.take_details(of_process(now, now.now_t + 60, 1.0, age_s=5.0, pid=900))
-        assert list(screen.state.recent._kept["process 900 memory 0"][1]) == [1.0 * 2**30]
-
-
-async def test_what_the_driver_does_not_tell_of_a_process_stays_blank() -> None:
-    now = healthy()
-    found = machine_details(now)
-    assert found.gpus is not None
-    bare = GpuProcess(gpu=0, pid=900)
-    details = MachineDetails(gpus=msgspec.structs.replace(found.gpus, processes=(bare,)), host=found.host)
-    app = app_of(now, details=FakeDetails(details))
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(app, pilot, "8")
-        await pilot.press("enter")
-        await pilot.pause()
-        assert {g.text for g in screen.state.process.gauges} == {"–"}
-        assert not any(c in said(screen, "process") for c in "⠁⠉⣀⡀⢀⣿▁▂▃▄▅▆▇█")
-        titles = [line for line in said(screen, "process").splitlines() if "of GPU 0" in line or "CPU" in line]
-        assert titles
-        assert not any(c.isdigit() for c in "".join(titles).replace("GPU 0", ""))
-
-
-def test_values_of_processes_that_are_gone_are_dropped() -> None:
-    recent = Recent()
-    recent.add(0.0, [("process 1 cpu", 5.0)])
-    recent.add(3000.0, [("process 2 cpu", 5.0)])
-    recent.drop_old(3000.0)
-    assert set(recent._kept) == {"process 2 cpu"}
-    assert recent.last_t("process 2 ") == 3000.0
-    assert recent.last_t("process 1 ") is None
-    recent.forget("process 2 ")
-    assert recent._kept == {}
 
 
 def with_gpu(now: Situation, **changes: dict[str, Any]) -> Situation:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import HOUR, FakeFeed, crashed, empty, healthy
+from tests.fakes.feed import FakeFeed, empty, healthy
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import showing, until
 from trainwatch.core.model.situation import Situation
@@ -85,7 +85,7 @@ async def test_behind_the_end_of_a_curve_its_last_value_is_shown_as_such() -> No
         screen = await opened(app, pilot)
         await pilot.press("enter")
         newest = said(app).splitlines()[0].split()[-1]
-        curve = screen.pane.view.charts[screen.pane.view.chosen].named[0]
+        curve = screen.pane.view.charts[screen.pane.view.chosen].curves[-1]
         last = curve.parts[-1][-1][0]
         longer = msgspec.structs.replace(screen.pane.view.shown, until=4 * last)
         screen.pane.view = msgspec.structs.replace(screen.pane.view, shown=longer, cursor=3 * last)
@@ -145,19 +145,6 @@ async def test_the_axis_counts_steps_on_request() -> None:
         assert 7000 < screen.whole.until < 7600
         assert "2,500" in said(app).splitlines()[-1]
         assert "step: all of the run" in screen.pane.subtitle
-
-
-async def test_attempts_are_laid_over_each_other_with_their_values() -> None:
-    async with showing(healthy(), (120, 40)) as (app, pilot):
-        screen = await opened(app, pilot)
-        await pilot.press("enter", "o")
-        assert "attempt 1" in said(app)
-        assert "attempt 2" in said(app)
-        assert screen.whole.until < 4 * HOUR
-    async with showing(crashed(), (120, 40)) as (app, pilot):
-        screen = await opened(app, pilot)
-        await pilot.press("o")
-        assert "one attempt only" in screen.key_bar.plain_lines()[0]
 
 
 async def test_smoothing_log_scale_and_filter_are_named_in_the_title() -> None:

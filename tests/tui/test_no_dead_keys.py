@@ -168,8 +168,7 @@ async def test_no_letter_of_an_incidents_card_is_dead(name: str, monkeypatch: py
             async with app.run_test(size=(120, 40)) as pilot:
                 await pilot.pause()
                 look(app)
-                screen: Any = app.screen
-                explain(app, screen, incident)
+                explain(app, incident)
                 await pilot.pause(0.1)
                 if number == 0:
                     letters += [choice.key for choice in app.screen.choices if choice.key]  # type: ignore[attr-defined]

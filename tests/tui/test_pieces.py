@@ -8,10 +8,7 @@ from tests.tui.test_partial_refresh import board, moved
 from trainwatch.tui.panes.pane import WHOLE_FOR
 from trainwatch.tui.panes.pieces import Piece, section
 from trainwatch.tui.ui.cells import Line, width_of
-from trainwatch.tui.ui.chart import SeriesQuery, calm_scale, same_charts
-from trainwatch.tui.ui.looks import COLOURS, GROUNDS
 from trainwatch.tui.ui.looks import look as style_of
-from trainwatch.tui.ui.recent import Charts, TimeWindow
 
 LINE: Line = (("label", "RAM   "), ("strong", "12.1 GiB"), ("safe", " ● "), ("text", "▄▅▆"))
 
@@ -72,41 +69,6 @@ async def test_pieces_follow_the_size_of_the_terminal() -> None:
                 pieces = [piece for piece in pane.query(Piece) if piece.display]
                 if pieces and pane.display:
                     assert sum(piece.size.width for piece in pieces) == pane.size.width
-
-
-def test_each_style_of_spans_has_a_colour_of_the_theme() -> None:
-    variables = dict.fromkeys({*COLOURS.values(), *GROUNDS.values(), "background"}, "#123456")
-    assert all(style_of(name, variables).color is not None for name in COLOURS)
-
-
-def test_the_scale_of_a_curve_moves_in_steps() -> None:
-    scales = {calm_scale([0.09, 0.09 + extreme]) for extreme in (0.0181, 0.0184, 0.0189, 0.0195)}
-    assert len(scales) == 1
-    low, high = scales.pop() or (1.0, 0.0)
-    assert low <= 0.09 < 0.1095 <= high
-
-
-def test_charts_stay_until_those_of_the_next_window_are_read() -> None:
-    short, long = TimeWindow(length_s=64.0, scrolls=False), TimeWindow(length_s=96.0, scrolls=False)
-    asked = [short.series_query("a", 20)]
-    drawn = Charts().followed_by({asked[0]: (1.0,)}, short, asked)
-    wanted = [long.series_query("a", 48)]
-    assert drawn.followed_by({asked[0]: (1.0,)}, long, wanted) is drawn
-    assert drawn.followed_by({wanted[0]: (2.0,)}, long, wanted).window == long
-    assert not drawn.followed_by({}, long, wanted).series, "the history cannot be read"
-
-
-def test_a_curve_that_grew_by_its_newest_columns_waits_for_the_next_poll() -> None:
-    before, after = [SeriesQuery("a", 10, None, 0.0, 20.0)], [SeriesQuery("a", 12, None, 0.0, 24.0)]
-    assert same_charts(before, after)
-    assert not same_charts(before, [SeriesQuery("a", 10, None, 0.0, 40.0)])
-
-
-def test_charts_of_a_young_run_whose_span_grew_wait_for_the_next_poll() -> None:
-    before = [SeriesQuery("a", 32, None, 0.0, 64.0)]
-    assert same_charts(before, [SeriesQuery("a", 48, None, 0.0, 96.0)])
-    assert not same_charts(before, [SeriesQuery("a", 48, None, 0.0, 120.0)])
-    assert not same_charts(before, [SeriesQuery("a", 24, None, 0.0, 48.0)])
 
 
 async def test_pieces_take_the_colours_of_another_theme() -> None:

@@ -13,8 +13,6 @@ from trainwatch.core.model.job import JobHandle, JobRecord
 from trainwatch.core.model.nodes import Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.columns import shown_columns
-from trainwatch.core.views.machine_columns import RANK_COLUMNS
 from trainwatch.core.views.ranks_page import ranks_page_view
 from trainwatch.core.views.state.rank_standing import with_standing
 from trainwatch.tui.screens.machine import RanksScreen
@@ -143,15 +141,6 @@ def test_ages_of_lines_count_seconds_for_ranks_apart_only() -> None:
     assert {row.age for row in before if row.rank != 27} == {"< 10 s"}
     much = msgspec.structs.replace(now, now_t=now.now_t + 47.0)
     assert {row.age for row in ranks_page_view(much, table(now)).ranks if row.rank != 27} == {"40 s"}
-
-
-@pytest.mark.parametrize("width", range(28, 70))
-def test_no_column_of_numbers_is_cut_at_any_width(width: int) -> None:
-    now = distributed()
-    rows = ranks_page_view(now, table(now)).ranks[:1]
-    rows = tuple(msgspec.structs.replace(row, node="") for row in rows)
-    shown = [c for c in shown_columns(RANK_COLUMNS, width, rows) if c.title != "line"]
-    assert 2 + sum(c.before + c.width + c.after for c in shown) <= width
 
 
 async def test_names_and_values_of_a_rank_stand_apart() -> None:

@@ -7,7 +7,7 @@ import msgspec
 from tests.fakes.feed import FakePicker, healthy
 from tests.tui.conftest import showing, until
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
-from trainwatch.tui.dialogs.dialog import Confirm
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.panes.rows_pane import row_cells
 from trainwatch.tui.screens.runs_screen import RunsScreen
 from trainwatch.tui.ui.cells import UNICODE, size_of
@@ -65,12 +65,12 @@ async def test_a_run_is_forgotten_after_a_question_and_never_one_that_lives() ->
         await pilot.press("end", "D")
         await until(pilot, lambda: "is alive" in screen.key_bar.message, "the refusal")
         await pilot.press("up", "D")
-        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await until(pilot, lambda: isinstance(app.screen, Consent), "the question")
         assert "all other outputs stay" in str(app.screen._body)  # type: ignore[attr-defined]
         await pilot.press("n")
         assert picker.forgotten == []
         await pilot.press("D")
-        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await until(pilot, lambda: isinstance(app.screen, Consent), "the question")
         await pilot.press("y")
         await until(pilot, lambda: "mira" not in shown(screen), "forgotten")
         assert picker.forgotten == ["mira-2"]

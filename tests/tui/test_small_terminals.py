@@ -11,7 +11,7 @@ from tests.fakes.feed import healthy
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import showing, until
 from tests.tui.log_world import LogWorld
-from trainwatch.tui.dialogs.dialog import ConfirmByName
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.ui.cells import AsciiFilter
 
 SIZES = [(80, 5), (80, 2), (12, 3), (80, 1)]
@@ -125,7 +125,7 @@ async def test_a_terminal_without_unicode_gets_only_ascii(
 async def test_what_is_typed_into_a_dialog_is_seen_on_every_terminal(size: tuple[int, int]) -> None:
     async with showing(healthy(), size) as (app, pilot):
         await pilot.press("k")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmByName))
+        await until(pilot, lambda: isinstance(app.screen, Consent))
         await pilot.pause()
         box, entry = app.screen.query_one("#body").region, app.screen.query_one(Input).region
         assert box.y <= entry.y < box.bottom

@@ -12,10 +12,9 @@ from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import MEASURED, FakeTrials
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, showing, until
-from trainwatch.core.views.screens.profiles import KeyRow, measured_words
+from trainwatch.core.views.screens.profiles import measured_words
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Confirm
-from trainwatch.tui.panes.rows_pane import SettingsTable
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.screens.profiles_screen import trial_price
 
 
@@ -54,7 +53,7 @@ async def test_a_confirmed_trial_shows_a_progress_bar_and_its_result() -> None:
     trials.gate.clear()
     async with profiles(trials) as (app, pilot):
         await pilot.press("up", "t")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         said = front(app)._body
         assert "Your checkpoints are not touched." in said
         assert "Careful" not in said
@@ -75,13 +74,13 @@ async def test_a_trial_beside_a_live_run_shows_a_warning() -> None:
     trials = FakeTrials(rivals=("run luca trains on the same GPU",))
     async with profiles(trials) as (app, pilot):
         await pilot.press("t")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         assert "Careful: run luca trains on the same GPU" in front(app)._body
         await pilot.press("n")
         await pilot.pause()
         assert trials.tried == []
         await pilot.press("t")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         await pilot.press("y")
         await until(pilot, lambda: trials.tried == [("balanced", 5.0, True)])
 
@@ -92,7 +91,7 @@ async def test_escape_cancels_a_trial_then_leaves() -> None:
     trials.gate.clear()
     async with profiles(trials) as (app, pilot):
         await pilot.press("t")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         await pilot.press("y")
         await until(pilot, lambda: "of 5 m" in text(app, "job"))
         await pilot.press("escape")
@@ -107,7 +106,7 @@ async def test_a_refused_trial_shows_the_reason() -> None:
     trials.refusal = "no trial of balanced: its output cannot be sent elsewhere"
     async with profiles(trials) as (app, pilot):
         await pilot.press("t")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         await pilot.press("y")
         await until(pilot, lambda: "its output cannot be sent elsewhere" in footer(app))
 
@@ -133,7 +132,7 @@ async def test_read_only_mode_starts_no_trial() -> None:
     async with profiles(trials, read_only=True) as (app, pilot):
         await pilot.press("t")
         await pilot.pause()
-        assert not isinstance(front(app), Confirm)
+        assert not isinstance(front(app), Consent)
         assert "trial 5 min" not in footer(app)
 
 
@@ -149,7 +148,7 @@ async def test_a_run_without_profiles_is_measured_as_it_is() -> None:
         assert "[t] measures its settings as they are" in text(app, "ladder")
         assert "at checkpoint" not in footer(app)
         await pilot.press("t")
-        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await until(pilot, lambda: isinstance(front(app), Consent))
         assert front(app)._title == "Run a trial of the settings as they are for 5 minutes?"
         await pilot.press("y")
         await until(pilot, lambda: "Settings as they are, measured here" in footer(app))
@@ -170,19 +169,7 @@ async def test_the_profile_in_use_offers_no_switch_to_it() -> None:
         screen.ladder.cursor = next(i for i, rung in enumerate(screen.view.rungs) if rung.now)
         assert not {"enter", "n"} & {key.key for key in screen.offered()}
         screen.ladder.cursor = next(i for i, rung in enumerate(screen.view.rungs) if not rung.now)
-        assert {"enter", "n", "tab"} <= {key.key for key in screen.offered()}
-        await pilot.resize_terminal(120, 40)
-        await pilot.pause()
-        assert "tab" not in {key.key for key in screen.offered()}, "both panes are shown"
-
-
-def test_the_name_of_a_setting_is_whole_if_there_is_room() -> None:
-    table = SettingsTable()
-    row = KeyRow(
-        key="gradient_accumulation_steps_of_all", own="6", running="6", values=("4", "6"), differs=True,
-    )  # fmt: skip
-    table.rows, table.names = (row,), ("small", "middle")
-    assert "gradient_accumulation_steps_of_all" in "".join(text for _, text in table.lines(72, 5)[1])
+        assert {"enter", "n"} <= {key.key for key in screen.offered()}
 
 
 def test_a_trial_that_was_too_short_says_so() -> None:

@@ -19,8 +19,8 @@ from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.checkpoint_list import checkpoint_views
-from trainwatch.core.views.screens.checkpoint_details import checkpoint_facts, checkpoint_rows, score_text
+from trainwatch.core.views.checkpoint_list import checkpoint_rows, checkpoint_views
+from trainwatch.core.views.screens.checkpoint_details import checkpoint_facts
 from trainwatch.core.views.state import status
 from trainwatch.core.views.timeline import timeline_view
 
@@ -173,8 +173,8 @@ def test_the_screen_shows_scores_and_the_best(place: Place) -> None:
     view = timeline_view(now)
     assert "fid 2.25 at step 20 (the best)" in view.title
     assert "step 20 · fid 2.25, best" in [mark.text for mark in view.marks]
-    rows = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, 3000.0, (), now.story)
-    assert [score_text(row) for row in rows] == ["unknown", "2.25, best", "3.5"]
+    rows = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, 3000.0, now.story)
+    assert [row.score for row in rows] == [view.score for view in checkpoint_views(now)]
     said = [fact.text for fact in checkpoint_facts(rows[1]) if fact.label == "score"]
     assert said == ["fid 2.25 (the best), on CPU"]
 

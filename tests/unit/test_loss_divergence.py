@@ -75,7 +75,7 @@ def test_a_diverged_loss_is_a_trouble_that_lasts(line: str, before: int, factor:
     assert "loss diverged" in verdict(now_of(world)).sentence
     assert [need.kind for need in needs(now_of(world))] == ["diverged"]
     new, old = checkpoint_views(now_of(world))
-    assert ("diverged" in new.reason, "diverged" in old.reason, new.resume) == (True, False, True)
+    assert ("diverged" in new.why, "diverged" in old.why, new.resume) == (True, False, True)
     assert world.of(StartAttempt)[1:] == [], "told, not acted on"
     world.see(Exit(t=world.t + 1.0, code=0, died_t=world.t + 0.5))
     assert status(world)["loss"]["state"] == "diverging", "the end makes it no better"

@@ -20,8 +20,7 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.checkpoint_list import resume_point
-from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
+from trainwatch.core.views.checkpoint_list import checkpoint_rows, resume_point
 from trainwatch.core.views.state.verdict import verdict
 
 OLD, NEW = "out/step-20", "out/step-40"
@@ -122,7 +121,7 @@ def test_a_checkpoint_that_is_set_aside_is_no_resume_point_on_any_screen() -> No
     assert point is not None
     assert point.path == OLD
     assert "restarting from step 20" in " ".join(verdict(now).clauses).lower()
-    rows = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, 1300.0, now.story.set_aside)
+    rows = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, 1300.0, now.story)
     assert [(row.path, row.resume) for row in rows] == [(NEW, False), (OLD, True)]
 
 

@@ -20,14 +20,9 @@ from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
 from trainwatch.core.model.progress import Outlook, Why
 from trainwatch.core.model.situation import Situation, Trouble
-from trainwatch.core.views.checkpoint_list import checkpoint_views, how_many
+from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows, checkpoint_views, how_many
 from trainwatch.core.views.dashboard import gpu_pane_view, header_view, memory_view
-from trainwatch.core.views.screens.checkpoint_details import (
-    Verification,
-    checkpoint_facts,
-    checkpoint_rows,
-    count_text,
-)
+from trainwatch.core.views.screens.checkpoint_details import checkpoint_facts, count_text
 from trainwatch.core.views.state.concerns import concerns
 from trainwatch.core.views.state.run_progress import usually
 from trainwatch.core.views.state.verdict import Verdict, verdict
@@ -321,11 +316,11 @@ def test_a_sentence_about_a_crash_does_not_repeat_it() -> None:
 
 def test_checkpoints_that_were_saved_after_the_nan_are_marked() -> None:
     now = with_incidents(healthy(), replace(NAN, step=5000))
-    marked = {c.path for c in checkpoint_views(now) if "saved after the loss became NaN" in c.reason}
+    marked = {c.path for c in checkpoint_views(now) if c.word == "loss was NaN"}
     assert marked == {c.path for c in now.story.checkpoints if (c.step or 0) >= 5000} != set()
     assert all(c.level == "warning" for c in checkpoint_views(now) if c.path in marked)
     by_time = with_incidents(healthy(), replace(NAN, step=None, t=healthy().now_t - 3600))
-    assert 0 < sum("NaN" in c.reason for c in checkpoint_views(by_time)) < len(now.story.checkpoints)
+    assert 0 < sum(c.after_nan for c in checkpoint_views(by_time)) < len(now.story.checkpoints)
     closed = replace(NAN, step=5000, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     assert "of them saved after the NaN" in said(with_incidents(finished(), closed)).sentence
     assert "NaN" not in said(finished()).sentence
@@ -389,7 +384,7 @@ def test_no_resume_is_offered_from_a_checkpoint_of_after_the_nan() -> None:
     (offered,) = [view for view in views if view.resume]
     assert offered == next(view for view in views if not view.after_nan and view.verdict == "complete")
     newest_first = tuple(reversed(now.story.checkpoints))
-    rows = checkpoint_rows(newest_first, {}, now.now_wall, now.story.set_aside, now.story)
+    rows = checkpoint_rows(newest_first, {}, now.now_wall, now.story)
     assert [row.path for row in rows if row.resume] == [offered.path]
     dialog = choose_checkpoint(views)
     assert dialog.chosen == offered.path
@@ -405,7 +400,7 @@ def test_checkpoints_that_nobody_can_read_are_not_told_as_incomplete() -> None:
 
 def test_a_checkpoint_of_after_the_nan_is_no_safe_row_of_the_list() -> None:
     now = with_incidents(healthy(), replace(NAN, step=6_000))
-    found = checkpoint_rows(now.story.checkpoints, {}, now.now_wall, now.story.set_aside, now.story)
+    found = checkpoint_rows(now.story.checkpoints, {}, now.now_wall, now.story)
     late = [row for row in found if row.after_nan]
     assert late
     assert all(row.level == "warning" and row.word == "loss was NaN" for row in late)
@@ -420,12 +415,12 @@ def test_the_screen_knows_the_damage_that_the_run_knows() -> None:
     listed = now.story.checkpoints
     known = (replace(listed[0], verdict="nonfinite", reason="NaN in w"), *listed[1:])
     story = replace(now.story, checkpoints=known)
-    row = checkpoint_rows(listed, {}, now.now_wall, (), story)[0]
+    row = checkpoint_rows(listed, {}, now.now_wall, story)[0]
     assert (row.verdict, row.word, row.level) == ("nonfinite", "NaN or Inf", "danger")
     again = replace(listed[0], mtime=listed[0].mtime + 1)
-    assert checkpoint_rows((again,), {}, now.now_wall, (), story)[0].verdict == "complete"
+    assert checkpoint_rows((again,), {}, now.now_wall, story)[0].verdict == "complete"
     deep = {again.path: Verification(checkpoint=listed[0], deep=True, wall=0.0)}
-    assert checkpoint_rows((listed[0],), deep, now.now_wall, (), story)[0].verdict == "complete"
+    assert checkpoint_rows((listed[0],), deep, now.now_wall, story)[0].verdict == "complete"
 
 
 def test_a_kill_by_a_person_is_told_as_theirs() -> None:

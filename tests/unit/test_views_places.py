@@ -8,16 +8,9 @@ from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, comparison, dump,
 from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.attempt import EvidenceFile
 from trainwatch.core.model.change import Change
-from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.screens.checkpoint_details import (
-    Verification,
-    checkpoint_rows,
-    delta_facts,
-    overview_facts,
-    prune_facts,
-    verified_text,
-)
+from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows
+from trainwatch.core.views.screens.checkpoint_details import delta_facts, overview_facts, prune_facts
 from trainwatch.core.views.screens.confirmation import (
     kill_price,
     profile_price,
@@ -26,7 +19,6 @@ from trainwatch.core.views.screens.confirmation import (
 )
 from trainwatch.core.views.screens.incident_card import spreads
 from trainwatch.core.views.screens.profiles import (
-    leaves,
     profiles_view,
     switch_differences,
 )
@@ -65,16 +57,16 @@ def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_rewritten
     verifications = {newest.path: Verification(checkpoint=bad, deep=True, wall=newest.mtime + 60)}
     rows = checkpoint_rows((newest, older), verifications, newest.mtime + 120)
     assert [(r.verdict, r.resume) for r in rows] == [("nonfinite", False), ("complete", True)]
-    assert verified_text(rows[0]).startswith("every byte read")
+    assert rows[0].verified.startswith("every byte read")
     anew = msgspec.structs.replace(newest, mtime=newest.mtime + 90)
     rows = checkpoint_rows((anew, older), verifications, newest.mtime + 120)
     assert [(r.verdict, r.resume) for r in rows] == [("complete", True), ("complete", False)]
-    assert verified_text(rows[0]) == ""
+    assert rows[0].verified == ""
 
 
 def test_checkpoint_view_shows_contents_and_weight_changes() -> None:
     compiled = {f.label: f for f in overview_facts(overview(checkpoint(1, 1.0), compiled=True))}
-    assert compiled["note"].level == "warning"
+    assert compiled["note"].style == "warning"
     facts = delta_facts("a", "b", comparison(only_in_b=("x",), nonfinite_b=3, relative_change=0.0))
     labels = {f.label: f.text for f in facts}
     assert labels["NaN, Inf"] == "0 before, 3 after"
@@ -94,19 +86,15 @@ def test_prune_dry_run_lists_deletions_and_reasons_to_keep() -> None:
     assert prune_facts(nothing)[0].text.startswith("nothing")
 
 
-def test_comparison_of_profiles_distinguishes_unset_from_unknown() -> None:
-    view = profiles_view(troubled(), PROFILES, LADDER, {"vae_batch_size": 2})
-    rows = {r.key: r for r in view.rows}
-    assert (rows["vae_batch_size"].own, rows["vae_batch_size"].running) == ("2", "1")
-    assert rows["lowram"].own == "–", "nobody said what it is without a profile"
-    assert rows["lowram"].values == ("", "", "false")
+def test_the_ladder_shows_which_profile_runs_and_which_is_next() -> None:
+    view = profiles_view(troubled(), PROFILES, LADDER)
     assert [(r.name, r.now, r.next) for r in view.rungs] == [
         ("conservative", False, True), ("balanced", True, False), ("aggressive", False, False),
     ]  # fmt: skip
 
 
 def test_before_the_first_launch_no_profile_is_in_use() -> None:
-    view = profiles_view(empty(), PROFILES, LADDER, {})
+    view = profiles_view(empty(), PROFILES, LADDER)
     assert not any(r.now for r in view.rungs)
     assert view.why == ("Not launched yet.",)
 
@@ -115,7 +103,7 @@ def test_before_the_first_launch_no_profile_is_in_use() -> None:
     ("now", "over"), [(healthy(), False), (crashed(), False), (finished(), True), (given_up(), True)]
 )
 def test_the_profile_of_a_run_that_is_over_is_its_last_one_and_not_that_of_now(now: Situation, *, over: bool) -> None:
-    view = profiles_view(now, PROFILES, LADDER, {})
+    view = profiles_view(now, PROFILES, LADDER)
     assert view.over is over
     assert any(rung.now for rung in view.rungs)
 
@@ -129,20 +117,6 @@ def test_an_incident_of_level_danger_is_red_in_the_timeline_as_elsewhere() -> No
     assert RANK["incident"] < RANK["danger"], "in one column the worse one is drawn"
 
 
-def test_nested_settings_flags_and_variables_are_separate_rows() -> None:
-    profile = Profile(
-        name="p", settings={"training": {"batch_size": 4}}, env={"OMP_NUM_THREADS": "4"}, flags=("--a", "b")
-    )
-    assert leaves(profile) == {"training.batch_size": 4, "$OMP_NUM_THREADS": "4", "--a": "b"}
-
-
-def test_the_flag_of_the_profile_in_use_is_the_current_value() -> None:
-    now = healthy()
-    flagged = Profile(name="balanced", flags=("--disable_triton",))
-    (row,) = profiles_view(now, (flagged,), (), {}).rows
-    assert (row.key, row.running, row.differs) == ("--disable_triton", "true", False)
-
-
 def test_a_profile_switch_is_compared_with_the_running_values_not_the_config() -> None:
     running = [Change(where="config", key="batch", before=4, after=1, why="CUDA out of memory"),
                Change(where="flag", key="--resume", before=None, after="/old", why="go on from old", of="resume")]  # fmt: skip
@@ -153,16 +127,17 @@ def test_a_profile_switch_is_compared_with_the_running_values_not_the_config() -
     assert FakeLaunch().changes(None) == ()
 
 
-def test_the_run_name_must_be_typed_only_if_steps_are_lost() -> None:
+def test_yes_must_be_typed_only_if_steps_are_lost() -> None:
     now = healthy()
-    assert kill_price(now).typed == stop_price(now).typed == "luca"
-    assert profile_price(now, "x", at_once=True).typed == "luca"
-    assert profile_price(now, "x", at_once=False).typed == ""
+    assert kill_price(now).typed
+    assert stop_price(now).typed
+    assert profile_price(now, "x", at_once=True).typed
+    assert not profile_price(now, "x", at_once=False).typed
     over = finished()
     newest = over.story.checkpoints[-1]
-    assert resume_price(over, newest.path).typed == "", "going on from the newest gives nothing away"
-    assert resume_price(over, over.story.checkpoints[0].path).typed == "luca"
-    assert resume_price(over, None).typed == "luca"
+    assert not resume_price(over, newest.path).typed, "going on from the newest gives nothing away"
+    assert resume_price(over, over.story.checkpoints[0].path).typed
+    assert resume_price(over, None).typed
 
 
 def test_selected_event_moves_in_time_order() -> None:

@@ -1,7 +1,6 @@
 """Dialogs with a card: incidents, absence, information."""
 
-from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 from textual import events
@@ -10,8 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from ...core.views import quantity
-from ...core.views.screens.incident_card import HEADINGS, AwayCard, AwayChoice, Choice, Heading, IncidentCard
+from ...core.views.screens.incident_card import AwayCard, AwayChoice
 from ..keys import KEYS, Key, KeyContext, key_words
 from ..places import PLACES
 from ..ui.cells import glyphs_for, wrap_words
@@ -32,33 +30,29 @@ TIGHT_FRAME_ROWS = 3
 LEAST_ROWS = 3
 CLOSE = "[Esc] close"
 MORE = "[↓] more below"
+OWN_KEYS = frozenset({"escape", "q", "down", "up", "j", "pagedown", "pageup", "ctrl+p", "ctrl+z", "ctrl+s", "ctrl+c"})
+BEHIND_TIME = "  "
+"""Between the time of an incident and what it was."""
 
 
-class Offered(Protocol):
-    """One thing that can be done; ``key`` empty: it is only told."""
+class AwayDialog(Dialog[AwayChoice]):
+    """The card that greets somebody who comes back: what happened, and a key for each thing that needs them.
 
-    @property
-    def key(self) -> str: ...
+    Answers with the choice whose letter was pressed; any other key does what it does on the screen below.
+    """
 
-    @property
-    def text(self) -> str: ...
-
-
-C = TypeVar("C", bound=Offered)
-
-
-class CardDialog(Dialog[C], Generic[C]):
-    """Answers with the choice whose letter was pressed. Subclasses implement ``rows``."""
-
-    heading = "What you can do"
-
-    def __init__(self, title: str, choices: Sequence[C], *, danger: bool) -> None:
-        super().__init__(title, "", CLOSE, danger=danger)
-        self.choices = tuple(choices)
+    def __init__(self, card: AwayCard, *, read_only: bool) -> None:
+        super().__init__(card.title, "", CLOSE, danger=card.danger)
+        self.card = card
+        self.choices = [c for c in card.choices if not (c.acts and read_only)]
+        self.heading = "What needs you" if self.choices else "Nothing needs you."
 
     def rows(self, width: int) -> Content:
         """The text above the choices, in lines of at most ``width`` cells."""
-        raise NotImplementedError
+        lines = [part for row in self.card.rows for part in _row(row, width)]
+        if not self.choices:
+            lines.append(Content.styled(self.heading, "bold"))
+        return Content("\n").join(lines)
 
     def compose(self) -> ComposeResult:
         """The rows scroll; the choices below them are always seen, or scroll too if there is no room for both."""
@@ -96,26 +90,15 @@ class CardDialog(Dialog[C], Generic[C]):
         body.styles.height = len(self._body.plain.splitlines()) + (inside and 1 + len(choices.plain.splitlines()))
         self.call_after_refresh(self._tell_more)
 
-    def redraw(self, title: str, choices: Sequence[C], *, danger: bool) -> None:
-        """Show what is known by now. The rows stay scrolled as they are."""
-        self._title, self.choices = title, tuple(choices)
-        if self.is_attached:
-            box = self.query_one("#box")
-            box.border_title = Content(title)
-            self.set_class(danger, "-danger")
-            self._fit()
-
     def on_key(self, event: events.Key) -> None:
-        """A letter of a choice."""
+        """A letter of a choice, or a key of the screen below."""
         chosen = next((c for c in self.choices if c.key and c.key == event.character), None)
-        if chosen is not None:
-            event.stop()
-            self.dismiss(chosen)
-        else:
-            self.other_key(event)
-
-    def other_key(self, event: events.Key) -> None:
-        """A key that is no choice's. Textual calls ``on_key`` of every class, so that a subclass cannot replace it."""
+        if chosen is None and event.key in OWN_KEYS:
+            return
+        event.stop()
+        self.dismiss(chosen)
+        if chosen is None and event.key not in {"enter", "space"}:
+            self.app.call_later(self.app.simulate_key, event.key)
 
     def action_move(self, rows: int) -> None:
         """Scroll, and tell whether there is more."""
@@ -136,7 +119,7 @@ def wrapped(text: str, width: int, *, indent: int = 2) -> list[Content]:
     return [Content(" " * indent + first), *(Content(" " * 2 * indent + part) for part in more)]
 
 
-def choices_text(heading: str, choices: Sequence[Offered], width: int) -> Content:
+def choices_text(heading: str, choices: Sequence[AwayChoice], width: int) -> Content:
     """One line for each, below their heading."""
     lines = [Content.styled(heading, "bold")]
     for choice in choices:
@@ -147,37 +130,6 @@ def choices_text(heading: str, choices: Sequence[Offered], width: int) -> Conten
     return Content("\n").join(lines)
 
 
-# The card that greets somebody who comes back: what happened, and a key for each thing that needs them.
-
-OWN_KEYS = frozenset({"escape", "q", "down", "up", "j", "pagedown", "pageup", "ctrl+p", "ctrl+z", "ctrl+s", "ctrl+c"})
-BEHIND_TIME = "  "
-"""Between the time of an incident and what it was."""
-
-
-class AwayDialog(CardDialog[AwayChoice]):
-    """Any other key closes it and does what it does on the screen below."""
-
-    def __init__(self, card: AwayCard, *, read_only: bool) -> None:
-        choices = [c for c in card.choices if not (c.acts and read_only)]
-        super().__init__(card.title, choices, danger=card.danger)
-        self.card = card
-        self.heading = "What needs you" if choices else "Nothing needs you."
-
-    def rows(self, width: int) -> Content:
-        lines = [part for row in self.card.rows for part in _row(row, width)]
-        if not self.choices:
-            lines.append(Content.styled(self.heading, "bold"))
-        return Content("\n").join(lines)
-
-    def other_key(self, event: events.Key) -> None:
-        if event.key in OWN_KEYS:
-            return
-        event.stop()
-        self.dismiss(None)
-        if event.key not in {"enter", "space"}:
-            self.app.call_later(self.app.simulate_key, event.key)
-
-
 def _row(row: str, width: int) -> list[Content]:
     """Lines of a row; if it begins with a time, the further ones stand below its words."""
     time, gap, words = row.partition(BEHIND_TIME)
@@ -186,55 +138,6 @@ def _row(row: str, width: int) -> list[Content]:
     first, *more = wrap_words(words, width - cell_len(time) - 4)
     margin = " " * (cell_len(time) + 3)
     return [Content(f" {time}{gap}{first}"), *(Content(margin + part) for part in more)]
-
-
-# The card of one incident: all about it, and a letter for each thing that can be done.
-
-BESIDE_TITLE = 2
-"""Columns of the border beside the title, less the padding of the rows."""
-LOOK_S = 1.0
-"""How often the card is compared with what is known."""
-
-
-class IncidentDialog(CardDialog[Choice]):
-    """Answers with the choice whose letter was pressed. ``newest``: the card by what is known now."""
-
-    def __init__(self, card: IncidentCard, newest: Callable[[], IncidentCard | None], *, read_only: bool) -> None:
-        super().__init__(card.title, _choices(card, read_only=read_only), danger=card.danger)
-        self.card = card
-        self._newest = newest
-        self._read_only = read_only
-
-    def on_mount(self) -> None:
-        self.set_interval(LOOK_S, self.renew)
-
-    def rows(self, width: int) -> Content:
-        return card_text(self.card, width)
-
-    def renew(self) -> None:
-        """Show what is known by now: the incident may be over, and what can be done with it."""
-        card = self._newest()
-        if card is None or card == self.card:
-            return
-        self.card = card
-        self.redraw(card.title, _choices(card, read_only=self._read_only), danger=card.danger)
-
-
-def _choices(card: IncidentCard, *, read_only: bool) -> list[Choice]:
-    return [choice for choice in card.choices if not (choice.acts and read_only)]
-
-
-def card_text(card: IncidentCard, width: int) -> Content:
-    """The rows below their headings; above them the title, if the border has no room for all of it."""
-    lines: list[Content] = wrapped(card.title, width) if cell_len(card.title) > width - BESIDE_TITLE else []
-    heading: Heading | None = None
-    for row in card.rows:
-        if row.heading != heading:
-            heading = row.heading
-            lines.append(Content.styled(HEADINGS[heading], "bold"))
-        text = row.text if row.line is None else f"{row.text} (log line {quantity.count(row.line)})"
-        lines += wrapped(text, width)
-    return Content("\n").join(lines)
 
 
 # The dialog of help.

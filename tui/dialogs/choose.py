@@ -12,7 +12,7 @@ from textual.widgets.option_list import Option
 
 from ...core.model.verdict_words import verdict_word
 from ...core.views import quantity
-from ...core.views.checkpoint_list import CheckpointView
+from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, text_rows
 from ...core.views.state.concerns import AFTER_NAN
 from ...core.views.words import RemedyRow
@@ -80,17 +80,17 @@ def hanging(text: str, width: int) -> str:
     return "\n".join((f"{margin}{first}".rstrip(), *(f"{margin}{'':{HANG}}{row}".rstrip() for row in more)))
 
 
-def _mark(view: CheckpointView) -> str:
+def _mark(view: CheckpointRow) -> str:
     if view.after_nan:
         return f"  {AFTER_NAN}"
     if not view.resume:
         return ""
     if view.verdict == "opaque":
         return "  ← newest"
-    return "  ← newest verified" if view.understood else "  ← newest, not verified"
+    return "  ← newest verified" if view.judged.understood else "  ← newest, not verified"
 
 
-RESUME_POINTS: tuple[Column[CheckpointView], ...] = (
+RESUME_POINTS: tuple[Column[CheckpointRow], ...] = (
     Column(title="step", text=lambda v: v.step, right=True),
     Column(title="size", text=lambda v: v.size, right=True),
     Column(title="age", text=lambda v: v.age, right=True),
@@ -98,12 +98,12 @@ RESUME_POINTS: tuple[Column[CheckpointView], ...] = (
 )
 
 
-def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
+def choose_checkpoint(views: Sequence[CheckpointRow]) -> Choice:
     """The dialog to choose the checkpoint to resume from; those that are damaged or hold NaN are counted only.
 
     The beginning is offered first only if nothing else is there, understood or not.
     """
-    usable = [v for v in views if v.verdict in {"complete", "opaque"} or not v.understood]
+    usable = [v for v in views if v.verdict in {"complete", "opaque"} or not v.judged.understood]
     rows = list(zip([v.path for v in usable], text_rows(RESUME_POINTS, usable), strict=True))
     offered = {path for path, _ in rows}
     with_nan = sum(v.verdict == "nonfinite" for v in views if v.path not in offered)
@@ -111,7 +111,7 @@ def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
     told = [quantity.plural(damaged, "damaged one")] * bool(damaged) + [f"{with_nan} with NaN or Inf"] * bool(with_nan)
     best = next((v.path for v in views if v.resume), BEGINNING)
     if best == BEGINNING:
-        best = next((v.path for v in views if not (v.understood or v.after_nan)), BEGINNING)
+        best = next((v.path for v in views if not (v.judged.understood or v.after_nan)), BEGINNING)
     if best == BEGINNING:
         rows.insert(0, (BEGINNING, "from the beginning: there is no verified checkpoint"))
     else:

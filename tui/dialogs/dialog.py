@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
-import msgspec
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -171,62 +170,44 @@ class Ask(Dialog[str]):
         self.dismiss(text)
 
 
-class ConfirmByName(Ask):
-    """A confirmation that loses steps: the run's name must be typed. Answers with the name or None."""
-
-    def __init__(self, price: Price) -> None:
-        hint = f"[Enter] {price.confirm}   [Esc] cancel"
-        super().__init__(price.title, _by_name(price), hint, danger=True)
-        self.price = price
-
-    def renew(self, price: Price) -> None:
-        """Update the cost; the name must be typed all the same."""
-        self.price = msgspec.structs.replace(price, typed=self.price.typed)
-        self.set_body(_by_name(self.price))
-
-    def objection(self, text: str) -> str:
-        """Only the run's own name is accepted."""
-        return "" if text == self.price.typed else f"That is not its name: {self.price.typed}"
-
-
-class Confirm(Dialog[bool]):
-    """A confirmation: ``y`` answers yes, ``n`` and Escape no."""
+class Consent(Ask):
+    """What an action costs. Enter does it if little is lost, else "yes" is typed first. Answers with "yes" or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", show=False),
-        Binding("n", "answer(False)", show=False),
+        Binding("enter,y", "agree", show=False),
+        Binding("n", "dismiss_dialog", show=False),
     ]
 
     def __init__(self, price: Price) -> None:
-        body = "\n".join(price.lines)
-        dangerous = price.lost_steps != 0
-        super().__init__(price.title, body, f"[y] {price.confirm}   [n] cancel", danger=dangerous)
         self.price = price
+        hint = f"[Enter] {price.confirm}   [Esc] cancel"
+        super().__init__(price.title, "", hint, danger=price.lost_steps != 0 or price.typed)
+
+    def on_mount(self) -> None:
+        self.renew(self.price)
 
     def renew(self, price: Price) -> None:
+        """What it costs by now: the training goes on below the question."""
         self.price = price
-        self.set_body("\n".join(price.lines))
+        how = ["", f"To {price.confirm}, type yes and press Enter."] if price.typed else []
+        self.set_body("\n".join((*price.lines, *how)))
+        entry = self.query_one(Input)
+        entry.display, entry.disabled = price.typed, not price.typed
+        entry.focus() if price.typed else self.set_focus(None)
 
-    def action_answer(self, yes: bool) -> None:
-        self.dismiss(yes)
+    def objection(self, text: str) -> str:
+        """Only one word is accepted."""
+        return "" if text.lower() == "yes" else f"Type yes to {self.price.confirm}, or press Esc."
 
-    def action_dismiss_dialog(self) -> None:
-        self.dismiss(False)
-
-
-def _by_name(price: Price) -> str:
-    return "\n".join((*price.lines, "", f"To {price.confirm}, type the name of the run: {price.typed}"))
+    def action_agree(self) -> None:
+        if not self.price.typed:
+            self.dismiss("yes")
 
 
-def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> Confirm | ConfirmByName:
-    """Open the confirmation that fits: a key if nothing is lost, else the run's name. Calls ``then`` after yes."""
-
-    def answered(answer: bool | str | None) -> None:
-        if answer:
-            then()
-
-    question = ConfirmByName(price) if price.typed else Confirm(price)
-    app.push_screen(question, answered)
+def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> Consent:
+    """Open the question. Calls ``then`` after yes."""
+    question = Consent(price)
+    app.push_screen(question, lambda answer: then() if answer else None)
     return question
 
 

@@ -11,7 +11,6 @@ from ...core.model.log_lines import LogFile
 from ...core.model.screen_ports import OpenRun
 from ...core.model.situation import Situation
 from ...core.model.story import RunStory
-from ..background import Aside, Show
 from ..panes.pane import Pane
 from ..ui.cells import Line, Span, cut
 from .log_driver import LogSource
@@ -35,25 +34,6 @@ class DashboardLog:
         self._now = Situation()
         self._trouble = ""
         self._columns = 0
-        self._read_ahead = False
-        """The lines of this second were read together with the run."""
-        self._ahead: Callable[[], tuple[bool, Show]] | None = None
-
-    def ahead(self) -> Aside | None:
-        """Read the gained lines, to be drawn by the next ``update``; None: nothing to read. Called from any thread."""
-        read = self._ahead  # prepared on the screen's thread
-        if read is None:
-            return None
-        began, show = read()
-
-        def alone() -> None:
-            show()
-            self.update(self._now, self._trouble, self._columns)
-
-        return Aside(news=began, show=show, alone=alone)
-
-    def _taken(self) -> None:
-        self._read_ahead = True
 
     def update(self, now: Situation, trouble: str, columns: int) -> None:
         """Read what was written since the last call. ``trouble``: why the run cannot be read; ``columns``: screen."""
@@ -62,9 +42,8 @@ class DashboardLog:
         path = attempt.log if attempt is not None else None
         if self._run.logs is not None and path is not None and path != self.path:
             self.viewer.open(LogSource(LogFile(path=path, label=path), self._run.logs.browser))
-        elif not self._read_ahead:
+        else:
             driver.look()
-        self._read_ahead = False
         self.show()
 
     @property
@@ -84,7 +63,6 @@ class DashboardLog:
         pane.message = self._message()
         pane.set_title(" · ".join(parts), "" if pane.following else "[space] follow")
         pane.redraw()
-        self._ahead = viewer.driver.ahead(self._taken)
 
     def follow(self, yes: bool) -> None:
         """Follow the end and end the search, or hold what is shown."""

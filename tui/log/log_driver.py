@@ -1,8 +1,8 @@
 """Moves a LogView over a log of any size: follows its end, pages, goes to offsets. Files are read in a thread."""
 
-import itertools
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import msgspec
 
@@ -151,10 +151,6 @@ class LogDriver:
         self._show_message, self._changed = show_message, changed
         self._tasks = TaskQueue(owner, "log-pages", in_order=True)
         self._generation = 0
-        self._moments = itertools.count()
-        """Numbers the begins and ends of readings, in whatever thread they happen."""
-        self._shown_at = -1
-        """The end of the reading of the log's end that is shown."""
         self.busy = False
         self.trouble = ""
         """Why the newest reading failed; empty if it did not."""
@@ -204,75 +200,23 @@ class LogDriver:
 
     def look(self, *, wait: bool = False) -> None:
         """Read what was written since, if the end is followed. ``wait``: on the calling thread (tests)."""
-        if not self.busy or wait:
-            rest = self._rest()
-            if rest is not None:
-                self._read(lambda: rest()[2], wait=wait)
-
-    def ahead(self, taken: Show) -> Callable[[], tuple[bool, Show]] | None:
-        """Returns what reads the same on another thread, any number of times; None if there is nothing to follow.
-
-        It returns whether a line has begun since, and what takes the lines and calls ``taken``, unless others were read
-        meanwhile; the caller draws them. A bar that moves on begins no line.
-        """
-        source, window, generation = self.source, self.view.window, self._generation
-        rest = None if self.busy else self._rest()
-        if rest is None or source is None:
-            return None
-        end, path = window.end, source.file.path
-        known = int(bool(len(window)) and window.lines[-1].open)
-
-        def run() -> tuple[bool, Show]:
-            began = False
-
-            def read() -> Show:
-                nonlocal began
-                reading, whole, take = rest()
-                began = reading is not None and len(reading.stretch.lines) > (0 if whole else known)
-                return take
-
-            take = guarded(read, path, self._fail)
-
-            def show() -> None:
-                same = self.view.window is window and window.end == end
-                if same and generation == self._generation and not self.busy:
-                    self._take(take)
-                    self._fill()
-                    taken()
-
-            return began, show
-
-        return run
-
-    def _rest(self) -> Callable[[], tuple[Reading | None, bool, Show]] | None:
-        """What reads the lines that a followed log has gained.
-
-        It returns them, None = nothing; whether they are in place of the window; and what shows them.
-        """
-        source, window, only = self.source, self.view.window, self.only
-        if source is None or not self.view.following:
-            return None
-        known, end, height = window.file_size, window.end, max(1, self.view.size.height)
+        source, view, window, only = self.source, self.view, self.view.window, self.only
+        if source is None or not view.following or (self.busy and not wait):
+            return
+        known, end, height = window.file_size, window.end, max(1, view.size.height)
         whole = bool(len(window)) and window.at_end
 
-        def gained() -> tuple[Reading | None, bool]:
-            """What was written, None = nothing; True: in place of the window."""
+        def read() -> Show:
             size = source.browser.size(source.file.path)
             if size == known and whole:
-                return None, False
+                return lambda: None
             if whole and end < size and (only is not None or size - end <= JUMP_BYTES):
                 more = source.after(end, only)
                 if more.stretch.end + JUMP_BYTES >= more.stretch.file_size:
-                    return more, False
-            return source.tail(2 * height, only), True
+                    return partial(self._gain, more)
+            return partial(self._gain, source.tail(2 * height, only), whole=True)
 
-        def read() -> tuple[Reading | None, bool, Show]:
-            begin = next(self._moments)
-            reading, fresh = gained()
-            done = next(self._moments)
-            return reading, fresh, lambda: self._took(reading, begin, done, whole=fresh)
-
-        return read
+        self._read(read, wait=wait)
 
     def scroll(self, rows: int) -> None:
         """Scroll the text up (positive) or down."""
@@ -356,16 +300,16 @@ class LogDriver:
         if source is not None:
             self._tasks.submit(lambda: guarded(lambda: work(source), source.file.path, self._show_message))
 
-    def _took(self, reading: Reading | None, begin: int, done: int, *, whole: bool) -> None:
-        """Show it, unless what is shown was still being read when this reading began: that may be newer."""
+    def _gain(self, reading: Reading, *, whole: bool = False) -> None:
+        """Show lines at the end; ``whole``: in place of the window."""
         view = self.view
-        if reading is not None and view.following and begin > self._shown_at:
-            self._shown_at = done
-            if whole:
-                view.window = LogWindow(reading)
-            else:
-                view.window.add_below(reading)
-            view.to_end()
+        if not view.following:
+            return
+        if whole:
+            view.window = LogWindow(reading)
+        else:
+            view.window.add_below(reading)
+        view.to_end()
 
     def _hold_for(self, rows: int) -> None:
         if self.view.following and rows < 0:

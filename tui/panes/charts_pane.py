@@ -13,8 +13,8 @@ from ...core.views.charts import Span as XSpan
 from ...core.views.charts import dotted, nearest, value_range
 from ...core.views.metrics import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text
 from ...core.views.timeline import RANK, Mark
-from ..ui.cells import Line, Span, cut, fit, pad, right, spread, width_of, wrap_words
-from ..ui.chart import LOOKS, Layer, Row, Scale, plotted, tick_rows
+from ..ui.cells import Line, Span, cut, pad, right, spread, width_of, wrap_words
+from ..ui.chart import Layer, Row, Scale, plotted, tick_rows
 from .pane import Pane
 from .timeline_pane import INCIDENT_KINDS, MARK_STYLES
 
@@ -28,8 +28,6 @@ LEAST_SPANS: dict[str, float] = {"%": 5.0, "°C": 4.0, MEMORY: 8 * MIB, BYTES: 1
 """Shorter ranges of values are not enlarged: they are jitter."""
 FAULTS = frozenset({"crash", "hang"})
 GAP_COLUMNS = 2
-SAMPLE = 6
-"""Columns of a legend's piece of a curve."""
 
 
 class ChartsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,9 +45,6 @@ class ChartsView(msgspec.Struct, frozen=True, kw_only=True):
     silences: tuple[tuple[float, float], ...] = ()
     """Stretches of the axis without steps: from the last one to the restart."""
     cursor: float | None = None
-    cursor_text: str = ""
-    legend: bool = False
-    """The curves of a chart have names: of runs, or of attempts."""
     message: str = ""
 
 
@@ -80,7 +75,7 @@ class ChartsPane(Pane):
         """(charts beside each other, charts above each other)."""
         count = max(1, len(self.view.charts))
         across = max(1, min((width + GAP_COLUMNS) // (CHART_COLUMNS + GAP_COLUMNS), count))
-        down = max(1, min((height - 1 - self.view.legend) // CHART_ROWS, -(-count // across)))
+        down = max(1, min((height - 1) // CHART_ROWS, -(-count // across)))
         while across > 1 and -(-count // (across - 1)) <= down:
             across -= 1  # wider charts, if all of them fit anyway
         return across, down
@@ -122,11 +117,10 @@ class ChartsPane(Pane):
 
     def _grid(self, width: int, height: int) -> list[Line]:
         across, down = self.grid(width, height)
-        height -= self.view.legend
         self._keep_in_view(across, down)
         column_width = (width - GAP_COLUMNS * (across - 1)) // across
         rows_each = [(height - 1) // down + (1 if n < (height - 1) % down else 0) for n in range(down)]
-        lines: list[Line] = [self._legend_row(width)] if self.view.legend else []
+        lines: list[Line] = []
         for row in range(down):
             first = (self.top + row) * across
             blocks = [
@@ -149,14 +143,12 @@ class ChartsPane(Pane):
         return self._chart(self.view.chosen, width, height, ticks_below=True)
 
     def _chart(self, number: int, width: int, height: int, *, ticks_below: bool) -> list[Line]:
-        """Title, in a single chart the legend and the marks, the curves, and the ticks below them."""
+        """Title, in a single chart the marks, the curves, and the ticks below them."""
         chart = self.view.charts[number]
         columns = width - GUTTER
         if columns < 4 or height < 2:
             return [(("text", " " * width),)] * height
         head = [self._title(number, chart, width)]
-        if ticks_below and len(chart.named) > 1 and height > 8:
-            head += self._legend(chart, width)
         track = ticks_below and height - len(head) >= 6
         if track:
             head.append(self._track(columns))
@@ -171,14 +163,8 @@ class ChartsPane(Pane):
             ("accent" if chosen else "text", f"{self.glyphs.cursor} " if chosen and not view.single else ""),
             ("strong" if chosen else "text", chart.title),
         ]
-        values: list[Span] = []
-        for curve in chart.named[: LOOKS if not view.single else 1]:
-            text = self._value(curve, chart.unit)
-            values += [("text", "  "), (_style(curve), text)]
+        values: list[Span] = [("curve", f"  {self._value(c, chart.unit)}") for c in chart.curves[-1:]]
         room = max(0, width - width_of(values) - 1)
-        if room < 8:
-            values = values[:2]
-            room = max(0, width - width_of(values) - 1)
         title: list[Span] = [left[0], (left[1][0], cut(chart.title, max(1, room - len(left[0][1]))))]
         return spread(title, values, width)
 
@@ -199,25 +185,6 @@ class ChartsPane(Pane):
         near = [p for part in curve.parts if (p := nearest(part, cursor, reach)) is not None]
         return min(near, key=lambda p: abs(p[0] - cursor))[2] if near else None
 
-    def _legend_row(self, width: int) -> Line:
-        """Which run or attempt each curve is, once for all charts of a grid."""
-        most = max(self.view.charts, key=lambda c: len(c.named))
-        return fit([(_style(c), f"{self._sample(c)} {cut(c.name, 28)}   ") for c in most.named], width)
-
-    def _legend(self, chart: ChartView, width: int) -> list[Line]:
-        line: list[Span] = [("text", " " * GUTTER)]
-        for curve in chart.named:
-            text = f"{self._sample(curve)} {curve.name} {self._value(curve, chart.unit)}   "
-            if width_of(line) + len(text) > width:
-                break
-            line.append((_style(curve), text))
-        return [(*line, ("text", " " * max(0, width - width_of(line))))]
-
-    def _sample(self, curve: Curve) -> str:
-        values = (0.5,) * SAMPLE * 2
-        (row,) = plotted([Layer(values, "text", curve.look)], SAMPLE, 1, Scale(0, 1), self.glyphs)
-        return "".join(row.chars)
-
     def _values(self, key: str, curve: Curve, columns: int) -> tuple[float | None, ...]:
         shown = self.view.shown
 
@@ -227,7 +194,7 @@ class ChartsPane(Pane):
                 return parts[0]
             return tuple(next((v for v in reversed(dot) if v is not None), None) for dot in zip(*parts, strict=True))
 
-        return self.last_values.get(f"{key} {curve.look} {curve.faint}", (curve.parts, shown, columns, curve.gap), work)
+        return self.last_values.get(f"{key} {curve.faint}", (curve.parts, shown, columns, curve.gap), work)
 
     def _curves(self, chart: ChartView, columns: int, rows: int) -> list[Line]:
         view = self.view
@@ -240,7 +207,7 @@ class ChartsPane(Pane):
                 text = [pad(why if y == rows // 2 else "", columns) for y in range(rows)]
                 return [Row([*row], ["label" if c != " " else "" for c in row]) for row in text], [" " * GUTTER] * rows
             scale = Scale(*(bounds if view.log else _at_least(bounds, LEAST_SPANS.get(chart.unit, 0.0))), view.log)
-            layers = [Layer(values, _style(curve), curve.look) for curve, values in drawn]
+            layers = [Layer(values, "faint" if curve.faint else "curve") for curve, values in drawn]
             cells = plotted(layers, columns, rows, scale, self.glyphs)
             self._mark(cells, columns)
             return cells, self._gutter(chart, scale, rows)
@@ -329,10 +296,8 @@ class ChartsPane(Pane):
         else:
             across, down = self.grid(width, height)
             wide = (width - GAP_COLUMNS * (across - 1)) // across
-            rows = max(1, (height - 1 - view.legend) // down)
-            number = (self.top + min(max(0, y - view.legend) // rows, down - 1)) * across + min(
-                x // (wide + GAP_COLUMNS), across - 1
-            )
+            rows = max(1, (height - 1) // down)
+            number = (self.top + min(max(0, y) // rows, down - 1)) * across + min(x // (wide + GAP_COLUMNS), across - 1)
             column = x % (wide + GAP_COLUMNS)
         if number >= len(view.charts):
             return None
@@ -355,10 +320,6 @@ class ChartsPane(Pane):
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._pointed("out", event)
-
-
-def _style(curve: Curve) -> str:
-    return "faint" if curve.faint else f"curve-{curve.look % LOOKS + 1}"
 
 
 def _at_least(bounds: tuple[float, float], span: float) -> tuple[float, float]:

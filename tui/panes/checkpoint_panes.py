@@ -1,7 +1,6 @@
 """The checkpoints on the dashboard."""
 
-from ...core.model.verdict_words import verdict_word
-from ...core.views.checkpoint_list import CheckpointView, how_many
+from ...core.views.checkpoint_list import CheckpointRow, how_many
 from ...core.views.incident_list import IncidentView
 from ..ui.cells import Line, Span, pad, right, size_of, spread, width_of, wrap_words
 from .pane import Pane
@@ -10,10 +9,10 @@ from .pane import Pane
 class CheckpointsPane(Pane):
     """Checkpoints of the run on the dashboard, newest first, with verdict and step."""
 
-    views: tuple[CheckpointView, ...] = ()
+    views: tuple[CheckpointRow, ...] = ()
     reason = ""
 
-    def show(self, views: tuple[CheckpointView, ...], reason: str = "No checkpoint yet.") -> None:
+    def show(self, views: tuple[CheckpointRow, ...], reason: str = "No checkpoint yet.") -> None:
         """Draw them; ``reason`` is shown if there are none."""
         self.views, self.reason = views, reason
         self.set_title(f"checkpoints · {how_many(v.verdict for v in views)}" if views else "checkpoints")
@@ -34,19 +33,19 @@ class CheckpointsPane(Pane):
                 ("strong" if v.resume else "text", right(v.step, step) + " " if steps else pad(v.step, step + 1)),
                 ("text", right(v.size, size + 1)),
                 ("label", right(v.age, age + 2) + "  "),
-                (v.level if v.level != "safe" else "label", verdict_word(v.verdict)),
+                (v.level if v.level != "safe" else "label", v.word),
             ]
             if v.score:
                 line.append(("accent" if v.score.endswith("best") else "text", f" · {v.score}"))
             if v.resume:
                 mark = f" {self.glyphs.cursor} resume"
                 line.append(("accent", mark if width_of(line) + len(mark) <= width else mark[:2]))
-            elif v.reason:
-                line.append(("label", f": {v.reason}"))
+            elif v.why:
+                line.append(("label", f": {v.why}"))
             lines.append(tuple(line))
         return lines
 
-    def _newest(self, rows: int) -> tuple[CheckpointView, ...]:
+    def _newest(self, rows: int) -> tuple[CheckpointRow, ...]:
         """So many; the last one is that of a resume if it is older."""
         older = [v for v in self.views[rows:] if v.resume]
         return (*self.views[: rows - 1], *older) if older and rows > 1 else self.views[:rows]

@@ -12,7 +12,7 @@ from ...core.views.state.verdict import Verdict
 from ..background import LongTaskState
 from ..keys import Key, key_words
 from ..places import PLACES, Place
-from ..ui.cells import LEVEL_WORDS, Line, Span, clauses, cut, fit, width_of, wrap_words
+from ..ui.cells import Line, Span, clauses, cut, fit, size_of, width_of, wrap_words
 from ..ui.chart import bar
 from .pane import Pane
 
@@ -32,8 +32,13 @@ EMPTY = HeaderView(name="", verdict=Verdict(level="unknown", clauses=("Looking â
 def sentence_rows(view: HeaderView, width: int) -> list[str]:
     """The sentence in as many rows as it needs and may have; whole clauses move to the next row if that helps."""
     if width >= NARROW:
-        return verdict_rows(view.verdict, max(8, width - 6 - len(view.name)), SENTENCE_ROWS, VITAL_ROWS)
+        return verdict_rows(view.verdict, max(8, width - 6 - size_of(name_in(view, width))), SENTENCE_ROWS, VITAL_ROWS)
     return verdict_rows(view.verdict, max(8, width - 4), NARROW_ROWS, NARROW_VITAL_ROWS)
+
+
+def name_in(view: HeaderView, width: int) -> str:
+    """The name of the run before the sentence: at most a third of the row."""
+    return cut(view.name, width // 3)
 
 
 def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str]:
@@ -84,7 +89,7 @@ class Head(Pane):
         verdict = self.view.verdict
         if width + 2 < NARROW or len(verdict.clauses) < 2:
             return ()
-        return (cell_len(self.view.name) + 4 + cell_len(verdict.clauses[0]) + 3,)
+        return (size_of(name_in(self.view, width + 2)) + 4 + cell_len(verdict.clauses[0]) + 3,)
 
     def lines(self, width: int, height: int) -> list[Line]:
         """Sentence, then bar and facts."""
@@ -98,7 +103,9 @@ class Head(Pane):
         inline = width + 2 >= NARROW
         if not inline and view.name:
             lines.append((("strong", cut(view.name, width)),))
-        before: tuple[Span, ...] = (("strong", view.name), ("text", "  ")) if inline and view.name else ()
+        before: tuple[Span, ...] = (
+            (("strong", name_in(view, width + 2)), ("text", "  ")) if inline and view.name else ()
+        )
         indent = width_of(before) + 2
         for number, row in enumerate(rows):
             start: tuple[Span, ...] = (*before, (level, f"{glyph} ")) if number == 0 else (("text", " " * indent),)
@@ -147,9 +154,6 @@ def _keys(text: str, style: str) -> tuple[Span, ...]:
         key, _, text = tail.partition("]")
         spans += [(style, before), ("key", f"[{key}]")]
     return (*spans, (style, text))
-
-
-__all__ = ["EMPTY", "LEVEL_WORDS", "Head", "head_rows", "sentence_rows"]
 
 
 # The footer: the keys that apply now.

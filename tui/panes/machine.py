@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from textual import events
 
 from ...core.model.text import GIB
-from ...core.views.host_page import Fact, Gauge, axis_label, round_up
+from ...core.views.dashboard import Meter
+from ...core.views.host_page import Fact, axis_label, round_up
 from ...core.views.quantity import UNKNOWN
 from ...core.views.state.run_progress import SEVERITY, level_in
 from ..ui.cells import LEVEL_WORDS, Line, Span, cut, fit, pad, right, width_of, wrap_words
@@ -86,7 +87,7 @@ SPARK_LEAST = 8
 class GaugesPane(Pane):
     """Shows gauges. ``recent``: values of those that the history does not keep."""
 
-    gauges: tuple[Gauge, ...] = ()
+    gauges: tuple[Meter, ...] = ()
     _titles = ("", "")
     _more = ""
     series: Mapping[SeriesQuery, Columns] = {}
@@ -97,7 +98,7 @@ class GaugesPane(Pane):
 
     def show(
         self,
-        gauges: Sequence[Gauge],
+        gauges: Sequence[Meter],
         series: Mapping[SeriesQuery, Columns],
         window: TimeWindow,
         recent: Recent,
@@ -177,28 +178,28 @@ class GaugesPane(Pane):
 
     def _fixed(self) -> int:
         """Columns of title, value and level of a gauge in one line."""
-        return max(len(g.title) for g in self.gauges) + max(len(g.text) for g in self.gauges) + 5
+        return max(len(g.label) for g in self.gauges) + max(len(g.text) for g in self.gauges) + 5
 
-    def _values(self, gauge: Gauge, count: int) -> Columns:
+    def _values(self, gauge: Meter, count: int) -> Columns:
         if gauge.series is not None:
             known = stretch(self.series.get(self.window.series_query(gauge.series, count), ()), count)
             return ((None,) * (count - len(known)) + known)[:count]
         return (None,) * count if gauge.recent is None else self.recent.columns(gauge.recent, self.window, count)
 
-    def _gauge(self, gauge: Gauge, width: int, rows: int) -> list[Line]:
+    def _gauge(self, gauge: Meter, width: int, rows: int) -> list[Line]:
         if rows < GAUGE_ROWS:
             return [self._one_line(gauge, width)]
         known = gauge.text != UNKNOWN  # one sign is enough for what is not known
         level = (gauge.level, f" {self.glyphs.levels[gauge.level]}" if known else "")
         value: Span = ("strong" if gauge.level != "unknown" else "unknown", gauge.text)
         word: Span = (gauge.level, f" {LEVEL_WORDS[gauge.level]}" if LEVEL_WORDS[gauge.level] else "")
-        title = cut(gauge.title, max(4, width - width_of((value, level, word)) - 2))
+        title = cut(gauge.label, max(4, width - width_of((value, level, word)) - 2))
         return [
             (("label", f"{title}  "), value, level, word),
             *self._curve(gauge, width, rows - 1),
         ]
 
-    def _curve(self, gauge: Gauge, width: int, rows: int) -> list[Line]:
+    def _curve(self, gauge: Meter, width: int, rows: int) -> list[Line]:
         cells = max(1, width - GUTTER)
         values = self._values(gauge, cells * 2)
         known = [value for value in values if value is not None]
@@ -228,12 +229,12 @@ class GaugesPane(Pane):
             lines.append(fit(line, width))
         return lines
 
-    def _one_line(self, gauge: Gauge, width: int) -> Line:
+    def _one_line(self, gauge: Meter, width: int) -> Line:
         text = max(len(g.text) for g in self.gauges)
-        title = min(max(len(g.title) for g in self.gauges), max(4, width - text - 4))
+        title = min(max(len(g.label) for g in self.gauges), max(4, width - text - 4))
         cells = width - self._fixed()
         line: list[Span] = [
-            ("label", pad(cut(gauge.title, title), title) + " "),
+            ("label", pad(cut(gauge.label, title), title) + " "),
             ("strong" if gauge.level != "unknown" else "unknown", right(gauge.text, text)),
             (gauge.level, f" {self.glyphs.levels[gauge.level]} "),
         ]
@@ -244,7 +245,7 @@ class GaugesPane(Pane):
         return tuple(line)
 
 
-def _style(gauge: Gauge, values: Columns) -> str:
+def _style(gauge: Meter, values: Columns) -> str:
     """The style of a cell: that of the worst of its values."""
     levels = [level_in(gauge.bounds, value) for value in values if value is not None]
     return f"spark-{max(levels, key=SEVERITY.__getitem__)}" if levels else "text"

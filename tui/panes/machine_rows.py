@@ -1,11 +1,9 @@
-"""Lists of the GPU page and the host page: GPUs, processes on them, processes of the run; and the cores."""
+"""The GPUs, the cores and the nodes of the machine's pages."""
 
 from collections.abc import Mapping, Sequence
 
-from ...core.views.gpu_page import GpuCard, ProcessRow
-from ...core.views.host_page import TreeRow
-from ...core.views.machine_columns import GPU_COLUMNS, PROCESS_COLUMNS, RANK_COLUMNS, TREE_COLUMNS
-from ...core.views.ranks_page import NodeRow, RankRow, RanksPageView
+from ...core.views.gpu_page import GPU_COLUMNS, GpuCard
+from ...core.views.ranks_page import NodeRow, RanksPageView
 from ..ui.cells import Line, Span, cut, fit, pad, right, width_of, wrap_words
 from ..ui.chart import Columns, SeriesQuery, bar
 from ..ui.recent import TimeWindow
@@ -71,32 +69,6 @@ class GpuRows(RowsPane):
         return line
 
 
-class ProcessRows(RowsPane):
-    def show_processes(self, rows: Sequence[ProcessRow], *, title: str, note: str, old: bool) -> None:
-        """Draw them; ``note``: their age, or why there are none. ``old``: dimmed."""
-        self.set_title(title, note if rows else "")
-        width = max(0, self.size.width - 2)
-        lines = [_dimmed(row_cells(PROCESS_COLUMNS, row, rows, width, self.glyphs), old=old) for row in rows]
-        head = [tuple(heading_cells(PROCESS_COLUMNS, rows, width))]
-        self.show(lines, head=head, message=note, ids=[(row.gpu, row.pid) for row in rows])
-
-
-class TreeRows(RowsPane):
-    """Processes of the run."""
-
-    def show_tree(self, rows: Sequence[TreeRow], *, title: str, note: str) -> None:
-        """Draw them; ``note``: their age, or why there are none."""
-        self.set_title(title, note if rows else "")
-        width = max(0, self.size.width - 2)
-        lines = [_dimmed(row_cells(TREE_COLUMNS, row, rows, width, self.glyphs), old=bool(note)) for row in rows]
-        head = [tuple(heading_cells(TREE_COLUMNS, rows, width))]
-        self.show(lines, head=head, message=note, ids=[row.pid for row in rows])
-
-
-def _dimmed(cells: Sequence[Span], *, old: bool) -> Line:
-    return tuple(("unknown", text) for _, text in cells) if old else tuple(cells)
-
-
 class CoresPane(Pane):
     """A bar for each core; many cores are one sign each."""
 
@@ -146,31 +118,11 @@ class CoresPane(Pane):
         return lines[:height]
 
 
-# Lists of the page of ranks: ranks, and the GPUs of nodes.
+# The GPUs of nodes.
 
 NAME_MOST = 20
 CELL = 6
 """Columns of a GPU: sign, per cent, blank."""
-
-
-class RankRows(RowsPane):
-    """One rank a row; those apart from the others first."""
-
-    def show_ranks(self, view: RanksPageView) -> None:
-        self.set_title(view.title, view.note)
-        width = max(0, self.size.width - 4)
-        widest = sorted(view.ranks, key=lambda row: len(row.node))[-1:]  # of hundreds: widths follow from one row
-        head: Line = (("label", "  "), *heading_cells(RANK_COLUMNS, widest, width))
-        self.show(
-            [self._row(row, widest, width) for row in view.ranks],
-            head=[head],
-            message=view.message,
-            ids=[row.rank for row in view.ranks],
-        )
-
-    def _row(self, row: RankRow, rows: Sequence[RankRow], width: int) -> Line:
-        sign: Span = (row.level, f"{self.glyphs.levels[row.level]} ")
-        return fit((sign, *row_cells(RANK_COLUMNS, row, rows, width, self.glyphs)), width)
 
 
 class NodeRows(RowsPane):

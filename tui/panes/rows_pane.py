@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
+import msgspec
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -10,30 +11,22 @@ from textual.message import Message
 from textual.strip import Strip
 
 from ...core.model.launch import LaunchOffer
-from ...core.views.columns import Column, is_number, shown_columns
+from ...core.views.checkpoint_list import CheckpointRow
+from ...core.views.columns import Column, shown_columns
 from ...core.views.incident_list import IncidentView
-from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, count_text, verified_text
+from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, count_text
 from ...core.views.screens.launch import offer_note
-from ...core.views.screens.profiles import KeyRow, Rung
+from ...core.views.screens.profiles import Rung
 from ...core.views.screens.run_list import RUN_COLUMNS, RunRow
-from ..ui.cells import (
-    Glyphs,
-    Line,
-    Paragraph,
-    Span,
-    cut,
-    margin_of,
-    pad,
-    plain,
-    right,
-    rows_of,
-    spread,
-    width_of,
-    wrap_words,
-)
+from ...core.views.words import Paragraph
+from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, spread, width_of, wrap_words
 from ..ui.chart import bar
 from .checkpoint_panes import KIND_FROM
 from .pane import Pane
+
+Row = TypeVar("Row")
+MEASURED = 64
+"""Of more rows only the longest one is measured for the widths of the columns."""
 
 
 class RowsPane(Pane):
@@ -69,6 +62,36 @@ class RowsPane(Pane):
             self.cursor = self.ids.index(self._chosen)
         self.cursor = max(0, min(self.cursor, len(self.rows) - 1))
         self.redraw()
+
+    def show_table(
+        self,
+        columns: Sequence[Column[Row]],
+        rows: Sequence[Row],
+        *,
+        title: str,
+        note: str = "",
+        message: str = "",
+        level: Callable[[Row], str] | None = None,
+        ids: Sequence[object] = (),
+        old: bool = False,
+    ) -> None:
+        """Draw rows by their columns. ``note``: on the lower border; ``message``: why there are none.
+
+        ``level``: of the sign before a row; ``old``: all of it is dimmed.
+        """
+        self.set_title(title, note if rows else "")
+        width = max(0, self.size.width - 2)
+        widest = sorted(rows, key=lambda row: -sum(len(c.text(row)) for c in columns if c.if_any or c.fit))[:1]
+        fit_to = rows if len(rows) <= MEASURED else widest
+        sign: Line = (("label", "  "),) if level is not None else ()
+        lines: list[Line] = []
+        for row in rows:
+            cells = row_cells(columns, row, fit_to, width - 2 * len(sign), self.glyphs)
+            if level is not None:
+                cells = [(level(row), f"{self.glyphs.levels[level(row)]} "), *cells]
+            lines.append(tuple(("unknown", text) for _, text in cells) if old else tuple(cells))
+        head = (*sign, *heading_cells(columns, fit_to, width - 2 * len(sign)))
+        self.show(lines, head=[head], message=message or note, ids=ids)
 
     def move(self, rows: int) -> None:
         """Move the cursor; it stops at the ends."""
@@ -158,8 +181,6 @@ class RowsPane(Pane):
 
 # Lines of a list from its columns: the heading, and one line a row.
 
-Row = TypeVar("Row")
-
 
 def heading_cells(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Span]:
     """The titles over the cells."""
@@ -179,11 +200,6 @@ def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], wid
             full, rest = bar(share, cells, glyphs)
             spans += [("text", " " * column.before), ("bar", full), ("bar-rest", rest), ("text", " " * column.after)]
     return spans
-
-
-def value_cell(text: str, cells: int) -> str:
-    """A value among values of any kind, in so many cells: numbers are right-aligned."""
-    return right(text, cells) if is_number(text) else pad(cut(text, cells), cells)
 
 
 def _width(column: Column[Row], rows: Sequence[Row]) -> int:
@@ -280,9 +296,10 @@ class PagePane(Pane):
         """Every row with the number of its link."""
         margin = margin_of(self.paragraphs)
         rows: list[tuple[Line, int | None]] = []
-        links = 0
-        for paragraph in self.paragraphs:
-            number = None
+        links, above = 0, ""
+        for each in self.paragraphs:
+            paragraph = each if not each.label or each.label != above else msgspec.structs.replace(each, label="")
+            number, above = None, each.label
             if paragraph.link is not None:
                 number, links = links, links + 1
             rows += [(line, number) for line in rows_of(paragraph, width, margin)]
@@ -349,7 +366,7 @@ class RunsPane(RowsPane):
         return (*mark, (v.level, f"{self.glyphs.levels[v.level]} "), *cells)
 
 
-# The ladder, and the table of all settings of its profiles.
+# The ladder of profiles.
 
 EXPECT_FROM = 90
 IN_ROW = frozenset({"speed", "VRAM", "stable"})
@@ -383,71 +400,6 @@ class LadderRows(RowsPane):
         return tuple(line)
 
 
-class SettingsTable(Pane):
-    """Shows KeyRows; the profile under the cursor is always among those that fit."""
-
-    rows: tuple[KeyRow, ...] = ()
-    names: tuple[str, ...] = ()
-    chosen = 0
-    top = 0
-    message = ""
-    over = False
-
-    def show(
-        self, rows: Sequence[KeyRow], names: Sequence[str], chosen: int, message: str, *, over: bool = False
-    ) -> None:
-        """``over``: nothing runs; the values are those of the last attempt."""
-        self.rows, self.names, self.chosen, self.message = tuple(rows), tuple(names), chosen, message
-        self.over = over
-        self.redraw()
-
-    def scroll(self, rows: int) -> None:
-        """Down (positive) or up."""
-        self.top = max(0, min(self.top + rows, len(self.rows) - self.size.height + 1))
-        self.redraw()
-
-    def lines(self, width: int, height: int) -> list[Line]:
-        """Heading, then a row a key."""
-        if not self.rows:
-            return [(("label", self.message),)]
-        sizes = [max(len(n), *(len(r.values[i]) for r in self.rows)) for i, n in enumerate(self.names)]
-        sizes = [min(s, 16) for s in sizes]
-        fixed = [("yours", min(16, max(5, *(len(r.own) for r in self.rows))))]
-        fixed.append(("ran last" if self.over else "runs now", min(16, max(8, *(len(r.running) for r in self.rows)))))
-        longest, values = max(len(r.key) for r in self.rows), sum(s + 2 for s in (*sizes, *(s for _, s in fixed)))
-        key = min(longest, max(12, width // 3, width - values))
-        shown = self._columns(width - key - sum(s + 2 for _, s in fixed), sizes)
-        left_out = len(self.names) - len(shown)
-        self.set_title("key by key" + (f" · {left_out} more profiles on a wider screen" if left_out else ""))
-        heading: list[Span] = [("label", pad("", key))]
-        heading += [("label", "  " + pad(title, size)) for title, size in fixed]
-        heading += [
-            ("key" if i == self.chosen else "label", "  " + pad(cut(self.names[i], sizes[i]), sizes[i])) for i in shown
-        ]
-        self.top = max(0, min(self.top, len(self.rows) - height + 1))
-        lines: list[Line] = [tuple(heading)]
-        for row in self.rows[self.top : self.top + height - 1]:
-            line: list[Span] = [("strong" if row.differs else "label", pad(cut(row.key, key), key))]
-            line.append(("label", "  " + value_cell(row.own, fixed[0][1])))
-            line.append(("text", "  " + value_cell(row.running, fixed[1][1])))
-            for i in shown:
-                value = row.values[i]
-                style = "label" if not value else "accent" if value != row.running else "text"
-                line.append((style, "  " + value_cell(value or self.glyphs.dot, sizes[i])))
-            lines.append(tuple(line))
-        return lines
-
-    def _columns(self, room: int, sizes: Sequence[int]) -> list[int]:
-        """Which profiles fit, in their order; the chosen one always, its neighbours before others."""
-        order = sorted(range(len(sizes)), key=lambda i: (abs(i - self.chosen), i))
-        kept: list[int] = []
-        for i in order:
-            if not kept or room >= sizes[i] + 2:
-                kept.append(i)
-                room -= sizes[i] + 2
-        return sorted(kept)
-
-
 # The table of the checkpoints screen.
 
 
@@ -473,7 +425,7 @@ class CheckpointRows(RowsPane):
         if v.resume:
             mark = f"  {self.glyphs.cursor} resume point"
             line.append(("accent", mark if width_of(line) + len(mark) <= width else f" {self.glyphs.cursor}"))
-        detail = v.why or verified_text(v)
+        detail = v.why or v.verified
         if detail:
             line.append(("label", f" · {detail}"))
         return tuple(line)

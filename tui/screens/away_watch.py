@@ -123,7 +123,7 @@ class AwayWatch:
                 if choice.incident is None:
                     self._on.show_message("That incident is not known any more.")
                 else:
-                    explain(self._application, self._on, choice.incident)
+                    explain(self._application, choice.incident)
             case "checkpoints":
                 self._application.action_place("checkpoints")
             case None:

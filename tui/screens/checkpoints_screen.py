@@ -10,19 +10,10 @@ from ...core.model.checkpoint import Checkpoint, CheckpointListing
 from ...core.model.checkpoint_results import PrunePlan
 from ...core.model.screen_ports import CheckpointJobs
 from ...core.views import quantity
-from ...core.views.checkpoint_list import verdict_clause
-from ...core.views.screens.checkpoint_details import (
-    CheckpointRow,
-    Fact,
-    Verification,
-    checkpoint_facts,
-    checkpoint_rows,
-    delta_facts,
-    overview_facts,
-    prune_facts,
-    size_text,
-)
+from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
+from ...core.views.screens.checkpoint_details import checkpoint_facts, delta_facts, overview_facts, prune_facts
 from ...core.views.screens.confirmation import Price
+from ...core.views.words import Paragraph
 from ..background import Progress
 from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
@@ -30,7 +21,6 @@ from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import CheckpointRows, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import RunPage, bindings_of, share
 
 if TYPE_CHECKING:
@@ -58,7 +48,7 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key(key="b", shown="b", action="backup", label="back up", acts=True,
         help="make a verified copy elsewhere; never overwrites"),
     Key(key="D", shown="D", action="prune", label="prune", acts=True,
-        help="list which old ones could go (a dry run; deleting asks for the run's name)"),
+        help="list which old ones could go (a dry run; deleting asks)"),
     Key(key="y", shown="y", action="copy", label="copy path", help="copy the path of the chosen one", footer=False),
     Key(key="i", shown="i", action="app.place('samples')", label="images", when=lambda c: c.samples,
         help="the newest sample images of the run"),
@@ -133,7 +123,7 @@ class CheckpointsScreen(RunPage):
             self.reload()
         self._story_seen = story.checkpoints
         wall = self.now.now_wall or time()
-        self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story.set_aside, story)
+        self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.state.chosen), 0)
         self.table.cursor = at
         self.table.show_checkpoints(self.rows, self.state.marked, self.message())
@@ -145,13 +135,13 @@ class CheckpointsScreen(RunPage):
         if self.state.report is not None:
             title, facts = self.state.report
             can_delete = self.state.plan is not None and not self.context.read_only
-            self.page.show(paragraphs(facts), title=title, hint="[D] delete these" if can_delete else "[Esc] close")
+            self.page.show(facts, title=title, hint="[D] delete these" if can_delete else "[Esc] close")
             return
         row = self._row
         if row is None:
             self.page.show((), title="")
             return
-        self.page.show(paragraphs(checkpoint_facts(row)), title=row.name)
+        self.page.show(checkpoint_facts(row), title=row.name)
 
     @property
     def _row(self) -> CheckpointRow | None:
@@ -273,17 +263,6 @@ class CheckpointsScreen(RunPage):
         return NO_DIRECTORY if directory is None else NONE_YET.format(directory)
 
 
-def paragraphs(facts: Sequence[Fact]) -> list[Paragraph]:
-    """Facts with their labels in the margin."""
-    found: list[Paragraph] = []
-    before = ""
-    for fact in facts:
-        label = "" if fact.label == before else fact.label
-        before = fact.label
-        found.append(Paragraph(text=fact.text, label=label, style=fact.level or "text"))
-    return found
-
-
 # The tasks of the checkpoints screen: verify, show, compare, back up, prune. Each is the run's long task.
 
 USUAL_KEEP = 3
@@ -301,12 +280,12 @@ class CheckpointsState:
         self.verifications: dict[str, Verification] = {}
         self.marked: list[str] = []
         self.chosen: str | None = None
-        self.report: tuple[str, tuple[Fact, ...]] | None = None
+        self.report: tuple[str, tuple[Paragraph, ...]] | None = None
         """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
         self.plan: PrunePlan | None = None
         """The dry run that the report shows."""
 
-    def show_report(self, title: str, facts: tuple[Fact, ...], plan: PrunePlan | None = None) -> None:
+    def show_report(self, title: str, facts: tuple[Paragraph, ...], plan: PrunePlan | None = None) -> None:
         """Show the result of a task."""
         self.report, self.plan = (title, facts), plan
 
@@ -395,7 +374,7 @@ class CheckpointWork:
                 )
 
         body = (
-            f"Where to? A folder that exists, or a new name. {size_text(row)} are copied and read back. "
+            f"Where to? A folder that exists, or a new name. {row.size} are copied and read back. "
             "Nothing is overwritten."
         )
         self._on.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] cancel"), asked)
@@ -433,7 +412,7 @@ class CheckpointWork:
         return "A dry run: nothing was deleted. [D] asks whether to delete what is listed."
 
     def delete(self, plan: PrunePlan) -> None:
-        """Ask for the run's name, then delete what the dry run listed."""
+        """Ask, then delete what the dry run listed."""
         jobs = self._able(self._on.rows[0] if self._on.rows else None)
         if jobs is None:
             return
@@ -444,7 +423,7 @@ class CheckpointWork:
             title=f"Delete {quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})?",
             lines=(*listed, "They cannot be brought back. Each is checked once more before it is deleted."),
             confirm="delete them",
-            typed=self._on.session.run.name,
+            typed=True,
         )
 
         def done(message: str) -> str:

@@ -1,12 +1,12 @@
 """Key 3: every incident of the run, and all about the one under the cursor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import BindingType
 
-from ...core.model.screen_ports import IncidentFiles
+from ...core.model.attempt import EvidenceFile
 from ...core.views.incident_list import IncidentView, incident_views
 from ...core.views.screens.incident_card import (
     Choice,
@@ -19,13 +19,14 @@ from ...core.views.screens.incident_card import (
     innermost,
     spreads,
 )
+from ...core.views.words import Paragraph
 from ..keys import Key
 from ..operations import ACTS
 from ..panes.pane import Pane
 from ..panes.rows_pane import IncidentRows, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
-from .place_screen import PlaceScreen, RunPage, bindings_of, share
+from ..ui.cells import size_of
+from .place_screen import RunPage, bindings_of, share
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -41,6 +42,8 @@ CHOICE_LABELS: dict[str, str] = {
     "answer": "yes", "wait": "wait", "take": "apply", "resume": "resume", "kill": "kill", "acknowledge": "ack",
     "stacks": "stacks", "teach": "cause", "copy": "copy",
 }  # fmt: skip
+BESIDE_TITLE = 4
+"""Columns of the border beside the title."""
 ON_PAGE = frozenset({"log"})
 """What the page has a key of its own for."""
 KEPT_FROM, KEPT_ROWS = 150, 34
@@ -81,6 +84,8 @@ class IncidentsScreen(RunPage):
         self.card: IncidentCard | None = None
         self._evidence_of: tuple[int, bool] | None = None
         self.evidence_spreads: tuple[Spread, ...] | None = None
+        self._where: tuple[str, ...] = ()
+        """The innermost frames of the processes."""
 
     def bodies(self) -> Sequence[Pane]:
         self.table = IncidentRows(id="incidents")
@@ -113,7 +118,8 @@ class IncidentsScreen(RunPage):
         self.table.show_incidents(self.views, NONE_SO_FAR)
         before = self.chosen
         self.chosen = self.views[at].id if self.views else None
-        self.card = None if self.chosen is None else incident_card(self.now, self.chosen)
+        where = self._where if self._evidence_of is not None and self._evidence_of[0] == self.chosen else ()
+        self.card = None if self.chosen is None else incident_card(self.now, self.chosen, where)
         if self.card is None:
             self.page.show((), title="")
             self.evidence.show((), title="")
@@ -121,11 +127,12 @@ class IncidentsScreen(RunPage):
         view = self.card.view
         self.page.set_class(view.open and not view.acknowledged and view.level == "danger", "-danger")
         self.page.show(
-            paragraphs(self.card, self.choices), title=f"{view.at} · {view.kind}: {view.title}",
-            fresh=before != self.chosen,
+            paragraphs(self.card, self.choices, self.page.size.width - BESIDE_TITLE),
+            title=f"{view.at} · {view.kind}: {view.title}", fresh=before != self.chosen,
         )  # fmt: skip
+        self._read_evidence(self.card)
         if self.evidence.display:
-            self._show_evidence(self.card)
+            self._show_evidence()
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -147,12 +154,22 @@ class IncidentsScreen(RunPage):
             event.stop()
             do(self.application, self.session, self.card, chosen)
 
-    def _show_evidence(self, card: IncidentCard) -> None:
+    def _read_evidence(self, card: IncidentCard) -> None:
+        """Read the files of another incident, or those that were written since."""
+        which, source = (card.number, card.captured), self.session.run.incident_files
+        if which == self._evidence_of or source is None:
+            return
+        self._evidence_of, self.evidence_spreads, self._where = which, None, ()
+
+        def took(found: Sequence[EvidenceFile] | None, _: str) -> None:  # the stacks screen says why there is none
+            if which == self._evidence_of:
+                self.evidence_spreads, self._where = spreads(found or ()), innermost(found or ())
+                self.draw()
+
+        self.tasks.fetch(lambda: source.files(card.number), took)
+
+    def _show_evidence(self) -> None:
         """Show the newest stack dump of the first process."""
-        which = (card.number, card.captured)
-        if which != self._evidence_of and self.session.run.incident_files is not None:
-            self._evidence_of, self.evidence_spreads = which, None
-            read_spreads(self, self.session.run.incident_files, card.number, self._took)
         found = self.evidence_spreads
         if not found:
             text = "Reading …" if found is None and self.session.run.incident_files is not None else NOTHING_KEPT
@@ -162,11 +179,6 @@ class IncidentsScreen(RunPage):
         sheet = first.sheets[-1]
         more = f"[s] all {len(found)}" if len(found) > 1 else "[s] whole"
         self.evidence.show(sheet_lines(sheet, first.verdict), title=f"{first.title} · {sheet.title}", hint=more)
-
-    def _took(self, found: tuple[Spread, ...], trouble: str) -> None:
-        del trouble
-        self.evidence_spreads = found
-        self.draw()
 
     def row_chosen(self, pane: RowsPane) -> None:
         """Show the incident of the row that the cursor moved to."""
@@ -205,9 +217,10 @@ class IncidentsScreen(RunPage):
         self.application.show_log_line(self.card.log, line)
 
 
-def paragraphs(card: IncidentCard, choices: Sequence[Choice]) -> list[Paragraph]:
-    """The rows of the card, a label where a new part begins, and what can be done."""
-    found: list[Paragraph] = []
+def paragraphs(card: IncidentCard, choices: Sequence[Choice], title_cells: int) -> list[Paragraph]:
+    """The title if the border cuts it, the rows of the card, a label where a new part begins, and what can be done."""
+    whole = size_of(card.title) <= title_cells
+    found = [] if whole else [Paragraph(text=card.view.title, style="strong"), Paragraph()]
     before: Heading | None = None
     for row in card.rows:
         where = "" if row.line is None else f"  (log line {row.line:,})"
@@ -291,10 +304,11 @@ class StacksScreen(RunPage):
             self.draw()
             return
 
-        read_spreads(self, source, self.incident, self._take)
+        self.tasks.fetch(lambda: spreads(source.files(self.incident)), self._take)
 
-    def _take(self, pages: tuple[Spread, ...], trouble: str) -> None:
-        self.pages, self._trouble = pages, trouble
+    def _take(self, pages: tuple[Spread, ...] | None, trouble: str) -> None:
+        self.pages = pages or ()
+        self._trouble = f"The folder cannot be read: {trouble}" if trouble else NOTHING_KEPT
         self.draw()
 
     def show(self) -> None:
@@ -328,17 +342,6 @@ class StacksScreen(RunPage):
         self.app.pop_screen()
 
 
-def read_spreads(
-    screen: PlaceScreen, source: IncidentFiles, incident: int, take: Callable[[tuple[Spread, ...], str], None]
-) -> None:
-    """Read an incident's folder in a thread; ``take(spreads, why there are none)``."""
-
-    def took(found: tuple[Spread, ...] | None, trouble: str) -> None:
-        take(found or (), f"The folder cannot be read: {trouble}" if trouble else NOTHING_KEPT)
-
-    screen.tasks.fetch(lambda: spreads(source.files(incident)), took)
-
-
 def sheet_lines(sheet: Sheet, verdict: str, *, level: bool = False) -> list[Paragraph]:
     """A dump from its first thread on (the process is named in the title), any other file whole.
 
@@ -355,40 +358,13 @@ def sheet_lines(sheet: Sheet, verdict: str, *, level: bool = False) -> list[Para
     return found
 
 
-# Opens the card of an incident over the screen, and does what is chosen on it.
-
-
-def explain(application: "TrainwatchApp", on: "Dashboard", number: int) -> None:
-    """Open the card; where the processes were is read in a thread and then added."""
-    from ..dialogs.cards import IncidentDialog
-
-    card = incident_card(on.now, number)
-    if card is None:
-        on.show_message("That incident is not known any more.")
-        return
-    where: tuple[str, ...] = ()
-
-    def newest() -> IncidentCard | None:
-        return incident_card(on.now, number, where)
-
-    dialog = IncidentDialog(card, newest, read_only=on.context.read_only)
-
-    def chosen(choice: Choice | None) -> None:
-        if choice is not None:
-            do(application, on, dialog.card, choice)
-
-    on.app.push_screen(dialog, chosen)
-    source = on.run.incident_files
-    if source is None:
-        return
-
-    def read(found: tuple[str, ...] | None, _: str) -> None:  # the stacks screen says why there is none
-        nonlocal where
-        where = found or ()
-        if dialog.is_attached:
-            dialog.renew()
-
-    on.tasks.fetch(lambda: innermost(source.files(number)), read)
+def explain(application: "TrainwatchApp", number: int) -> None:
+    """Open the page at an incident."""
+    application.action_place("incidents")
+    page = application.screen
+    if isinstance(page, IncidentsScreen):
+        page.chosen = number
+        page.draw()
 
 
 def _teach(on: "Dashboard", number: int) -> None:

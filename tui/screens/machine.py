@@ -2,31 +2,30 @@
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
 from textual.binding import BindingType
 
-from ...core.model.machine_details import MachineDetails
+from ...core.model.machine_details import GpuProcess, MachineDetails, TreeProcess
 from ...core.model.nodes import RankTable
-from ...core.views.gpu_page import GpuPageView, ProcessRow, gpu_page_view, worst_card
-from ...core.views.host_page import (
-    HostPageView,
-    ProcessView,
-    TreeRow,
-    host_page_view,
-    key_of,
-    process_view,
-    seen_processes,
+from ...core.views.gpu_page import (
+    PROCESS_COLUMNS,
+    PROCESS_SORTS,
+    GpuPageView,
+    gpu_page_view,
+    most_first,
+    worst_card,
 )
-from ...core.views.ranks_page import RanksPageView, ranks_page_view
+from ...core.views.host_page import TREE_COLUMNS, TREE_SORTS, HostPageView, command, host_page_view
+from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, ranks_page_view
 from ...core.views.words import passing
 from ..keys import Key
 from ..panes.machine import FactsPane, GaugesPane
-from ..panes.machine_rows import CoresPane, GpuRows, NodeRows, ProcessRows, RankRows, TreeRows
+from ..panes.machine_rows import CoresPane, GpuRows, NodeRows
 from ..panes.pane import Pane
-from ..panes.rows_pane import PagePane, RowsPane
+from ..panes.rows_pane import RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from ..ui.chart import Columns, SeriesQuery
 from ..ui.recent import Recent
 from .place_screen import RunPage, bindings_of
@@ -67,19 +66,6 @@ ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-class Listed(Protocol):
-    """A process in a list."""
-
-    @property
-    def pid(self) -> int: ...
-
-    @property
-    def user(self) -> str: ...
-
-    @property
-    def command(self) -> str: ...
-
-
 class MachineState:
     """What the page restores when it is opened again."""
 
@@ -94,8 +80,6 @@ class MachineState:
         self.own_only = False
         self.all_processes = False
         self.filter = ""
-        self.process: ProcessView | None = None
-        """The process that is shown alone."""
 
 
 class MachineScreen(RunPage):
@@ -200,10 +184,10 @@ class MachineScreen(RunPage):
         self.draw()
         self.show_message(f"Charts show {self.session.window.words}; [ shorter, ] longer")
 
-    def passes(self, row: Listed) -> bool:
+    def passes(self, row: "GpuProcess | TreeProcess") -> bool:
         """Whether a process passes the filter."""
         found = passing(self.state.filter)
-        return not self.state.filter or any(map(found, (row.command, row.user, str(row.pid))))
+        return not self.state.filter or any(map(found, (row.command or "", row.user or "", str(row.pid))))
 
     @property
     def filter_words(self) -> str:
@@ -269,118 +253,17 @@ class MachineScreen(RunPage):
             pane.scroll(rows)
 
 
-# The base of the GPU page and the host page: Enter shows the chosen process alone, with its curves; Esc the page.
-
-OFFERED = frozenset({"y", "left_square_bracket", "question_mark", "escape"})
-"""Keys that are offered while one process is shown; arrows scroll what is known of it."""
-OF_LISTS = frozenset({"pane", "whole", "process", "next", "sort", "own", "others", "filter"})
-"""Actions of the lists, which are out of sight then."""
-ABOUT_LEAST, ABOUT_MOST = 4, 10
-"""Rows of what is known of the process, below its curves."""
-PROCESS_KEY = Key(
-    key="enter", shown="Enter", action="process", label="process",
-    help="the chosen process alone: its curves since the page was opened, and all that is known of it",
-)  # fmt: skip
-
-
-class ProcessScreen(MachineScreen):
-    """Subclasses add ``process_panes`` to their bodies, and call ``draw_process``."""
-
-    def process_panes(self) -> tuple[Pane, ...]:
-        """The panes of a process that is shown alone."""
-        self.one, self.about = GaugesPane(id="process"), PagePane(id="about")
-        return (self.one, self.about)
-
-    def offered(self) -> tuple[Key, ...]:
-        """Fewer while one process is shown."""
-        keys = super().offered()
-        return keys if self.state.process is None else tuple(key for key in keys if key.key in OFFERED)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Lists are out of sight while one process is shown."""
-        if self.state.process is not None and action in OF_LISTS:
-            return False
-        return super().check_action(action, parameters)
-
-    def take_details(self, details: MachineDetails) -> None:
-        """Keep the readings of each process. A pid whose process began after its last reading is another one."""
-        recent = self.state.recent
-        newest = 0.0
-        for seen in seen_processes(details):
-            newest = max(newest, seen.t)
-            before = recent.last_t(key_of(seen.pid, ""))
-            if before is not None and seen.age_s is not None and seen.t - seen.age_s > before:
-                recent.forget(key_of(seen.pid, ""))
-            recent.add(seen.t, seen.values)
-        recent.drop_old(newest)
-        super().take_details(details)
-
-    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """One process: its curves above, facts below if there is room for both."""
-        if self.state.process is None:
-            return super().boxes(width, top, height)
-        if height < SMALL_ROWS or width < SMALL_COLUMNS:
-            return {"process": (0, top, width, height)}
-        below = min(ABOUT_MOST, max(ABOUT_LEAST, height * 2 // 5))
-        return {"process": (0, top, width, height - below), "about": (0, top + height - below, width, below)}
-
-    def show_process(self, pid: int) -> None:
-        """Show one process alone."""
-        self.state.process = process_view(self.now, self.state.details, pid, None)
-        self.about.top = self.one.top = 0
-        self.draw()
-
-    def draw_process(self) -> None:
-        """What is known of it now."""
-        before = self.state.process
-        if before is None:
-            return
-        view: ProcessView = process_view(self.now, self.state.details, before.pid, before) or before
-        self.state.process = view
-        window = self.session.window
-        self.one.set_title(f"process {view.pid}", view.note or window.words)
-        self.one.show(view.gauges, {}, window, self.state.recent)
-        facts = (*view.facts, ("command", view.command))
-        self.about.show([Paragraph(text, label) for label, text in facts], title="what is known of it")
-
-    def copied(self, row: Listed | None) -> None:
-        """Copy pid and command of the process that is shown, else of the chosen one."""
-        chosen = self.state.process or row
-        if chosen is None:
-            self.show_message("There is no process to copy.")
-        else:
-            self.application.copy(f"{chosen.pid} {chosen.command}")
-
-    def action_back(self) -> None:
-        """The page again, else what Esc does there."""
-        if self.state.process is None:
-            super().action_back()
-            return
-        self.state.process = None
-        self.draw()
-
-    def action_move(self, rows: int) -> None:
-        """Scroll what is known of the process, or the list."""
-        if self.state.process is None:
-            super().action_move(rows)
-        else:
-            (self.about if self.about.display else self.one).scroll(rows)
-
-
 # Key 8: every GPU with its charts and facts, and the processes on them.
 
 FACTS_FROM = 100
 FACTS_COLUMNS = 42
 LIST_LEAST, PROCESSES_LEAST, GAUGES_LEAST = 5, 5, 6
 MOST_GPUS = 16
-SORTS = ("memory", "GPU time", "CPU", "RAM", "GPU")
-"""By what processes are sorted, most first; the last one: by the number of the GPU."""
 
 GPU_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a GPU, or a process; scroll"),
     Key(key="left", shown="← →", action="next(-1)", label="GPU", help="the previous or next GPU"),
     *PANE_KEYS,
-    PROCESS_KEY,
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes by memory, GPU time, CPU, RAM, GPU"),
     Key(key="o", shown="o", action="own", label="own/all", help="only the processes of this run, or all"),
     FILTER_KEY,
@@ -390,7 +273,7 @@ GPU_KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 
-class GpuScreen(ProcessScreen):
+class GpuScreen(MachineScreen):
     """List and detail; the processes of all GPUs, or of the chosen one."""
 
     place = "gpus"
@@ -403,8 +286,8 @@ class GpuScreen(ProcessScreen):
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.gauges = GpuRows(id="gpus"), GaugesPane(id="gauges")
-        self.facts, self.processes = FactsPane(id="facts"), ProcessRows(id="processes")
-        return (self.table, self.gauges, self.facts, self.processes, *self.process_panes())
+        self.facts, self.processes = FactsPane(id="facts"), RowsPane(id="processes")
+        return (self.table, self.gauges, self.facts, self.processes)
 
     def shown_panes(self) -> tuple[str, ...]:
         """Without a list for a single GPU, and only the reason if there is none."""
@@ -424,7 +307,6 @@ class GpuScreen(ProcessScreen):
                 ("o", rows),
                 ("slash", rows),
                 ("y", rows),
-                ("enter", rows),
             )
             if not useful
         }
@@ -461,8 +343,7 @@ class GpuScreen(ProcessScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        """The list, the chosen GPU, the processes; or one process."""
-        self.draw_process()
+        """The list, the chosen GPU, the processes."""
         view, cards, window = self.view, self.view.cards, self.session.window
         if self.opened_on is None and cards:
             self.opened_on = worst_card(cards)
@@ -483,10 +364,13 @@ class GpuScreen(ProcessScreen):
         self.facts.show(card.facts if card is not None else (), message)
         rows = self.rows
         what = "own processes" if self.state.own_only else "processes"
-        self.processes.show_processes(
+        self.processes.show_table(
+            PROCESS_COLUMNS,
             rows,
-            title=(f"{what} · {len(rows)} · by {SORTS[self.state.sort]}" if rows else what) + self.filter_words,
+            title=(f"{what} · {len(rows)} · by {list(PROCESS_SORTS)[self.state.sort]}" if rows else what)
+            + self.filter_words,
             note=view.processes_note or self._none(),
+            ids=[(row.gpu, row.pid) for row in rows],
             old=view.stale,
         )
 
@@ -497,12 +381,11 @@ class GpuScreen(ProcessScreen):
         return max(0, min(asked, len(self.view.cards) - 1))
 
     @property
-    def rows(self) -> tuple[ProcessRow, ...]:
+    def rows(self) -> tuple[GpuProcess, ...]:
         """The processes that are listed, in their order."""
         rows = [row for row in self.view.processes if (row.own or not self.state.own_only) and self.passes(row)]
-        if self.state.sort == len(SORTS) - 1:
-            return tuple(sorted(rows, key=lambda row: (row.gpu, -row.order[0])))
-        return tuple(sorted(rows, key=lambda row: (-row.order[self.state.sort], row.gpu, row.pid)))
+        by = list(PROCESS_SORTS.values())[self.state.sort]
+        return tuple(sorted(rows, key=lambda row: (most_first(by(row)), row.gpu, most_first(row.mem_bytes), row.pid)))
 
     def _none(self) -> str:
         """Why no process is listed."""
@@ -546,9 +429,9 @@ class GpuScreen(ProcessScreen):
 
     def action_sort(self) -> None:
         """Sort the processes by something else."""
-        self.state.sort = (self.state.sort + 1) % len(SORTS)
+        self.state.sort = (self.state.sort + 1) % len(PROCESS_SORTS)
         self.draw()
-        self.show_message(f"Processes are sorted by {SORTS[self.state.sort]}.")
+        self.show_message(f"Processes are sorted by {list(PROCESS_SORTS)[self.state.sort]}.")
 
     def action_own(self) -> None:
         """Only own processes, or all."""
@@ -556,19 +439,15 @@ class GpuScreen(ProcessScreen):
         self.draw()
 
     @property
-    def row(self) -> ProcessRow | None:
+    def row(self) -> GpuProcess | None:
         """The chosen process."""
         rows = self.rows
         return rows[min(self.processes.cursor, len(rows) - 1)] if rows else None
 
-    def action_process(self) -> None:
-        """Show the chosen process alone."""
-        if self.row is not None:
-            self.show_process(self.row.pid)
-
     def action_copy(self) -> None:
-        """Copy the chosen process."""
-        self.copied(self.row)
+        """Copy pid and command of the chosen process."""
+        if self.row is not None:
+            self.application.copy(f"{self.row.pid} {command(self.row.command)}")
 
 
 def _whose(own: bool | None) -> str:
@@ -580,13 +459,10 @@ def _whose(own: bool | None) -> str:
 HOST_SCREEN_FACTS_COLUMNS = 38
 CORE_CELLS = 20
 LEAST_ROWS = 5
-HOST_SCREEN_SORTS = ("tree", "CPU", "RAM", "bytes")
-"""How processes are sorted: below their parents, or most first."""
 
 HOST_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a process; scroll"),
     *PANE_KEYS,
-    PROCESS_KEY,
     Key(key="o", shown="o", action="others", label="own/all", help="the processes of the run, or also the others"),
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes: tree, CPU, RAM, bytes"),
     FILTER_KEY,
@@ -596,7 +472,7 @@ HOST_KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 
-class HostScreen(ProcessScreen):
+class HostScreen(MachineScreen):
     """Gauges, facts, cores, processes."""
 
     place = "host"
@@ -607,13 +483,13 @@ class HostScreen(ProcessScreen):
 
     def bodies(self) -> Sequence[Pane]:
         self.gauges, self.facts = GaugesPane(id="gauges"), FactsPane(id="facts")
-        self.cores, self.table = CoresPane(id="cores"), TreeRows(id="tree")
-        return (self.gauges, self.facts, self.cores, self.table, *self.process_panes())
+        self.cores, self.table = CoresPane(id="cores"), RowsPane(id="tree")
+        return (self.gauges, self.facts, self.cores, self.table)
 
     def offered(self) -> tuple[Key, ...]:
         """Without the keys that have nothing to choose from."""
         return tuple(
-            key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y", "enter", "o", "slash"}
+            key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y", "o", "slash"}
         )
 
     def first_list(self) -> str:
@@ -639,8 +515,6 @@ class HostScreen(ProcessScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        """All panes, or one process."""
-        self.draw_process()
         view, window = self.view, self.session.window
         self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
         self.gauges.show(view.gauges, self.series, window, self.state.recent, message=view.message)
@@ -649,20 +523,26 @@ class HostScreen(ProcessScreen):
         self.facts.show(view.facts, view.message)
         self.cores.show(view.cores, view.cores_note)
         rows = self.rows
-        by = HOST_SCREEN_SORTS[self.state.sort]
+        by = list(TREE_SORTS)[self.state.sort]
         what = "processes that use most" if self.state.all_processes else "processes of the run"
         title = f"{what} · {len(rows)} · {by if by == 'tree' else f'by {by}'}"
         none = f"No process with “{self.state.filter}”: / changes the filter, Esc ends it" if self.state.filter else ""
-        self.table.show_tree(rows, title=(title if rows else what) + self.filter_words, note=view.rows_note or none)
+        own = {row.pid for row in view.rows}
+        pids = msgspec.structs.replace(TREE_COLUMNS[0], style=lambda row: "accent" if row.pid in own else "text")
+        self.table.show_table(
+            (pids, *TREE_COLUMNS[1:]), rows, title=(title if rows else what) + self.filter_words,
+            note=view.rows_note or none, ids=[row.pid for row in rows], old=bool(view.rows_note),
+        )  # fmt: skip
 
     @property
-    def rows(self) -> tuple[TreeRow, ...]:
+    def rows(self) -> tuple[TreeProcess, ...]:
         """The processes in their order."""
         listed = (*self.view.rows, *self.view.others) if self.state.all_processes else self.view.rows
         rows = tuple(row for row in listed if self.passes(row))
         if not self.state.sort:
             return rows
-        return tuple(sorted(rows, key=lambda row: (-row.order[self.state.sort - 1], row.pid)))
+        by = list(TREE_SORTS.values())[self.state.sort]
+        return tuple(sorted(rows, key=lambda row: (most_first(by(row)), row.pid)))
 
     def remember(self, details: MachineDetails) -> None:
         """Rates of disks, networks and swap: the history does not keep them."""
@@ -680,7 +560,7 @@ class HostScreen(ProcessScreen):
 
     def action_sort(self) -> None:
         """Sort the processes by something else."""
-        self.state.sort = (self.state.sort + 1) % len(HOST_SCREEN_SORTS)
+        self.state.sort = (self.state.sort + 1) % len(TREE_SORTS)
         self.draw()
 
     def action_others(self) -> None:
@@ -689,19 +569,15 @@ class HostScreen(ProcessScreen):
         self.draw()
 
     @property
-    def row(self) -> TreeRow | None:
+    def row(self) -> TreeProcess | None:
         """The chosen process."""
         rows = self.rows
         return rows[min(self.table.cursor, len(rows) - 1)] if rows else None
 
-    def action_process(self) -> None:
-        """Show the chosen process alone."""
-        if self.row is not None:
-            self.show_process(self.row.pid)
-
     def action_copy(self) -> None:
-        """Copy the chosen process."""
-        self.copied(self.row)
+        """Copy pid and command of the chosen process."""
+        if self.row is not None:
+            self.application.copy(f"{self.row.pid} {command(self.row.command)}")
 
 
 # Key D: the ranks of a distributed training, and the GPUs of each node of its job.
@@ -734,7 +610,7 @@ class RanksScreen(MachineScreen):
     table = RankTable()
 
     def bodies(self) -> Sequence[Pane]:
-        self.nodes, self.ranks = NodeRows(id="nodes"), RankRows(id="ranks")
+        self.nodes, self.ranks = NodeRows(id="nodes"), RowsPane(id="ranks")
         return (self.nodes, self.ranks)
 
     def shown_panes(self) -> tuple[str, ...]:
@@ -767,7 +643,11 @@ class RanksScreen(MachineScreen):
     def show(self) -> None:
         """Draw the list of nodes and that of ranks."""
         self.nodes.show_nodes(self.view)
-        self.ranks.show_ranks(self.view)
+        view = self.view
+        self.ranks.show_table(
+            RANK_COLUMNS, view.ranks, title=view.title, note=view.note, message=view.message,
+            level=lambda row: row.level, ids=[row.rank for row in view.ranks],
+        )  # fmt: skip
 
     def read_details(self) -> None:
         """Read the table in a thread."""

@@ -32,8 +32,6 @@ from ...core.views.charts import (
     moved,
     showing,
     silences,
-    span_label,
-    span_ticks,
     step_label,
     ticks,
     zoomed,
@@ -142,8 +140,6 @@ METRIC_KEYS: tuple[Key, ...] = (
     Key(key="s", shown="s", action="smooth", label="smooth",
         help="smoothing: off, 0.6, 0.9, 0.97 (an exponential mean; the values stay behind it)"),
     Key(key="l", shown="l", action="log", label="log y", help="values on a log scale, and back"),
-    Key(key="o", shown="o", action="overlay", label="overlay", footer=False,
-        help="attempts over each other, each from its own start, or joined to one curve"),
     Key(key="slash", shown="/", action="filter", label="filter", help="show the metrics whose name contains a text"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="escape", shown="Esc", action="back", label="back",
@@ -356,13 +352,11 @@ class ChartWords(NamedTuple):
             parts.append(f"smoothed {options.smooth:g}")
         if options.log:
             parts.append("log y")
-        if options.overlaid:
-            parts.append("attempts over each other")
         return " · ".join(parts)
 
     def subtitle(self, below: int) -> str:
         """Where the cursor is, else what is visible. ``below``: charts that are out of sight."""
-        axis = self._cursor() or f"{self._axis()}: {self._range()}"
+        axis = self._cursor() or f"{self.state.options.x}: {self._range()}"
         return f"{below} more ↓ · {axis}" if below > 0 else axis
 
     def labels(self, columns: int, shown: Span) -> Sequence[tuple[float, str]]:
@@ -370,17 +364,7 @@ class ChartWords(NamedTuple):
         options = self.state.options
         if options.x == "step":
             return [(x, step_label(x)) for x in ticks(shown.since, shown.until, max(1, columns // STEP_COLUMNS))]
-        if options.overlaid:
-            return span_ticks(shown.since, shown.until, max(1, columns // TICK_COLUMNS))
         return clock_ticks(self.timeline, columns, TICK_COLUMNS, (shown.since, shown.until))
-
-    def _axis(self) -> str:
-        options = self.state.options
-        if options.x == "step":
-            return "step"
-        if options.overlaid:
-            return "time since the attempt's start"
-        return "time"
 
     def _range(self) -> str:
         if self.state.zoom is None:
@@ -397,8 +381,6 @@ class ChartWords(NamedTuple):
         return f"at step {quantity.count(cursor)}" if self.state.options.x == "step" else f"at {self._moment(cursor)}"
 
     def _moment(self, x: float) -> str:
-        if self.state.options.overlaid:
-            return f"{span_label(x)} after the start"
         return quantity.clock(self.now.story.wall0 + x, self.now.now_wall, seconds=True)
 
 
@@ -486,7 +468,6 @@ class MetricsScreen(RunPage):
             marks=marks_on(run, state.options),
             silences=self._silences(run),
             cursor=state.cursor,
-            legend=state.options.overlaid,
             message=self._message(),
         )
         self.pane.view = view
@@ -525,7 +506,7 @@ class MetricsScreen(RunPage):
     def _silences(self, run: RunSeries) -> tuple[tuple[float, float], ...]:
         """Stretches without steps, if the axis is the time of the run."""
         options, still_t = self.state.options, self.timeline.steps_until_t
-        if options.x == "step" or options.overlaid:
+        if options.x == "step":
             return ()
         steps, is_silence = run.points.get(STEPS, ()), self.timeline.is_silence
 
@@ -631,14 +612,6 @@ class MetricsScreen(RunPage):
 
     def action_log(self) -> None:
         self._turn(log=not self.state.options.log)
-
-    def action_overlay(self) -> None:
-        """Only useful after a restart."""
-        if len(self.now.story.attempts) < 2 and not self.state.options.overlaid:
-            self.show_message("There is one attempt only.")
-            return
-        self.state.show_all()
-        self._turn(overlaid=not self.state.options.overlaid)
 
     def action_filter(self) -> None:
         """Ask for a text; nothing shows all of them."""

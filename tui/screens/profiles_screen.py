@@ -1,6 +1,5 @@
 """Key 5: the ladder of profiles, the profile of the run and why, and what a switch would change."""
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,20 +12,18 @@ from ...core.model.trial import TrialResult
 from ...core.views.screens.confirmation import Price
 from ...core.views.screens.profiles import (
     ProfilesView,
-    is_setting,
-    leaves,
     measured_words,
     next_checkpoint_words,
     profiles_view,
     switch_differences,
 )
+from ...core.views.words import Paragraph
 from ..dialogs.dialog import confirm
 from ..keys import Key, KeyContext
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
-from ..panes.rows_pane import LadderRows, PagePane, RowsPane, SettingsTable
+from ..panes.rows_pane import LadderRows, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import ONE_AT_A_TIME, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
     from .dashboard import Dashboard
 
 
-SIDE_FROM = 120
 NO_PROFILES = (
     "No profile is known for this run. [t] measures its settings as they are; trainwatch trial -- --batch_size 4 "
     "measures others. What fits becomes a profile: write profiles/NAME.toml beside trainwatch.toml, with the keys "
@@ -59,12 +55,10 @@ PROFILE_KEYS: tuple[Key, ...] = (
         help="switch now: ends the training with time to save, and restarts it (asks)"),
     Key(key="t", shown="t", action="try", label="trial 5 min", acts=True,
         help="run a trial of 5 minutes in a folder of its own, and measure its cost (asks)"),
-    Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy ladder, table and difference as text",
+    Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy ladder and difference as text",
         footer=False),
-    Key(key="tab", shown="tab", action="turn", label="table",
-        help="show the table of all settings, or what a switch would change (small screens)"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a profile (also j, Home, End)"),
-    Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll table and difference",
+    Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll what is below the ladder",
         footer=False),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="escape", shown="Esc", action="back", label="back",
@@ -73,12 +67,12 @@ PROFILE_KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
     ("down", "move(1)"), ("j", "move(1)"), ("home", "move(-100000)"), ("end", "move(100000)"),
-    ("pageup", "scroll(-6)"), ("shift+tab", "turn"),
+    ("pageup", "scroll(-6)"),
 )  # fmt: skip
 
 
 class ProfilesScreen(RunPage):
-    """Ladder, table, difference."""
+    """Ladder, difference."""
 
     place = "profiles"
     keys = PROFILE_KEYS
@@ -87,10 +81,8 @@ class ProfilesScreen(RunPage):
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
         self.view: ProfilesView | None = None
-        self.own: Mapping[str, object] = {}
         self.changes: dict[str, tuple[Change, ...] | str] = {}
         """By profile: what a launch would change, or the error."""
-        self.table_shown = False
         self.trying = TrialWork(self)
         self.trials: Mapping[str, TrialResult] = {}
         """What was measured on this machine, by profile."""
@@ -108,21 +100,19 @@ class ProfilesScreen(RunPage):
         """Without the keys that would only say why they do nothing."""
         none = set[str]()
         if not self.profiles:
-            none |= {"enter", "n", "tab", "up"}
+            none |= {"enter", "n", "up"}
         if self._in_use:
             none |= {"enter", "n"}
-        if self.size.width >= SIDE_FROM:
-            none.add("tab")  # table and difference are both shown
         return tuple(k for k in super().offered() if k.key not in none)
 
     def bodies(self) -> Sequence[Pane]:
-        """Ladder, table, difference."""
-        self.ladder, self.table = LadderRows(id="ladder"), SettingsTable(id="table")
+        """Ladder, difference."""
+        self.ladder = LadderRows(id="ladder")
         self.page, self.work = PagePane(id="difference"), TaskPane(id="job")
-        return (self.ladder, self.table, self.page, self.work)
+        return (self.ladder, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The ladder above; below it table and difference, side by side on wide screens."""
+        """The ladder above, what a switch would change below it."""
         if self.session.long_task.state is not None and height >= 9:
             return self._panes(width, top, height - 3) | {"job": (0, top + height - 3, width, 3)}
         return self._panes(width, top, height)
@@ -134,13 +124,7 @@ class ProfilesScreen(RunPage):
         rest = height - rows
         if rest < 3:
             return {"ladder": (0, top, width, height)}
-        boxes: dict[str, Box] = {"ladder": (0, top, width, rows)}
-        if width >= SIDE_FROM:
-            left = width * 3 // 5
-            return boxes | {
-                "table": (0, top + rows, left, rest), "difference": (left, top + rows, width - left, rest),
-            }  # fmt: skip
-        return boxes | {"table" if self.table_shown else "difference": (0, top + rows, width, rest)}
+        return {"ladder": (0, top, width, rows), "difference": (0, top + rows, width, rest)}
 
     def on_mount(self) -> None:
         """Read the settings of a launch in a thread."""
@@ -150,18 +134,14 @@ class ProfilesScreen(RunPage):
         if launch is None or not profiles:
             return
 
-        def read() -> tuple[Mapping[str, object], dict[str, tuple[Change, ...] | str]]:
-            keys = list(dict.fromkeys(k for p in profiles for k in leaves(p) if is_setting(k)))
+        def read() -> dict[str, tuple[Change, ...] | str]:
             changes: dict[str, tuple[Change, ...] | str] = {}
-            own: Mapping[str, object] = {}
-            with contextlib.suppress(Exception):  # a config that cannot be read: they stay unknown
-                own = launch.values(None, keys)
             for profile in profiles:
                 try:
                     changes[profile.name] = tuple(launch.changes(profile))
                 except Exception as error:
                     changes[profile.name] = str(error)
-            return own, changes
+            return changes
 
         self.tasks.fetch(read, self._take)
 
@@ -176,20 +156,18 @@ class ProfilesScreen(RunPage):
         self.trials = found or {}  # without results nothing is shown as measured
         self.draw()
 
-    def _take(self, found: tuple[Mapping[str, object], dict[str, tuple[Change, ...] | str]] | None, _: str) -> None:
-        self.own, self.changes = found or ({}, {})
+    def _take(self, found: dict[str, tuple[Change, ...] | str] | None, _: str) -> None:
+        self.changes = found or {}
         self.draw()
 
     def show(self) -> None:
         run = self.session.run
-        self.view = profiles_view(self.now, self.profiles, run.ladder, self.own, self.trials)
+        self.view = profiles_view(self.now, self.profiles, run.ladder, self.trials)
         if not self._placed_cursor and self.now.story.seq:
             self._placed_cursor = True
             self.ladder.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
         over = self.view.over
         self.ladder.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder), over=over)
-        names = [p.name for p in self.session.run.profiles]
-        self.table.show(self.view.rows, names, self.ladder.cursor, "These profiles set nothing.", over=over)
         self.page.show(self._difference(), title=self._title())
         self.work.show(self.session.long_task.state)
 
@@ -236,7 +214,11 @@ class ProfilesScreen(RunPage):
         if isinstance(wanted, str):
             return [Paragraph(text=wanted, label="cannot", style="warning")]
         if wanted is None:
-            text = "Calculating …" if self.session.run.launch is not None else "Only the values in the table are known."
+            text = (
+                "Calculating …"
+                if self.session.run.launch is not None
+                else "What a launch would change is not known here."
+            )
             return [Paragraph(text=text, style="label")]
         attempt = self.now.story.attempt
         differences = switch_differences(attempt.changes if attempt is not None else (), wanted)
@@ -268,17 +250,7 @@ class ProfilesScreen(RunPage):
 
     def action_scroll(self, rows: int) -> None:
         """Scroll what is below."""
-        self.table.scroll(rows)
         self.page.scroll(rows)
-
-    def action_turn(self) -> None:
-        """Show the table or the difference if only one fits."""
-        if not self.profiles:
-            self.show_message("No profile is known for this run.")
-        elif self.size.width >= SIDE_FROM:
-            self.show_message("Table and difference are both shown.")
-        self.table_shown = not self.table_shown
-        self.draw()
 
     def action_try(self) -> None:
         """Ask, then run a trial of the profile for some minutes."""

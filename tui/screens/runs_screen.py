@@ -33,12 +33,12 @@ from ...core.views.screens.run_list import (
     speed_text,
     step_text,
 )
+from ...core.views.words import Paragraph
 from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane, RunsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import PlaceScreen, bindings_of, headline, share
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ COLOURS: dict[str, str] = {
     "spark-safe": "spark", "spark-warning": "warning", "spark-danger": "error", "spark-underused": "low",
     "spark-unknown": "quiet", "loss": "accent", "bar": "accent", "bar-rest": "foreground", "match": "background",
     "key": "accent", "cursor": "bright", "danger-lit": "error-lit", "mark": "error",
-    "curve-1": "accent", "curve-2": "curve-2", "curve-3": "curve-3", "curve-4": "curve-4", "curve-5": "curve-5",
-    "curve-6": "curve-6",
+    "curve": "accent",
     "band-load": "quiet", "band-train": "spark", "band-check": "secondary", "band-save": "accent",
     "band-none": "line",
 }  # fmt: skip

@@ -160,22 +160,6 @@ class Recent:
             old = bisect_left(times, t - KEPT_S)
             del times[:old], kept[:old]
 
-    def last_t(self, start: str) -> float | None:
-        """When a value was kept last, of the keys that begin like this."""
-        return max(
-            (times[-1] for key, (times, _) in self._kept.items() if times and key.startswith(start)), default=None
-        )
-
-    def forget(self, start: str) -> None:
-        """Drop the values of all keys that begin like this."""
-        for key in [key for key in self._kept if key.startswith(start)]:
-            del self._kept[key]
-
-    def drop_old(self, t: float) -> None:
-        """Drop keys without a value in the last ``KEPT_S``: what they belong to is gone."""
-        for key in [key for key, (times, _) in self._kept.items() if not times or times[-1] < t - KEPT_S]:
-            del self._kept[key]
-
     def columns(self, key: str, window: TimeWindow, count: int) -> Columns:
         """``count`` values over the window, oldest first; None where nothing was seen.
 

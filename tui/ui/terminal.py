@@ -107,11 +107,6 @@ DARK = Theme(
         "trough": "#252d36",
         "error-lit": "#f0716a",
         "rest": "#252d36",
-        "curve-2": "#b49be0",
-        "curve-3": "#d99a6c",
-        "curve-4": "#8fb36b",
-        "curve-5": "#d58ab0",
-        "curve-6": "#8f9aa8",
     },
 )
 LIGHT = Theme(
@@ -137,11 +132,6 @@ LIGHT = Theme(
         "trough": "#dfe4e9",
         "error-lit": "#b8302a",
         "rest": "#dfe4e9",
-        "curve-2": "#6b4fb0",
-        "curve-3": "#a85f24",
-        "curve-4": "#4d7a2a",
-        "curve-5": "#a3487a",
-        "curve-6": "#5d6875",
     },
 )
 ROLES: dict[str, str] = {
@@ -154,11 +144,6 @@ ROLES: dict[str, str] = {
     "trough": "#333333",
     "error-lit": "#ffffff",
     "rest": "#333333",
-    "curve-2": "#b49be0",
-    "curve-3": "#d99a6c",
-    "curve-4": "#8fb36b",
-    "curve-5": "#d58ab0",
-    "curve-6": "#8f9aa8",
 }
 """Values of our colour variables for Textual's own themes."""
 BLACK, RED, BLUE, MAGENTA, CYAN, WHITE = (
@@ -173,8 +158,7 @@ SIXTEEN_DARK = Theme(
     error=PALE_RED, foreground=WHITE, background=BLACK, surface=BLACK, panel=BLACK, dark=True,
     variables={
         "line": GREY, "title": WHITE, "quiet": WHITE, "bright": BRIGHT, "spark": CYAN, "low": GREY,
-        "trough": BLUE, "error-lit": BRIGHT, "rest": BLACK, "curve-2": PINK, "curve-3": YELLOW,
-        "curve-4": PALE_GREEN, "curve-5": PALE_RED, "curve-6": WHITE,
+        "trough": BLUE, "error-lit": BRIGHT, "rest": BLACK,
     },
 )  # fmt: skip
 """Not the colour 8 for text: many terminals show it as nearly black. Not red on blue: on xterm it is hardly seen."""
@@ -183,8 +167,7 @@ SIXTEEN_LIGHT = Theme(
     error=RED, foreground=BLACK, background=BRIGHT, surface=BRIGHT, panel=BRIGHT, dark=False,
     variables={
         "line": WHITE, "title": BLACK, "quiet": GREY, "bright": BLACK, "spark": CYAN, "low": WHITE,
-        "trough": WHITE, "error-lit": RED, "rest": BRIGHT, "curve-2": MAGENTA, "curve-3": RED, "curve-4": BLACK,
-        "curve-5": CYAN, "curve-6": GREY,
+        "trough": WHITE, "error-lit": RED, "rest": BRIGHT,
     },
 )  # fmt: skip
 """Not green, yellow or cyan for text: on white they are hardly seen. Levels have signs of their own, too."""

@@ -1,9 +1,10 @@
 """When a person last looked at a run, for the screen, and what happened since."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
+from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ...model.run import RunSpec
 from ...model.situation import RunPlan
@@ -86,17 +87,15 @@ def plan_of(spec: RunSpec) -> RunPlan:
 
 # Services of the screen that are loaded when they are first used: most are not needed for the first picture.
 
-Service = TypeVar("Service")
 
-
-def later(load: Callable[[], Service]) -> Service:
-    """Stand for what ``load`` returns; it is called once, when a name of the service is first asked for."""
-    return cast("Service", _Later(load))
+def later(module: str, name: str, *args: object) -> Any:
+    """Stand for ``name(*args)`` of a module; it is imported and made when a name of it is first asked for."""
+    return _Later(module, name, args)
 
 
 class _Later:
-    def __init__(self, load: Callable[[], object]) -> None:
-        self._load, self._loading = load, Lock()
+    def __init__(self, module: str, name: str, args: tuple[object, ...]) -> None:
+        self._what, self._loading = (module, name, args), Lock()
         self._service: object = None
 
     def __getattr__(self, name: str) -> Any:
@@ -104,5 +103,6 @@ class _Later:
             raise AttributeError(name)
         with self._loading:  # services are used in several threads
             if self._service is None:
-                self._service = self._load()
+                module, made, args = self._what
+                self._service = getattr(import_module(module, __package__), made)(*args)
         return getattr(self._service, name)

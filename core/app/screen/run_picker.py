@@ -3,24 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...model.run import RunSpec
-from ...model.screen_ports import (
-    Causes,
-    CheckpointJobs,
-    DetailSource,
-    IncidentFiles,
-    LaunchSettings,
-    LogAccess,
-    LogBrowser,
-    LogStamps,
-    OpenRun,
-    RankSource,
-    SampleFolder,
-    Trials,
-)
+from ...model.screen_ports import LogAccess, OpenRun
 from ...model.situation import HOST_ROW
 from ...model.suggestion import parted, typed
-from ...store.run_directory import RunDirectory
 from ..errors import CliError
 from ..runs.known_runs import open_run
 from .run_looks import RunLooks, RunProfiles, later, plan_of
@@ -62,25 +47,30 @@ class MachineRuns:
         """The services of one run. Raises RuntimeError with a sentence."""
         _refuse(run_id, "--run")
         run, spec = open_run(run_id)
+        # What the first picture does not need is loaded when it is used.
         return OpenRun(
             run_id=run.id,
             name=spec.name,
             feed=StoreFeed(run, spec.created_wall, current_story, spec.settings.health),
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
-            incident_files=later(lambda: _incident_files(run)),
-            causes=later(lambda: _causes(run)),
+            incident_files=later(".run_services", "IncidentFolder", run),
+            causes=later(".run_services", "RunCauses", run),
             looks=RunLooks(run),
-            checkpoints=later(lambda: _checkpoints(run, spec)),
-            launch=later(lambda: _launch(spec)),
-            samples=later(lambda: _samples(run, spec)),
-            trials=later(lambda: _trials(spec)),
-            details=later(lambda: _details(run)),
-            ranks=later(lambda: _ranks(run)),
+            checkpoints=later(".run_services", "RunCheckpoints", spec, run.load_spec),
+            launch=later(".run_services", "RunLaunch", spec),
+            samples=later(".run_services", "RunSamples", spec, run.load_spec),
+            trials=later(".run_services", "RunTrials", spec),
+            details=later("...store.detail_files", "DetailReader", run.path),
+            ranks=later(".run_services", "RunRanks", run),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
             plan=plan_of(spec),
-            logs=LogAccess(browser=later(_log_browser), stamps=later(lambda: _stamps(run)), extra=spec.logs),
+            logs=LogAccess(
+                browser=later("...sense.log.log_browser", "FileLogBrowser"),
+                stamps=later(".run_services", "AttemptStamps", run),
+                extra=spec.logs,
+            ),
         )
 
     def hide(self, run_id: str, hidden: bool) -> None:
@@ -126,69 +116,6 @@ def _refuse(run_id: str, verb: str = "") -> None:
         raise RuntimeError(f"a run of another machine: {typed(verb, run_id) if verb else 'not from this screen'}")
     if run_id.startswith(HOST_ROW):
         raise RuntimeError("this row stands for a machine, not for a run")
-
-
-# What the first picture does not need is loaded when it is used.
-
-
-def _incident_files(run: RunDirectory) -> IncidentFiles:
-    from .run_services import IncidentFolder
-
-    return IncidentFolder(run)
-
-
-def _causes(run: RunDirectory) -> Causes:
-    from .run_services import RunCauses
-
-    return RunCauses(run)
-
-
-def _checkpoints(run: RunDirectory, spec: RunSpec) -> CheckpointJobs:
-    from .run_services import RunCheckpoints
-
-    return RunCheckpoints(spec, run.load_spec)
-
-
-def _launch(spec: RunSpec) -> LaunchSettings:
-    from .run_services import RunLaunch
-
-    return RunLaunch(spec)
-
-
-def _samples(run: RunDirectory, spec: RunSpec) -> SampleFolder:
-    from .run_services import RunSamples
-
-    return RunSamples(spec, run.load_spec)
-
-
-def _trials(spec: RunSpec) -> Trials:
-    from .run_services import RunTrials
-
-    return RunTrials(spec)
-
-
-def _details(run: RunDirectory) -> DetailSource:
-    from ...store.detail_files import DetailReader
-
-    return DetailReader(run.path)
-
-
-def _ranks(run: RunDirectory) -> RankSource:
-    from .run_services import RunRanks
-
-    return RunRanks(run)
-
-
-def _log_browser() -> LogBrowser:
-    from ...sense.log.log_browser import FileLogBrowser
-
-    return FileLogBrowser()
-
-
-def _stamps(run: RunDirectory) -> LogStamps:
-    from .run_services import AttemptStamps
-
-    return AttemptStamps(run)
 
 
 # Rows of the list of runs that are no runs yet: what waits in the queue.

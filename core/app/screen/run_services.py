@@ -25,7 +25,7 @@ from ...model.checkpoint import Checkpoint, CheckpointListing, Sample
 from ...model.nodes import RankTable
 from ...model.preset import Preset, Profile
 from ...model.run import RunSpec, place_of
-from ...model.screen_ports import OnProgress, RankSource
+from ...model.screen_ports import OnProgress
 from ...model.trial import TrialResult
 from ...store.latest import latest_without_metrics
 from ...store.log_index import FILE_NAME as LOG_INDEX
@@ -102,17 +102,6 @@ class RunLaunch:
         from ..plan.specs import definitions_of
 
         return definitions_of(self._spec).preset_of(self._spec)
-
-    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
-        """The value of each key that a launch would use."""
-        from ...act.config.derive import DeriveError
-        from ...act.config.trainer_config import TrainerSettings
-
-        try:
-            settings = TrainerSettings(self._spec, self._preset)
-            return {key: settings.value(profile, key) for key in keys}
-        except (DeriveError, OSError) as error:
-            raise RuntimeError(str(error)) from error
 
     def changes(self, profile: Profile | None) -> Sequence[Change]:
         """What a launch with this profile would change."""
@@ -288,7 +277,7 @@ def _sentence(do: Callable[[], Answer]) -> Answer:
 # The table of ranks and nodes of one run, for the screen.
 
 
-class RunRanks(RankSource):
+class RunRanks:
     """Reads the newest sample of the processes, and the file of its job's nodes."""
 
     def __init__(self, run: RunDirectory) -> None:

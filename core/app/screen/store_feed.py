@@ -17,7 +17,7 @@ from ...store.run_directory import RunDirectory
 from ...store.run_lookup import find_run
 from ...views.state.troubles import frozen_text
 from ..errors import CliError
-from ..runs.job_now import JobReader, log_of
+from ..runs.job_now import job_of, log_of
 from ..runs.known_runs import home
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ class StoreFeed:
         self._zero = created_wall
         self._journal: JournalFollower | None = None
         self._story = RunStory()
-        self._job = JobReader()
         self._asked_at: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
 
@@ -99,7 +98,7 @@ class StoreFeed:
             frozen=frozen_text(life) if life.frozen else "",
             troubles=self._troubles,
             health=self._health,
-            job=self._job.read(log_of(story)),
+            job=job_of(log_of(story)),
         )
 
     def _look_at_supervisor(self, wall: float) -> SupervisorLife:
@@ -140,8 +139,7 @@ class StoreFeed:
 
         If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
         """
-        from trainwatch.core.store.control_client import ControlError, send
-
+        from ...store.control_client import ControlError, SupervisorSilent, send
         from ..errors import CliError
         from ..operate import LAUNCHING
         from ..preflight.other_trainer import require_no_other
@@ -152,6 +150,9 @@ class StoreFeed:
             if command.verb in LAUNCHING and (told := self._with_way_found(command)) is not None:
                 return Reply(ok=True, message=told)
             return send(self._directory, Request(command=command), SEND_TIMEOUT_S)
+        except SupervisorSilent:  # what was sent stays in its socket
+            said = f"{command.verb} is not answered yet: it is done as soon as the supervisor runs"
+            return Reply(ok=True, message=said)
         except (ControlError, CliError) as error:
             return Reply(ok=False, message=str(error))
 

@@ -138,8 +138,8 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
     _take_levels(builder, health.host_values(sample))
     if state.tight_since is not None or (is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
-    if isinstance(machine, WaitingForRoom) and restarts.has_room(sample, machine):
-        restarts.on_room(builder, machine)
+    if isinstance(machine, WaitingForRoom):
+        restarts.on_room(builder, machine, sample)
     if is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
         unclear_states.recognise(builder)
         unclear_states.tell(builder)

@@ -13,16 +13,22 @@ from ..checkpoint_list import resume_point, step_words, steps_since
 from ..state.run_progress import live_progress
 from ..words import back_words, remedy_rows
 
+LITTLE_S = 60.0
+"""Work of less than this may be lost after a single key."""
+
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """``title``: the question; ``lines``: the effects; ``lost_steps``: steps that are repeated, None = unknown."""
+    """``title``: the question; ``lines``: the effects; ``lost_steps``: steps that are repeated, None = unknown.
+
+    ``typed``: a minute of work or more is lost, or it is not known how much: "yes" has to be typed, else Enter is
+    enough.
+    """
 
     title: str
     lines: tuple[str, ...]
     confirm: str
     lost_steps: int | None = None
-    typed: str = ""
-    """The run's name, which must be typed if steps would be lost; empty: y is enough."""
+    typed: bool = False
 
 
 def kill_price(now: Situation) -> Price:
@@ -48,6 +54,7 @@ def answer_price(now: Situation, held: WithheldAction) -> Price:
         lines=tuple(filter(None, lines)),
         confirm=action.ask,
         lost_steps=action.lost_steps,
+        typed=_typed(now, action.lost_steps),
     )
 
 
@@ -107,13 +114,13 @@ def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:
     if at_once:
         lines = [f"Ends {_trainer(now)} with time to save and starts it again with {name}.", _loss_line(now)]
     else:
-        lines = [f"Continues unchanged; restarts with {name} once the next checkpoint is complete.", "No step is lost."]
+        lines = [f"Continues unchanged; restarts with {name} once the next checkpoint is complete."]
     return Price(
         title=f"Switch to the profile {name}?",
         lines=tuple(lines),
         confirm="switch now" if at_once else "switch at the next checkpoint",
         lost_steps=lost_steps(now) if at_once else 0,
-        typed=_typed(now, lost_steps(now)) if at_once else "",
+        typed=at_once and _typed(now, lost_steps(now)),
     )
 
 
@@ -122,7 +129,7 @@ def pause_price(now: Situation) -> Price:
         title="Pause the training?",
         lines=(
             f"Freezes {_trainer(now)} (SIGSTOP). Its GPU memory stays allocated.",
-            "Nothing is lost: [u] continues.",
+            "Nothing is lost: [r] continues.",
         ),
         confirm="pause",
         lost_steps=0,
@@ -134,9 +141,10 @@ def lost_steps(now: Situation) -> int | None:
     return steps_since(resume_point(now), live_progress(now).step)
 
 
-def _typed(now: Situation, lost: int | None) -> str:
-    """The run's name if steps are or may be lost."""
-    return "" if lost == 0 or now.story.run is None else now.story.run.name
+def _typed(now: Situation, lost: int | None) -> bool:
+    """Whether so many steps are a minute of work or more, as far as is known."""
+    pace_s = live_progress(now).sec_per_step
+    return lost != 0 and (lost is None or pace_s is None or lost * pace_s >= LITTLE_S)
 
 
 def _given_away(now: Situation, chosen: Checkpoint | None) -> int | None:

@@ -1,4 +1,4 @@
-"""The profiles screen: the ladder and the place of the run on it, each setting, and what a switch changes."""
+"""The profiles screen: the ladder and the place of the run on it, and what a switch changes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +13,6 @@ from .. import quantity
 from ..timeline import checkpoint_t
 from ..words import shown
 
-NOT_SET = "–"
-"""Shown for settings that a profile does not set."""
-
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
     """One profile. ``now``: the run's last launch used it; ``next``: it is used from the next checkpoint on."""
@@ -24,7 +21,6 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     now: bool
     next: bool
-    on_ladder: bool
     expect: tuple[tuple[str, str], ...]
     description: str
     source: str
@@ -34,18 +30,8 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     """Results of its trial on this machine as (name, value); empty without one."""
 
 
-class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting: your own value, what runs now, and each profile's. ``differs``: not the same everywhere."""
-
-    key: str
-    own: str
-    running: str
-    values: tuple[str, ...]
-    differs: bool
-
-
 class ProfilesView(msgspec.Struct, frozen=True, kw_only=True):
-    """``why``: which profile is used and why. ``rows``: one per key, in the order of the profiles.
+    """``why``: which profile is used and why.
 
     ``over``: nothing of the run runs any more, so that the profile of its last launch is not that of now.
     """
@@ -53,20 +39,15 @@ class ProfilesView(msgspec.Struct, frozen=True, kw_only=True):
     over: bool
     rungs: tuple[Rung, ...]
     why: tuple[str, ...]
-    rows: tuple[KeyRow, ...]
 
 
 def profiles_view(
     now: Situation,
     profiles: Sequence[Profile],
     ladder: Sequence[str],
-    own: Mapping[str, object],
     trials: Mapping[str, TrialResult] | None = None,
 ) -> ProfilesView:
-    """Project the ladder. ``own``: value by key without any profile (missing = not known).
-
-    ``trials``: newest result by profile.
-    """
+    """Project the ladder. ``trials``: newest result by profile."""
     attempt = now.story.attempt
     current = attempt.profile if attempt is not None else now.story.profile
     waiting = now.story.profile if now.story.profile_pending else None
@@ -76,7 +57,6 @@ def profiles_view(
             title=p.title or p.description,
             now=attempt is not None and p.name == current,
             next=p.name == waiting and waiting != current,
-            on_ladder=p.name in ladder,
             expect=tuple(p.expect.items()),
             description=p.description,
             source=p.source,
@@ -85,12 +65,10 @@ def profiles_view(
         )
         for p in profiles
     )
-    keys = dict.fromkeys(key for p in profiles for key in leaves(p))
     return ProfilesView(
         over=now.story.state in {*TERMINAL_STATES, "interrupted"},
         rungs=rungs,
         why=tuple(_why(now, current, waiting, ladder)),
-        rows=tuple(_row(key, now, profiles, own) for key in keys),
     )
 
 
@@ -108,66 +86,6 @@ def measured_words(trial: TrialResult | None, now_wall: float) -> tuple[tuple[st
         ("tried", quantity.clock(trial.wall, now_wall)),
     )
     return tuple((what, how) for what, how in said if how)
-
-
-def leaves(profile: Profile) -> dict[str, object]:
-    """Every setting, flag and variable of a profile by its dotted name."""
-    found: dict[str, object] = {}
-
-    def walk(prefix: str, value: object) -> None:
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                walk(f"{prefix}.{key}" if prefix else str(key), inner)
-        else:
-            found[prefix] = value
-
-    walk("", profile.settings)
-    found |= {f"${name}": value for name, value in profile.env.items()}
-    return found | _flags(profile.flags)
-
-
-def is_setting(key: str) -> bool:
-    """Whether a name of ``leaves`` is of the trainer's config, not a flag or a variable."""
-    return not key.startswith(("-", "$"))
-
-
-def _flags(flags: Sequence[str]) -> dict[str, object]:
-    """``--mode separated --safe_mode`` → ``{"--mode": "separated", "--safe_mode": True}``."""
-    found: dict[str, object] = {}
-    name = ""
-    for part in flags:
-        if part.startswith("-") and not part[1:2].isdigit():
-            name, _, value = part.partition("=")
-            found[name] = value or True
-        elif name:
-            found[name] = part if found[name] is True else f"{found[name]} {part}"
-    return found
-
-
-def _row(key: str, now: Situation, profiles: Sequence[Profile], own: Mapping[str, object]) -> KeyRow:
-    mine = own.get(key)
-    base = shown(mine) if key in own else NOT_SET
-    values = []
-    for p in profiles:
-        settings = leaves(p)
-        values.append(shown(settings[key]) if key in settings else "")
-    running = base
-    attempt = now.story.attempt
-    if attempt is not None:
-        used = next((p for p in profiles if p.name == attempt.profile), None)
-        if used is not None and key in leaves(used):
-            running = shown(leaves(used)[key])
-        for change in attempt.changes:
-            if _names(change.key, key):
-                running = shown(change.after)
-    said = {v or base for v in values}
-    return KeyRow(key=key, own=base, running=running, values=tuple(values), differs=len(said) > 1)
-
-
-def _names(changed: str, key: str) -> bool:
-    """A change names a flag (``--key``) or a place in the config (``section.key``)."""
-    bare, wanted = changed.lstrip("-"), key.lstrip("-")
-    return bare == wanted or bare.endswith(f".{wanted}") or bare == wanted.removeprefix("$")
 
 
 def _why(now: Situation, current: str | None, waiting: str | None, ladder: Sequence[str]) -> list[str]:

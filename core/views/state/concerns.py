@@ -35,11 +35,15 @@ SILENT = frozenset({"quiet", "hang"})
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
-    """``incident``: the number of the incident that it is about."""
+    """``incident``: the number of the incident that it is about. ``rank``: its place; 0 = that of ``level``.
+
+    One that was acknowledged is a warning, and keeps its place among the others.
+    """
 
     level: Level
     text: str
     incident: int | None = None
+    rank: int = 0
 
 
 def concerns(now: Situation) -> tuple[Concern, ...]:
@@ -50,7 +54,7 @@ def concerns(now: Situation) -> tuple[Concern, ...]:
         found += _of_backlog(now)
         found += _of_silence(now)
         found += _of_gpus(now)
-    return tuple(sorted(found, key=lambda concern: -SEVERITY[concern.level]))
+    return tuple(sorted(found, key=lambda each: (-(each.rank or SEVERITY[each.level]), each.rank > 0)))
 
 
 def worst_clause(found: tuple[Concern, ...]) -> str:
@@ -125,14 +129,16 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
         yield Concern(level="danger", text=f"Loss is NaN{at}{', acknowledged' if asked else ''}", incident=nan.id)
     for incident in sorted(story.incidents, key=lambda i: -i.t):
-        serious = (incident.severity == "danger" or incident.open) and not _moves_again(incident, now)
+        lasting = incident.severity == "danger" or incident.open or incident.class_ == DIVERGING
+        serious = lasting and not _moves_again(incident, now)
         # An average that was NaN before the loss was known to be is no second trouble.
         told = _is_nan(incident) or (nan is not None and incident.class_ in NAN)
         if incident.severity == "info" or not serious or told or not unresolved(incident, story):
             continue
         text, level = _text(incident, now), incident.severity
         if incident.acknowledged:
-            yield Concern(level="warning", text=f"{text}, acknowledged", incident=incident.id)
+            text = f"{text}, acknowledged"
+            yield Concern(level="warning", text=text, incident=incident.id, rank=SEVERITY[level])
         else:
             yield Concern(level=level, text=text, incident=incident.id)
 

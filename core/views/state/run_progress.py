@@ -187,6 +187,8 @@ READ_S = 3.0
 """The log is read about once a second: a shorter distance of steps tells of the reading, not of the steps."""
 SPARSE = 3.0
 """x the time of a step: a log whose steps are farther apart shows only some of them."""
+UNSTEPPED_S = 300.0
+"""A save or an evaluation that takes longer than this is told as a late step, too, although no other was seen."""
 STEPPING = frozenset({"train", "unknown"})
 """Phases in which steps are due."""
 
@@ -194,7 +196,7 @@ STEPPING = frozenset({"train", "unknown"})
 class LastStep(msgspec.Struct, frozen=True, kw_only=True):
     """``usual_s``: usual distance of the steps that the log shows; ``step_s``: seconds a step.
 
-    ``level``: safe; warning if it is late; unknown in a phase without steps whose usual length is not known.
+    ``level``: safe; warning if it is late; unknown for a while in a phase without steps if no pause was seen before.
     """
 
     age_s: float
@@ -226,7 +228,8 @@ def last_step(now: Situation) -> LastStep | None:
     least_s = LATE_LEAST_S if now.outlook.hang_t is None else LEAST_S
     late_s = max(least_s, LATE * (usual_s or 0.0), PAUSE * now.outlook.pause_s)
     late = usual_s is not None and age_s >= late_s
-    level: Level = "safe" if not late else "warning" if progress.phase in STEPPING else "unknown"
+    due = progress.phase in STEPPING or now.outlook.pause_s > 0 or age_s >= UNSTEPPED_S
+    level: Level = "safe" if not late else "warning" if due else "unknown"
     return LastStep(age_s=age_s, usual_s=usual_s, step_s=progress.sec_per_step, level=level)
 
 

@@ -63,7 +63,8 @@ def _with_concerns(said: Verdict, now: Situation) -> Verdict:
     found = tuple(concern for concern in concerns(now) if concern.incident not in told)
     if not found:
         return said
-    level = found[0].level if SEVERITY[found[0].level] > SEVERITY[said.level] or said.level == "safe" else said.level
+    wrong = max((concern.level for concern in found), key=SEVERITY.__getitem__)
+    level = wrong if SEVERITY[wrong] > SEVERITY[said.level] or said.level == "safe" else said.level
     clause = worst_clause(found)
     first = now.story.state == "running" and said.level == "safe"
     clauses = (clause, *said.clauses) if first else (said.clauses[0], clause, *said.clauses[1:])
@@ -232,12 +233,12 @@ def _paused(now: Situation) -> Verdict:
     since = quantity.age(now.now_t - now.story.state_t)
     doubt = unconfirmed(now.story)
     said = f"To be paused, asked {since}, {doubt}" if doubt else f"Paused {since}"
-    return Verdict(level="warning", clauses=(f"{said}: [u] continue", *where(now)[:1]))
+    return Verdict(level="warning", clauses=(f"{said}: [r] continue", *where(now)[:1]))
 
 
 def _suspended(now: Situation) -> Verdict:
     since = quantity.age(now.now_t - now.story.state_t)
-    said = f"Stopped by a signal {since}, not by trainwatch: [u] continue"
+    said = f"Stopped by a signal {since}, not by trainwatch: [r] continue"
     return Verdict(level="warning", clauses=(said, *where(now)[:1]))
 
 

@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
 
 from trainwatch.core.app.errors import CliError, ExitCode
@@ -19,14 +18,13 @@ from .output import warn
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
     """The application on a run, on the list of runs, or on what this folder could start (``launch_first``)."""
     runs = _runs()
+    # What the first picture does not need is loaded when it is used.
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        starter=later(lambda: import_module("trainwatch.core.app.screen.store_feed").DetachedStarter()),
-        attacher=None
-        if in_browser(os.environ)
-        else later(lambda: import_module("trainwatch.core.app.screen.store_feed").RunAttacher()),
+        starter=later(".store_feed", "DetachedStarter"),
+        attacher=None if in_browser(os.environ) else later(".store_feed", "RunAttacher"),
         picker=runs,
-        launcher=later(lambda: import_module("trainwatch.core.app.screen.folder_launcher").FolderLauncher()),
+        launcher=later(".folder_launcher", "FolderLauncher"),
         launch_first=launch_first,
         read_only=read_only,
         home=home(),
@@ -60,7 +58,7 @@ SETTLED_S = 2.0
 PATIENCE_S = 60.0
 
 
-def show(app: TrainwatchApp) -> int:
+def show(app: "TrainwatchApp") -> int:
     """Run the screen to its end. Does not return if it failed because of replaced files: the new version runs then."""
     began = time.time()
     app.run()
