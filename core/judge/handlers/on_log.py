@@ -50,16 +50,15 @@ def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
 def _read(builder: StepBuilder, chunk: LogChunk) -> None:
     state, source = builder.state, chunk.source
     before = state.reading if _is_read(state, source) else state.other_logs.get(source or "", START)
+    diagnosis = state.diagnosis
     if chunk.skipped_bytes:
         before = after_gap(before)
-        if source is None:
-            fold = LineFold(lines=state.diagnosis.fold.lines)
-            builder.set(diagnosis=replace(state.diagnosis, fold=fold))
+        diagnosis = replace(diagnosis, fold=LineFold(lines=diagnosis.fold.lines))
     after = read_progress(before, chunk.text, builder.knowledge.shapes)
     beats = after.certain.heartbeats - before.certain.heartbeats
     if source is None:
-        _see_evidence(builder, chunk.text)
-        if beats > 0:
+        builder.set(diagnosis=read_evidence(diagnosis, chunk.text, builder.knowledge.catalogue))
+        if beats > 0 and (state.reads_beats or state.reads_log is not None):
             builder.set(reads_beats=False, reads_log=None)
     else:
         silent = state.reading.certain.heartbeats == 0
@@ -117,8 +116,8 @@ def _keep(builder: StepBuilder, chunk: LogChunk) -> None:
     """Follow a trainer that was asked to end, or whose job is said to wait: progress and evidence are kept, no more."""
     state, t = builder.state, builder.t
     before, after = state.reading, read_progress(state.reading, chunk.text, builder.knowledge.shapes)
-    _see_evidence(builder, chunk.text)
-    builder.set(reading=after)
+    found = read_evidence(state.diagnosis, chunk.text, builder.knowledge.catalogue)
+    builder.set(reading=after, diagnosis=found)
     if after.certain.heartbeats > before.certain.heartbeats:
         first, epoch = after.certain.opening.first_step, after.progress.epoch
         kept = attempt_progress.with_beat(state.attempt, after.progress.run_step, t, epoch=epoch, first_step=first)
@@ -126,10 +125,6 @@ def _keep(builder: StepBuilder, chunk: LogChunk) -> None:
     changed = after.phase != before.phase
     if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= JOURNAL_STOPPING_S):
         _write_progress(builder, changed=changed)
-
-
-def _see_evidence(builder: StepBuilder, text: str) -> None:
-    builder.set(diagnosis=read_evidence(builder.state.diagnosis, text, builder.knowledge.catalogue))
 
 
 def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> None:
@@ -166,7 +161,8 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         position = None if step is None else (state.attempt.offset or 0) + step
         builder.set(loss=loss.with_loss(state.loss, progress.loss, t, position))
     saving.tell_cost(builder, measured)
-    _advance(builder)
+    if state.unread.saves or state.incidents or not isinstance(state.machine, Running):
+        _advance(builder)
     if state.launcher.from_step is not None:
         on_samples.on_first_step(builder)
     if first or builder.state.attempt.resume_verdict == "open":
