@@ -23,13 +23,12 @@ TITLES: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {
     "busy": ("Dashboard: training on eight GPUs; one is lost, one too hot", (LARGE,)),
     "hung": ("Dashboard: a suspected hang, with the next action and when it follows", (MIDDLE, PHONE)),
     "finished": ("Dashboard: finished, after a crash and a hang", (MIDDLE,)),
-    "incidents": ("Incidents (key 3)", (SMALL,)),
+    "incidents": ("Incidents (key 3, or e for the newest)", (SMALL,)),
     "checkpoints": ("Checkpoints (key 4)", (SMALL,)),
     "runs": ("Runs (key 6)", (SMALL,)),
     "metrics": ("Metrics (key 7)", (LARGE,)),
     "launch": ("Starting a run (key l)", (SMALL,)),
     "away": ("Somebody comes back (or key m)", (SMALL,)),
-    "card": ("The card of an incident (key e)", (SMALL,)),
 }
 ABOUT = """# The screens
 
@@ -148,9 +147,7 @@ def draw_night(project: Any) -> None:
         project.until(lambda s: any(i["kind"] == "quiet" for i in s["incidents"]), "the suspicion")
         person.takes("hung", seen=r"restarted\s+in")
         project.until(lambda s: s["attempt"] == 3 and s["state"] == "running", "the second restart")
-        person.press("e")
-        person.takes("card", seen="Where it was")
-        person.press("Escape", "m")
+        person.press("m")
         person.takes("away")
         person.press("Escape")
         for name, keys in PAGES.items():

@@ -30,11 +30,12 @@ BY = "screen"
 
 
 class Asked(NamedTuple):
-    """An open question, what it costs now, and the action of the key table that it is about."""
+    """An open question, what it costs now, the action of the key table that it is about, and the attempt then."""
 
     question: "Consent"
     price: Callable[[], Price]
     action: str
+    attempt: int
 
 
 class Operations:
@@ -198,18 +199,24 @@ class Operations:
         key = next((key for key in KEYS if key.action == asked.action), None)
         if not asked.question.is_attached:
             self._asked = None
-        elif key is None or key.when(self._on.context):
+        elif asked.attempt == self._attempt and (key is None or key.when(self._on.context)):
             asked.question.renew(asked.price())
         elif asked.question.is_current:
             self._asked = None
             asked.question.dismiss(None)
-            self._on.show_message(f"Nothing was sent. {why_not(asked.action, self._on.context)}")
+            over = f"Attempt {asked.attempt} is over." if asked.attempt and asked.attempt != self._attempt else ""
+            self._on.show_message(f"Nothing was sent. {over or why_not(asked.action, self._on.context)}")
+
+    @property
+    def _attempt(self) -> int:
+        attempt = self._on.now.story.attempt
+        return 0 if attempt is None else attempt.number
 
     def _ask(self, action: str, price: Callable[[], Price], command: Command) -> None:
         from .dialogs.dialog import confirm
 
         question = confirm(self._on.app, price(), lambda: self.send(command))
-        self._asked = Asked(question, price, action)
+        self._asked = Asked(question, price, action, self._attempt)
 
 
 Act = Callable[[Operations], None]

@@ -78,6 +78,13 @@ class TrainerSource:
     def is_current(self) -> bool:
         return all(stamp_of(path) == before for path, before in self._stamps.items())
 
+    def take_trees(self, other: "TrainerSource") -> None:
+        """Those of the same file with other words, so that they are not made again."""
+        same = other.target.file == self.target.file and other.target.roots == self.target.roots
+        if same and other._cwd == self._cwd and other._kept is not None and other.is_current:  # noqa: SLF001
+            self._scripts = {module.path: module for module in other._kept.modules} | self._scripts  # noqa: SLF001
+            self._stamps = other._stamps | self._stamps  # noqa: SLF001
+
     def forget_trees(self) -> None:
         """Let the syntax trees go; what was told of them stays."""
         self._kept = None
@@ -355,6 +362,7 @@ def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None 
     if source is None or not source.is_current:
         source = TrainerSource(target, folder)
     for other in list(_sources.values()):  # a sensor asks, too
+        source.take_trees(other)
         other.forget_trees()
     _sources[key] = source
     while len(_sources) > MOST_SOURCES:

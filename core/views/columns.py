@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ..model.checkpoint import Checkpoint
-from ..model.patterns import LazyPattern
 from ..model.text import gib
 from ..model.trial import QueueEntry, TrialResult
 from ..model.verdict_words import verdict_word
@@ -51,18 +50,6 @@ def shown_columns(columns: Sequence[Column[Row]], width: int, rows: Sequence[Row
     """The columns that a list of this width shows."""
     fit = [c for c in columns if c.from_width <= width and (c.below_width is None or width < c.below_width)]
     return [c for c in fit if not c.if_any or any(c.text(row) for row in rows)]
-
-
-_UNIT = r"(?:%|°C|W|cores|s/step|steps/s|s|ms|min|h|d|m|[kMGT]?B(?:/s)?|[MG]iB|MHz)"
-_NUMBER = LazyPattern(
-    r"(?:step |epoch |attempt )?[-+]?(?:\d[\d,.]*(?:e-?\d+)?|[Nn]a[Nn]|[Ii]nf)(?: of \d[\d,.]*|/\d[\d,.]*)?"
-    rf"(?: {_UNIT}(?: \d+ {_UNIT})?)?(?: ago)?"
-)
-
-
-def is_number(text: str) -> bool:
-    """True of ``2``, ``1,250 of 4,000``, ``15.4 GiB``, ``2.50 s/step``, ``18 min ago``, ``step 1,250``, ``NaN``."""
-    return _NUMBER.fullmatch(text) is not None
 
 
 def text_rows(columns: Sequence[Column[Row]], rows: Sequence[Row], *, titles: bool = False) -> list[str]:

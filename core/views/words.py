@@ -9,6 +9,7 @@ from ..model.attempt import Incident
 from ..model.change import Change
 from ..model.fact import RemedyApplied, RemedyProposed
 from ..model.health_words import reading_name
+from ..model.progress import Level
 from ..model.run import TERMINAL_STATES
 from ..model.settings import Act, Settings
 from ..model.story import RunStory
@@ -197,3 +198,19 @@ def _row(fact: RemedyApplied | RemedyProposed, *, applied: bool, why: str = "") 
         name=fact.name, title=fact.title, words=difference_words(fact.changes, fact.profile), cost=fact.cost,
         applied=applied, why=why,
     )  # fmt: skip
+
+
+class Paragraph(msgspec.Struct, frozen=True):
+    """A sentence of a page. ``label``: in the margin of its first row, unless the one above has the same.
+
+    ``mark``: style and text before it; ``level``: it has the sign of one; ``link``: what Enter opens.
+    """
+
+    text: str = ""
+    label: str = ""
+    style: str = "text"
+    mark: tuple[str, str] = ("text", "")
+    link: int | None = None
+    hard: bool = False
+    """Spaces kept, wrapped at the edge, a frame of a stack before its file: its end is the number that matters."""
+    level: Level | None = None

@@ -19,7 +19,7 @@ from trainwatch.tui.ui.cells import (
     plain,
     wrap,
 )
-from trainwatch.tui.ui.chart import curve, scale, spark
+from trainwatch.tui.ui.chart import calm_scale, curve, spark
 from trainwatch.tui.ui.looks import COLOURS, GROUNDS
 from trainwatch.tui.ui.looks import look as style_of
 
@@ -108,7 +108,7 @@ def test_curves_are_drawn_for_any_values(values: list[float | None], rows: int) 
     for glyphs in (UNICODE, ASCII):
         drawn = curve(values, rows, 0.0, 1.0, glyphs)
         assert len(drawn) == rows
-    bounds = scale(values)
+    bounds = calm_scale(values)
     if bounds is not None:
         curve(values, rows, *bounds, UNICODE)
 

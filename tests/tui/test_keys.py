@@ -227,7 +227,7 @@ async def test_yes_shows_what_it_costs_and_answers_this_question_only() -> None:
         await until(pilot, lambda: isinstance(app.screen, Consent))
         assert isinstance(app.screen, Consent)
         assert "it repeats 102 steps (about 4 min)" in app.screen.price.lines
-        await pilot.press("y")
+        await pilot.press("y", "e", "s", "enter")
         await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("restart", 2)])
     async with showing(hung()) as (app, pilot):
         await pilot.press("Y")
@@ -541,3 +541,19 @@ async def test_a_question_ends_when_its_reason_does() -> None:
         assert app.screen is board(app)
         assert "Nothing was sent. The run is finished" in footer(app)
         assert sent(app) == []
+
+
+async def test_a_question_about_an_attempt_ends_with_it() -> None:
+    """Before, a question to kill attempt 1 was one about attempt 2 as soon as that ran."""
+    now = healthy()
+    story = now.story
+    newer = msgspec.structs.replace(story.attempts[-1], number=story.attempts[-1].number + 1)
+    async with showing(now) as (app, pilot):
+        await pilot.press("k")
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        feed.now = msgspec.structs.replace(now, story=msgspec.structs.replace(story, attempts=(*story.attempts, newer)))
+        look(app)
+        await pilot.pause()
+        assert app.screen is board(app)
+        assert f"Attempt {newer.number - 1} is over" in footer(app)

@@ -13,7 +13,7 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import AskFilter
+from trainwatch.tui.dialogs.dialog import Ask
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.machine import GpuScreen, HostScreen
 
@@ -146,7 +146,7 @@ async def test_processes_are_filtered_by_command_user_or_pid(key: str, sought: s
         everything = [row.pid for row in screen.rows]
         assert len(everything) == 2
         await pilot.press("slash")
-        await until(pilot, lambda: isinstance(app.screen, AskFilter))
+        await until(pilot, lambda: isinstance(app.screen, Ask))
         await pilot.press(
             *(("circumflex_accent" if c == "^" else "dollar_sign" if c == "$" else c) for c in sought), "enter"
         )

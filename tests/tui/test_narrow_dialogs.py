@@ -93,7 +93,7 @@ def test_what_happened_stands_beside_its_time() -> None:
 
 def test_a_pause_is_amber_beside_a_trouble_that_is_red() -> None:
     said = Verdict(
-        level="danger", clauses=("Paused 9 s ago: [u] continue", "GPU 5 lost: it no longer answers", "step 9"),
+        level="danger", clauses=("Paused 9 s ago: [r] continue", "GPU 5 lost: it no longer answers", "step 9"),
         first_level="warning", worst="GPU 5 lost: it no longer answers",
     )  # fmt: skip
     head = Head()

@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.model.trial import QueueEntry, TrialResult
 from trainwatch.core.views.checkpoint_list import checkpoint_rows
-from trainwatch.core.views.columns import Column, is_number, text_rows
+from trainwatch.core.views.columns import Column, text_rows
 from trainwatch.core.views.gpu_page import gpu_page_view
 from trainwatch.core.views.host_page import host_page_view
 from trainwatch.core.views.ranks_page import ranks_page_view
@@ -140,6 +141,18 @@ def rows_of(name: str) -> Sequence[Any]:
         "OTHER_RUNS": [(card("a", 90, 2.5), True), (card("b", 12_000, 0.12), False)],
     }  # fmt: skip
     return made[name]
+
+
+_UNIT = r"(?:%|°C|W|cores|s/step|steps/s|s|ms|min|h|d|m|[kMGT]?B(?:/s)?|[MG]iB|MHz)"
+_NUMBER = re.compile(
+    r"(?:step |epoch |attempt )?[-+]?(?:\d[\d,.]*(?:e-?\d+)?|[Nn]a[Nn]|[Ii]nf)(?: of \d[\d,.]*|/\d[\d,.]*)?"
+    rf"(?: {_UNIT}(?: \d+ {_UNIT})?)?(?: ago)?"
+)
+
+
+def is_number(text: str) -> bool:
+    """True of ``2``, ``1,250 of 4,000``, ``15.4 GiB``, ``2.50 s/step``, ``18 min ago``, ``step 1,250``, ``NaN``."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))

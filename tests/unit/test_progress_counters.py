@@ -97,3 +97,14 @@ def test_progress_of_counters_that_are_hard_to_tell_apart(text: str, expect: dic
     assert read_progress(parts, "\n") == whole
     got = {name: getattr(whole.progress, name) for name in expect}
     assert got == {name: pytest.approx(v) if isinstance(v, float) else v for name, v in expect.items()}
+
+
+def test_nan_is_told_from_the_step_of_the_run() -> None:
+    """It said "NaN since step 10" of step 60: the step within the epoch."""
+    text = "".join(
+        bar(f"Epoch {epoch}/4: ", i, 50, f", loss={'nan' if epoch == 2 and i > 9 else 0.5}")
+        for epoch in (1, 2)
+        for i in range(1, 51)
+    )
+    losses = read_progress(START, f"{text}\n").losses
+    assert (losses.nan_from, losses.nan_steps) == (60, 41)

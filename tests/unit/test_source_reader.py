@@ -56,6 +56,7 @@ def test_all_who_ask_share_one_reading_of_each_file(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(ast, "parse", counted)
     uses, output, resume, options = all_that_is_asked(spec)
     assert (uses.place, Path(output).name, resume, options) == ("train.py:7", "saved", "--resume …", {"--batch_size"})
+    assert read_source((*spec.command, "--resume", "a.pt"), spec.cwd).resume({}).option is not None  # with other words
     assert {text: parsed[text] for text in (MAIN.encode(), OPTIONS.encode())} == {MAIN.encode(): 1, OPTIONS.encode(): 1}
 
 

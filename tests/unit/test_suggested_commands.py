@@ -34,7 +34,10 @@ def messages(tree: ast.Module) -> Iterator[ast.Constant]:
                 skipped.add(id(node.value))
             case ast.Assign(targets=[ast.Name(id=name)]) if ABOUT_THE_PROGRAM.fullmatch(name):
                 skipped |= {id(inner) for inner in ast.walk(node)}
-            case ast.keyword(arg="help" | "epilog" | "description" | "usage"):
+            case (
+                ast.keyword(arg="help" | "epilog" | "description" | "usage")
+                | ast.Call(func=ast.Name(id="VERBS" | "flag"))
+            ):
                 skipped |= {id(inner) for inner in ast.walk(node)}
             case _:
                 pass

@@ -26,10 +26,10 @@ def asked_to_pause() -> Situation:
 
 def test_a_pause_that_nobody_has_confirmed_is_not_told_as_one() -> None:
     now = asked_to_pause()
-    assert verdict(now).clauses[0] == "To be paused, asked 3 s ago, not confirmed yet: [u] continue"
+    assert verdict(now).clauses[0] == "To be paused, asked 3 s ago, not confirmed yet: [r] continue"
     outcome = Outcome(t=now.now_t, decision=800, action="pause_attempt", ok=True)
     done = replace(now, story=apply(now.story, Record(seq=20_002, t=now.now_t, wall=0.0, outcome=outcome)))
-    assert verdict(done).clauses[0] == "Paused 3 s ago: [u] continue"
+    assert verdict(done).clauses[0] == "Paused 3 s ago: [r] continue"
     assert not unconfirmed(done.story)
 
 

@@ -66,7 +66,7 @@ def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_rewritten
 
 def test_checkpoint_view_shows_contents_and_weight_changes() -> None:
     compiled = {f.label: f for f in overview_facts(overview(checkpoint(1, 1.0), compiled=True))}
-    assert compiled["note"].level == "warning"
+    assert compiled["note"].style == "warning"
     facts = delta_facts("a", "b", comparison(only_in_b=("x",), nonfinite_b=3, relative_change=0.0))
     labels = {f.label: f.text for f in facts}
     assert labels["NaN, Inf"] == "0 before, 3 after"

@@ -31,7 +31,7 @@ def suspended() -> Situation:
 
 def test_a_stop_by_a_signal_is_told_once_with_one_age() -> None:
     sentence = said(suspended()).sentence
-    assert sentence.startswith("Stopped by a signal 102 s ago, not by trainwatch: [u] continue · step ")
+    assert sentence.startswith("Stopped by a signal 102 s ago, not by trainwatch: [r] continue · step ")
     assert sentence.lower().count("signal") == 1
 
 

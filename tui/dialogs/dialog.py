@@ -118,9 +118,11 @@ class Ask(Dialog[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss_dialog", show=False)]
 
-    def __init__(self, title: str, body: Content | str, hint: str, *, before: str = "", danger: bool = False) -> None:
+    def __init__(
+        self, title: str, body: str, hint: str, *, before: str = "", empty: bool = False, danger: bool = False
+    ) -> None:
         super().__init__(title, body, hint, danger=danger)
-        self._before = before
+        self._before, self._empty = before, empty
 
     def more(self) -> ComposeResult:
         entry = Input(self._before)
@@ -163,7 +165,7 @@ class Ask(Dialog[str]):
 
     def objection(self, text: str) -> str:
         """Why the text is not accepted; empty if it is."""
-        return "" if text else "Type something, or press Esc."
+        return "" if text or self._empty else "Type something, or press Esc."
 
     def answer(self, text: str) -> None:
         """Close with the text."""
@@ -211,24 +213,10 @@ def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> Consent:
     return question
 
 
-# Asks which metrics or processes are shown.
-
-
-class AskFilter(Ask):
-    """A part of a name, or nothing. ``what``: what is shown, and by what."""
-
-    def __init__(self, what: str, before: str) -> None:
-        super().__init__(
-            "Filter",
-            f"Show the {what} contains (or matches as a regular expression):",
-            "[Enter] show (empty: all)   [Esc] cancel",
-            before=before,
-        )
-
-    def objection(self, text: str) -> str:
-        """Never objects: a filter may be any text."""
-        del text
-        return ""
+def ask_filter(what: str, before: str) -> Ask:
+    """For a part of a name, or nothing. ``what``: what is shown, and by what."""
+    body = f"Show the {what} contains (or matches as a regular expression):"
+    return Ask("Filter", body, "[Enter] show (empty: all)   [Esc] cancel", before=before, empty=True)
 
 
 # The dialog to type a command to start; it shows the detected framework while typing.

@@ -45,7 +45,6 @@ class ChartsView(msgspec.Struct, frozen=True, kw_only=True):
     silences: tuple[tuple[float, float], ...] = ()
     """Stretches of the axis without steps: from the last one to the restart."""
     cursor: float | None = None
-    cursor_text: str = ""
     message: str = ""
 
 

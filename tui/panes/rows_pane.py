@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
+import msgspec
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -17,21 +18,8 @@ from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, count_t
 from ...core.views.screens.launch import offer_note
 from ...core.views.screens.profiles import Rung
 from ...core.views.screens.run_list import RUN_COLUMNS, RunRow
-from ..ui.cells import (
-    Glyphs,
-    Line,
-    Paragraph,
-    Span,
-    cut,
-    margin_of,
-    pad,
-    plain,
-    right,
-    rows_of,
-    spread,
-    width_of,
-    wrap_words,
-)
+from ...core.views.words import Paragraph
+from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, spread, width_of, wrap_words
 from ..ui.chart import bar
 from .checkpoint_panes import KIND_FROM
 from .pane import Pane
@@ -308,9 +296,10 @@ class PagePane(Pane):
         """Every row with the number of its link."""
         margin = margin_of(self.paragraphs)
         rows: list[tuple[Line, int | None]] = []
-        links = 0
-        for paragraph in self.paragraphs:
-            number = None
+        links, above = 0, ""
+        for each in self.paragraphs:
+            paragraph = each if not each.label or each.label != above else msgspec.structs.replace(each, label="")
+            number, above = None, each.label
             if paragraph.link is not None:
                 number, links = links, links + 1
             rows += [(line, number) for line in rows_of(paragraph, width, margin)]

@@ -1,6 +1,6 @@
 """Key 4: all checkpoints of the run with their verdicts and contents; verify, compare, back up, prune, resume."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,8 +11,9 @@ from ...core.model.checkpoint_results import PrunePlan
 from ...core.model.screen_ports import CheckpointJobs
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
-from ...core.views.screens.checkpoint_details import Fact, checkpoint_facts, delta_facts, overview_facts, prune_facts
+from ...core.views.screens.checkpoint_details import checkpoint_facts, delta_facts, overview_facts, prune_facts
 from ...core.views.screens.confirmation import Price
+from ...core.views.words import Paragraph
 from ..background import Progress
 from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
@@ -20,7 +21,6 @@ from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import CheckpointRows, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import RunPage, bindings_of, share
 
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ class CheckpointsScreen(RunPage):
         state = session.screen_states.setdefault("checkpoints", CheckpointsState())
         assert isinstance(state, CheckpointsState)
         self.state = state
-        self.doing = CheckpointWork(self)
         self.rows: tuple[CheckpointRow, ...] = ()
         self._story_seen: tuple[Checkpoint, ...] | None = None
         self._reading = False
@@ -135,13 +134,13 @@ class CheckpointsScreen(RunPage):
         if self.state.report is not None:
             title, facts = self.state.report
             can_delete = self.state.plan is not None and not self.context.read_only
-            self.page.show(paragraphs(facts), title=title, hint="[D] delete these" if can_delete else "[Esc] close")
+            self.page.show(facts, title=title, hint="[D] delete these" if can_delete else "[Esc] close")
             return
         row = self._row
         if row is None:
             self.page.show((), title="")
             return
-        self.page.show(paragraphs(checkpoint_facts(row)), title=row.name)
+        self.page.show(checkpoint_facts(row), title=row.name)
 
     @property
     def _row(self) -> CheckpointRow | None:
@@ -203,17 +202,6 @@ class CheckpointsScreen(RunPage):
             del marked[:-2]
         self.draw()
 
-    def action_verify(self, deep: bool) -> None:
-        self.doing.verify(self._row, deep=deep)
-
-    def action_show_state(self) -> None:
-        """Show the contents of the chosen one."""
-        self.doing.show(self._row)
-
-    def action_compare(self) -> None:
-        """The marked two; or the marked one with the chosen one."""
-        self.doing.compare(self._row)
-
     def action_copy(self) -> None:
         """The path of the chosen one."""
         if self._row is not None:
@@ -230,16 +218,12 @@ class CheckpointsScreen(RunPage):
         else:
             self.session.operations.resume_from(row.path)
 
-    def action_backup(self) -> None:
-        """Ask where to, then copy."""
-        self.doing.backup(self._row)
-
     def action_prune(self) -> None:
         """Ask how many to keep, then list what could go; once it is listed: ask whether to delete it."""
         if self.state.plan is not None and self.state.report is not None:
-            self.doing.delete(self.state.plan)
+            self._delete(self.state.plan)
         else:
-            self.doing.plan_prune()
+            self._plan_prune()
 
     def action_back(self) -> None:
         """Cancel the long task, else close the report, else go back."""
@@ -262,19 +246,137 @@ class CheckpointsScreen(RunPage):
         directory = directory or (plan.output_dir if plan is not None else None)
         return NO_DIRECTORY if directory is None else NONE_YET.format(directory)
 
+    def _able(self, row: CheckpointRow | None) -> CheckpointJobs | None:
+        """The service if there is one and a checkpoint is chosen; else shows why not."""
+        jobs = self.jobs
+        if row is None or jobs is None:
+            self.show_message(self.message() if row is None else CANNOT)
+            return None
+        return jobs
 
-def paragraphs(facts: Sequence[Fact]) -> list[Paragraph]:
-    """Facts with their labels in the margin."""
-    found: list[Paragraph] = []
-    before = ""
-    for fact in facts:
-        label = "" if fact.label == before else fact.label
-        before = fact.label
-        found.append(Paragraph(text=fact.text, label=label, style=fact.level or "text"))
-    return found
+    def action_verify(self, deep: bool) -> None:
+        row, jobs = self._row, self._able(self._row)
+        if row is None or jobs is None:
+            return
 
+        def work(progress: Progress) -> Checkpoint:
+            return jobs.verify(row.path, deep=deep, progress=progress)
 
-# The tasks of the checkpoints screen: verify, show, compare, back up, prune. Each is the run's long task.
+        def done(found: Checkpoint) -> str:
+            wall = self.now.now_wall or time()
+            self.state.verifications[found.path] = Verification(checkpoint=found, deep=deep, wall=wall)
+            return f"{found.name} {verdict_clause(found.verdict)}" + (f": {found.reason}" if found.reason else "")
+
+        self.start_task(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
+
+    def action_show_state(self) -> None:
+        """Show the contents of the chosen one."""
+        row, jobs = self._row, self._able(self._row)
+        if row is None or jobs is None:
+            return
+
+        def done(found: Any) -> str:
+            self.state.show_report(f"{row.name} · what it holds", overview_facts(found))
+            return ""
+
+        self.start_task(f"open {row.name}", lambda _: jobs.show(row.path), done)
+
+    def action_compare(self) -> None:
+        """The marked two, the older first; a single marked one with the chosen one."""
+        row, jobs = self._row, self._able(self._row)
+        if row is None or jobs is None:
+            return
+        paths = list(self.state.marked)
+        if len(paths) == 1 and row.path not in paths:
+            paths.append(row.path)
+        if len(paths) != 2:
+            self.show_message("Mark two checkpoints with space, then press d.")
+            return
+        known = {c.path: c for c in self.checkpoints}
+        old, new = sorted(paths, key=lambda p: (known[p].mtime, known[p].step or 0))
+
+        def work(progress: Progress) -> Any:
+            return jobs.compare(old, new, progress=progress)
+
+        def done(found: Any) -> str:
+            self.state.show_report("comparison", delta_facts(known[old].name, known[new].name, found))
+            return ""
+
+        self.start_task(f"compare {known[old].name} with {known[new].name}", work, done)
+
+    def action_backup(self) -> None:
+        """Ask where to, then copy."""
+        row, jobs = self._row, self._able(self._row)
+        if row is None or jobs is None:
+            return
+
+        def asked(destination: str | None) -> None:
+            if destination:
+                self.start_task(
+                    f"back up {row.name}",
+                    lambda progress: jobs.backup(row.path, destination, progress=progress),
+                    lambda path: f"Copied, flushed and read back: {path}",
+                )
+
+        body = (
+            f"Where to? A folder that exists, or a new name. {row.size} are copied and read back. "
+            "Nothing is overwritten."
+        )
+        self.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] cancel"), asked)
+
+    def _plan_prune(self) -> None:
+        """Ask how many to keep, then list what could go. Changes nothing."""
+        jobs = self._able(self.rows[0] if self.rows else None)
+        if jobs is None:
+            return
+
+        def asked(text: str | None) -> None:
+            if text is None:
+                return
+            if not text.isdigit() or int(text) < 1:
+                self.show_message(f"Keep how many? At least 1, not {text}: the resume point always stays.")
+                return
+            keep = int(text)
+            self.start_task(
+                f"look which ones can go beyond the newest {keep}",
+                lambda progress: jobs.plan_prune(keep, progress=progress),
+                self._planned,
+            )
+
+        body = (
+            "How many of the newest verified ones are kept? They are read through first. "
+            "This only lists what could go; deleting is asked for separately."
+        )
+        usual = str(self.session.run.keep_last or USUAL_KEEP)
+        self.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] cancel", before=usual), asked)
+
+    def _planned(self, plan: PrunePlan) -> str:
+        self.state.show_report(f"dry run · {plan.directory}", prune_facts(plan), plan if plan.delete else None)
+        if not plan.delete:
+            return "Nothing can go: everything that is there has to stay."
+        return "A dry run: nothing was deleted. [D] asks whether to delete what is listed."
+
+    def _delete(self, plan: PrunePlan) -> None:
+        """Ask, then delete what the dry run listed."""
+        jobs = self._able(self.rows[0] if self.rows else None)
+        if jobs is None:
+            return
+        listed = [f"- {c.name}" for c in plan.delete[:LISTED]]
+        if len(plan.delete) > len(listed):
+            listed.append(f"  and {len(plan.delete) - len(listed)} more, as listed")
+        price = Price(
+            title=f"Delete {quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})?",
+            lines=(*listed, "They cannot be brought back. Each is checked once more before it is deleted."),
+            confirm="delete them",
+            typed=True,
+        )
+
+        def done(message: str) -> str:
+            self.state.close()
+            return message
+
+        confirm(self.app, price, lambda: self.start_task("prune", lambda _: jobs.prune(plan), done))
+
 
 USUAL_KEEP = 3
 """Offered if the settings keep all."""
@@ -291,158 +393,15 @@ class CheckpointsState:
         self.verifications: dict[str, Verification] = {}
         self.marked: list[str] = []
         self.chosen: str | None = None
-        self.report: tuple[str, tuple[Fact, ...]] | None = None
+        self.report: tuple[str, tuple[Paragraph, ...]] | None = None
         """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
         self.plan: PrunePlan | None = None
         """The dry run that the report shows."""
 
-    def show_report(self, title: str, facts: tuple[Fact, ...], plan: PrunePlan | None = None) -> None:
+    def show_report(self, title: str, facts: tuple[Paragraph, ...], plan: PrunePlan | None = None) -> None:
         """Show the result of a task."""
         self.report, self.plan = (title, facts), plan
 
     def close(self) -> None:
         """Show the chosen one again."""
         self.report = self.plan = None
-
-
-class CheckpointWork:
-    """The tasks of a checkpoints screen. Results are kept in its state, which outlives the screen."""
-
-    def __init__(self, screen: "CheckpointsScreen") -> None:
-        self._on = screen
-        self._state = screen.state
-
-    def _able(self, row: CheckpointRow | None) -> CheckpointJobs | None:
-        """The service if there is one and a checkpoint is chosen; else shows why not."""
-        jobs = self._on.jobs
-        if row is None or jobs is None:
-            self._on.show_message(self._on.message() if row is None else CANNOT)
-            return None
-        return jobs
-
-    def verify(self, row: CheckpointRow | None, *, deep: bool) -> None:
-        jobs = self._able(row)
-        if row is None or jobs is None:
-            return
-
-        def work(progress: Progress) -> Checkpoint:
-            return jobs.verify(row.path, deep=deep, progress=progress)
-
-        def done(found: Checkpoint) -> str:
-            wall = self._on.session.now.now_wall or time()
-            self._state.verifications[found.path] = Verification(checkpoint=found, deep=deep, wall=wall)
-            return f"{found.name} {verdict_clause(found.verdict)}" + (f": {found.reason}" if found.reason else "")
-
-        self._start(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
-
-    def show(self, row: CheckpointRow | None) -> None:
-        """Show the contents of a checkpoint."""
-        jobs = self._able(row)
-        if row is None or jobs is None:
-            return
-
-        def done(found: Any) -> str:
-            self._state.show_report(f"{row.name} · what it holds", overview_facts(found))
-            return ""
-
-        self._start(f"open {row.name}", lambda _: jobs.show(row.path), done)
-
-    def compare(self, row: CheckpointRow | None) -> None:
-        """The marked two, the older first; a single marked one with the chosen one."""
-        jobs = self._able(row)
-        if row is None or jobs is None:
-            return
-        paths = list(self._state.marked)
-        if len(paths) == 1 and row.path not in paths:
-            paths.append(row.path)
-        if len(paths) != 2:
-            self._on.show_message("Mark two checkpoints with space, then press d.")
-            return
-        known = {c.path: c for c in self._on.checkpoints}
-        old, new = sorted(paths, key=lambda p: (known[p].mtime, known[p].step or 0))
-
-        def work(progress: Progress) -> Any:
-            return jobs.compare(old, new, progress=progress)
-
-        def done(found: Any) -> str:
-            self._state.show_report("comparison", delta_facts(known[old].name, known[new].name, found))
-            return ""
-
-        self._start(f"compare {known[old].name} with {known[new].name}", work, done)
-
-    def backup(self, row: CheckpointRow | None) -> None:
-        """Ask where to, then copy."""
-        jobs = self._able(row)
-        if row is None or jobs is None:
-            return
-
-        def asked(destination: str | None) -> None:
-            if destination:
-                self._start(
-                    f"back up {row.name}",
-                    lambda progress: jobs.backup(row.path, destination, progress=progress),
-                    lambda path: f"Copied, flushed and read back: {path}",
-                )
-
-        body = (
-            f"Where to? A folder that exists, or a new name. {row.size} are copied and read back. "
-            "Nothing is overwritten."
-        )
-        self._on.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] cancel"), asked)
-
-    def plan_prune(self) -> None:
-        """Ask how many to keep, then list what could go. Changes nothing."""
-        jobs = self._able(self._on.rows[0] if self._on.rows else None)
-        if jobs is None:
-            return
-
-        def asked(text: str | None) -> None:
-            if text is None:
-                return
-            if not text.isdigit() or int(text) < 1:
-                self._on.show_message(f"Keep how many? At least 1, not {text}: the resume point always stays.")
-                return
-            keep = int(text)
-            self._start(
-                f"look which ones can go beyond the newest {keep}",
-                lambda progress: jobs.plan_prune(keep, progress=progress),
-                self._planned,
-            )
-
-        body = (
-            "How many of the newest verified ones are kept? They are read through first. "
-            "This only lists what could go; deleting is asked for separately."
-        )
-        usual = str(self._on.session.run.keep_last or USUAL_KEEP)
-        self._on.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] cancel", before=usual), asked)
-
-    def _planned(self, plan: PrunePlan) -> str:
-        self._state.show_report(f"dry run · {plan.directory}", prune_facts(plan), plan if plan.delete else None)
-        if not plan.delete:
-            return "Nothing can go: everything that is there has to stay."
-        return "A dry run: nothing was deleted. [D] asks whether to delete what is listed."
-
-    def delete(self, plan: PrunePlan) -> None:
-        """Ask, then delete what the dry run listed."""
-        jobs = self._able(self._on.rows[0] if self._on.rows else None)
-        if jobs is None:
-            return
-        listed = [f"- {c.name}" for c in plan.delete[:LISTED]]
-        if len(plan.delete) > len(listed):
-            listed.append(f"  and {len(plan.delete) - len(listed)} more, as listed")
-        price = Price(
-            title=f"Delete {quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})?",
-            lines=(*listed, "They cannot be brought back. Each is checked once more before it is deleted."),
-            confirm="delete them",
-            typed=True,
-        )
-
-        def done(message: str) -> str:
-            self._state.close()
-            return message
-
-        confirm(self._on.app, price, lambda: self._start("prune", lambda _: jobs.prune(plan), done))
-
-    def _start(self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str]) -> None:
-        """``done`` keeps the result and returns a sentence."""
-        self._on.start_task(title, work, done)

@@ -19,12 +19,13 @@ from ...core.views.screens.incident_card import (
     innermost,
     spreads,
 )
+from ...core.views.words import Paragraph
 from ..keys import Key
 from ..operations import ACTS
 from ..panes.pane import Pane
 from ..panes.rows_pane import IncidentRows, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph, size_of
+from ..ui.cells import size_of
 from .place_screen import RunPage, bindings_of, share
 
 if TYPE_CHECKING:
@@ -362,7 +363,8 @@ def explain(application: "TrainwatchApp", number: int) -> None:
     application.action_place("incidents")
     page = application.screen
     if isinstance(page, IncidentsScreen):
-        page.choose(number)
+        page.chosen = number
+        page.draw()
 
 
 def _teach(on: "Dashboard", number: int) -> None:

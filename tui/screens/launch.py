@@ -13,13 +13,13 @@ from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
 from ...core.views.rehearsal_text import rehearsal_lines
 from ...core.views.screens.confirmation import Price
-from ...core.views.screens.launch import Told, check_rows, check_sum, failed_names, plan_rows
+from ...core.views.screens.launch import check_rows, check_sum, failed_names, plan_rows
+from ...core.views.words import Paragraph
 from ..dialogs.dialog import Dialog, confirm
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import OffersPane, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import PlaceScreen, bindings_of, headline, share
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class LaunchScreen(PlaceScreen):
         found = [Paragraph(STARTED_BEFORE, style="warning"), Paragraph()] if started else []
         if self.plan is None:
             return [*found, Paragraph("Calculating …", style="label")]
-        return found + [Paragraph(r.text, r.label, r.style, hard=r.hard) for r in plan_rows(self.plan)]
+        return found + plan_rows(self.plan)
 
     def offered(self) -> tuple[Key, ...]:
         """Enter opens a run that was started before, which has its profile already."""
@@ -500,12 +500,12 @@ STARTED_BEFORE = "It was started before: Enter opens it. There r starts it again
 STARTED_HERE = "It was started in this folder by its command, and is no run of trainwatch.toml. Enter opens it."
 
 
-def check_paragraphs(rows: Sequence[Told], glyphs: Mapping[str, str], width: int) -> list[Paragraph]:
+def check_paragraphs(rows: Sequence[Paragraph], glyphs: Mapping[str, str], width: int) -> list[Paragraph]:
     """A sign, the name in the margin where there is room for one, what was found."""
     found = []
     for row in rows:
         mark = ("text", "  ") if row.level is None else (row.level, f"{glyphs[row.level]} ")
         beside = width >= NARROW
         text = row.text if beside or not row.label else f"{row.label}: {row.text}"
-        found.append(Paragraph(text, row.label if beside else "", row.style, mark))
+        found.append(msgspec.structs.replace(row, text=text, label=row.label if beside else "", mark=mark))
     return found

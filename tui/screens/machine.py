@@ -196,14 +196,14 @@ class MachineScreen(RunPage):
 
     def action_filter(self) -> None:
         """Ask for a text; nothing shows all of them."""
-        from ..dialogs.dialog import AskFilter
+        from ..dialogs.dialog import ask_filter
 
         def answered(text: str | None) -> None:
             if text is not None:
                 self.state.filter = text
                 self.draw()
 
-        self.app.push_screen(AskFilter("processes whose command, user or pid", self.state.filter), answered)
+        self.app.push_screen(ask_filter("processes whose command, user or pid", self.state.filter), answered)
 
     def action_back(self) -> None:
         """Take back the filter, full size, then the pane, then the page."""

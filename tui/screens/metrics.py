@@ -615,14 +615,14 @@ class MetricsScreen(RunPage):
 
     def action_filter(self) -> None:
         """Ask for a text; nothing shows all of them."""
-        from ..dialogs.dialog import AskFilter
+        from ..dialogs.dialog import ask_filter
 
         def answered(text: str | None) -> None:
             if text is not None:
                 self.state.filter = text
                 self.draw()
 
-        self.app.push_screen(AskFilter("metrics whose name", self.state.filter), answered)
+        self.app.push_screen(ask_filter("metrics whose name", self.state.filter), answered)
 
     def action_back(self) -> None:
         """Take back what was changed last; then leave."""

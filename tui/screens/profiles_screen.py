@@ -17,13 +17,13 @@ from ...core.views.screens.profiles import (
     profiles_view,
     switch_differences,
 )
+from ...core.views.words import Paragraph
 from ..dialogs.dialog import confirm
 from ..keys import Key, KeyContext
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import LadderRows, PagePane, RowsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import ONE_AT_A_TIME, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ class ProfilesScreen(RunPage):
         self.view: ProfilesView | None = None
         self.changes: dict[str, tuple[Change, ...] | str] = {}
         """By profile: what a launch would change, or the error."""
-        self.trying = TrialWork(self)
         self.trials: Mapping[str, TrialResult] = {}
         """What was measured on this machine, by profile."""
         self._placed_cursor = False
@@ -252,10 +251,6 @@ class ProfilesScreen(RunPage):
         """Scroll what is below."""
         self.page.scroll(rows)
 
-    def action_try(self) -> None:
-        """Ask, then run a trial of the profile for some minutes."""
-        self.trying.ask("" if self._profile is None else self._profile.name)
-
     def action_back(self) -> None:
         """Cancel the trial, else go back."""
         if self.session.long_task.state is not None:
@@ -273,6 +268,43 @@ class ProfilesScreen(RunPage):
             self.show_message(f"{used} {profile.name}{'' if over else ' already'}.")
         else:
             self.session.operations.switch_to(profile.name, at_once=at_once)
+
+    def action_try(self) -> None:
+        """Look for rivals, confirm, run a trial of the profile for some minutes."""
+        profile = "" if self._profile is None else self._profile.name
+        trials = self.session.run.trials
+        if trials is None:
+            self.show_message(CANNOT.format(typed("trial", *(("--profile", profile) if profile else ()))))
+            return
+        if self.session.long_task.state is not None:
+            self.show_message(ONE_AT_A_TIME)
+            return
+
+        def look(rivals: Sequence[str] | None, trouble: str) -> None:
+            if rivals is None:
+                self.show_message(trouble)
+            else:
+                price = trial_price(profile, MINUTES, tuple(rivals))
+                confirm(self.app, price, lambda: self._try(profile, beside=bool(rivals)))
+
+        self.tasks.fetch(trials.rivals, look)
+
+    def _try(self, profile: str, *, beside: bool) -> None:
+        trials = self.session.run.trials
+        if trials is None:
+            return
+
+        def done(result: TrialResult) -> str:
+            name = profile or "Settings as they are"
+            words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
+            return f"{name}, measured here: {words or result.exit}"
+
+        self.start_task(
+            f"trial of {profile or AS_IT_IS} for {MINUTES:g} minutes",
+            lambda progress: trials.attempt(profile, MINUTES, beside=beside, progress=progress),
+            done,
+            timed=True,
+        )
 
 
 # A trial of a profile for five minutes, started from the profiles screen after a confirmation.
@@ -297,46 +329,3 @@ def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
     # A key is enough: no step of the run is lost.
     return Price(title=f"Run a trial of {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="run it",
                  lost_steps=None if rivals else 0)  # fmt: skip
-
-
-class TrialWork:
-    """The trials of one profiles screen; one is a job of the run's dashboard, and outlives the screen."""
-
-    def __init__(self, screen: "ProfilesScreen") -> None:
-        self._on = screen
-
-    def ask(self, profile: str) -> None:
-        """Look for rivals, confirm, run the trial."""
-        trials = self._on.session.run.trials
-        if trials is None:
-            self._on.show_message(CANNOT.format(typed("trial", *(("--profile", profile) if profile else ()))))
-            return
-        if self._on.session.long_task.state is not None:
-            self._on.show_message(ONE_AT_A_TIME)
-            return
-
-        def look(rivals: Sequence[str] | None, trouble: str) -> None:
-            if rivals is None:
-                self._on.show_message(trouble)
-            else:
-                price = trial_price(profile, MINUTES, tuple(rivals))
-                confirm(self._on.app, price, lambda: self._try(profile, beside=bool(rivals)))
-
-        self._on.tasks.fetch(trials.rivals, look)
-
-    def _try(self, profile: str, *, beside: bool) -> None:
-        trials = self._on.session.run.trials
-        if trials is None:
-            return
-
-        def done(result: TrialResult) -> str:
-            name = profile or "Settings as they are"
-            words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
-            return f"{name}, measured here: {words or result.exit}"
-
-        self._on.start_task(
-            f"trial of {profile or AS_IT_IS} for {MINUTES:g} minutes",
-            lambda progress: trials.attempt(profile, MINUTES, beside=beside, progress=progress),
-            done,
-            timed=True,
-        )

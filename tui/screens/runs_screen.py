@@ -33,12 +33,12 @@ from ...core.views.screens.run_list import (
     speed_text,
     step_text,
 )
+from ...core.views.words import Paragraph
 from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane, RunsPane
 from ..run_session import Box
-from ..ui.cells import Paragraph
 from .place_screen import PlaceScreen, bindings_of, headline, share
 
 if TYPE_CHECKING:
@@ -121,7 +121,6 @@ class RunsScreen(PlaceScreen):
         self.cards: tuple[RunCard, ...] | None = None
         self.choice = ListChoice()
         self.marked: frozenset[str] = frozenset()
-        self.doing = RunTasks(self)
         self._trouble = ""
         self._reading = False
 
@@ -274,9 +273,6 @@ class RunsScreen(PlaceScreen):
         self.action_reload(anew=True)
         self.show_message("The list is read again.")
 
-    def action_search(self) -> None:
-        self.doing.search()
-
     def action_mark(self) -> None:
         """Select the run under the cursor, or no longer, and go to the next."""
         run_id = self._under_cursor
@@ -284,14 +280,6 @@ class RunsScreen(PlaceScreen):
             self.marked ^= {run_id}
             self.table.move(1)
             self.draw()
-
-    def action_hide(self) -> None:
-        """Hide the chosen ones; if all of them are hidden, show them again."""
-        self.doing.hide(self.chosen)
-
-    def action_forget(self) -> None:
-        """Remove what is kept about the chosen ones."""
-        self.doing.forget(self.chosen)
 
     def action_copy(self) -> None:
         """The id of the run under the cursor."""
@@ -325,6 +313,58 @@ class RunsScreen(PlaceScreen):
             self.show_message(said or f"Back from {card.host}.")
             self.action_reload()
 
+    def action_search(self) -> None:
+        """Open the dialog for the words that a run must contain to be listed."""
+
+        def answered(words: str | None) -> None:
+            if words is not None:
+                self.choose(msgspec.structs.replace(self.choice, words=words))
+
+        body = "Words of its name, id, folder, command or state; nothing shows all."
+        dialog = Ask("Search the runs", body, "[Enter] search   [Esc] cancel", before=self.choice.words, empty=True)
+        self.app.push_screen(dialog, answered)
+
+    def action_hide(self) -> None:
+        """Hide them; if all of them are hidden, show them again."""
+        picker, cards = self.application.picker, self.chosen
+        if picker is None or not cards:
+            return
+        hidden = not all(card.hidden for card in cards)
+        names = _names(cards)
+        done = f"Hidden: {names}. H shows hidden runs, h shows one again." if hidden else f"Shown again: {names}."
+        self._for_each(cards, lambda card: picker.hide(card.id, hidden), done)
+
+    def action_forget(self) -> None:
+        """Ask with what would be removed, then remove it. The outputs of the runs are never touched."""
+        picker, cards = self.application.picker, self.chosen
+        if picker is None or not cards:
+            return
+        if self.current in {card.id for card in cards}:
+            self.show_message(OPEN_HERE.format(next(card.name for card in cards if card.id == self.current)))
+            return
+
+        def ask(kept: Sequence[str] | None, trouble: str) -> None:
+            if kept is None:
+                self.show_message(trouble)
+                return
+            price = Price(
+                title=f"Forget {_names(cards)}?",
+                lines=(*(f"Removes {text}." for text in kept), "Checkpoints and all other outputs stay."),
+                confirm="forget",
+            )
+            done = f"Forgotten: {_names(cards)}."
+            confirm(self.app, price, lambda: self._for_each(cards, lambda card: picker.forget(card.id), done))
+
+        self.tasks.fetch(lambda: [picker.kept_about(card.id) for card in cards], ask)
+
+    def _for_each(self, cards: Sequence[RunCard], do: Callable[[RunCard], object], done: str) -> None:
+        def shown(_: object, trouble: str) -> None:
+            self.marked = frozenset()
+            self.show_message(trouble or done)
+            self.action_reload()
+
+        self.tasks.fetch(lambda: [do(card) for card in cards], shown)
+
 
 def about_run(row: RunRow) -> list[Paragraph]:
     """Everything known about a run without opening it."""
@@ -354,75 +394,7 @@ def about_run(row: RunRow) -> list[Paragraph]:
     return [*paragraphs, Paragraph(row.card.id, "id", "label", hard=True)]
 
 
-# What the list of runs does with runs: search, hide, forget.
-
 OPEN_HERE = "{} is open on this screen: open another run first."
-
-
-class SearchRuns(Ask):
-    """Words that a run must have; none shows all."""
-
-    def objection(self, text: str) -> str:  # noqa: ARG002
-        """Nothing is an answer, too."""
-        return ""
-
-
-class RunTasks:
-    def __init__(self, on: "RunsScreen") -> None:
-        self._on = on
-
-    def search(self) -> None:
-        """Open the dialog for the words that a run must contain to be listed."""
-        on = self._on
-
-        def answered(words: str | None) -> None:
-            if words is not None:
-                on.choose(msgspec.structs.replace(on.choice, words=words))
-
-        body = "Words of its name, id, folder, command or state; nothing shows all."
-        dialog = SearchRuns("Search the runs", body, "[Enter] search   [Esc] cancel", before=on.choice.words)
-        on.app.push_screen(dialog, answered)
-
-    def hide(self, cards: Sequence[RunCard]) -> None:
-        """Hide them; if all of them are hidden, show them again."""
-        picker = self._on.application.picker
-        if picker is None or not cards:
-            return
-        hidden = not all(card.hidden for card in cards)
-        names = _names(cards)
-        done = f"Hidden: {names}. H shows hidden runs, h shows one again." if hidden else f"Shown again: {names}."
-        self._for_each(cards, lambda card: picker.hide(card.id, hidden), done)
-
-    def forget(self, cards: Sequence[RunCard]) -> None:
-        """Ask with what would be removed, then remove it. The outputs of the runs are never touched."""
-        picker, on = self._on.application.picker, self._on
-        if picker is None or not cards:
-            return
-        if on.current in {card.id for card in cards}:
-            on.show_message(OPEN_HERE.format(next(card.name for card in cards if card.id == on.current)))
-            return
-
-        def ask(kept: Sequence[str] | None, trouble: str) -> None:
-            if kept is None:
-                on.show_message(trouble)
-                return
-            price = Price(
-                title=f"Forget {_names(cards)}?",
-                lines=(*(f"Removes {text}." for text in kept), "Checkpoints and all other outputs stay."),
-                confirm="forget",
-            )
-            done = f"Forgotten: {_names(cards)}."
-            confirm(on.app, price, lambda: self._for_each(cards, lambda card: picker.forget(card.id), done))
-
-        on.tasks.fetch(lambda: [picker.kept_about(card.id) for card in cards], ask)
-
-    def _for_each(self, cards: Sequence[RunCard], do: Callable[[RunCard], object], done: str) -> None:
-        def shown(_: object, trouble: str) -> None:
-            self._on.marked = frozenset()
-            self._on.show_message(trouble or done)
-            self._on.action_reload()
-
-        self._on.tasks.fetch(lambda: [do(card) for card in cards], shown)
 
 
 def _names(cards: Sequence[RunCard]) -> str:

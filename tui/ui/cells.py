@@ -12,6 +12,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 from ...core.model.text import printable
+from ...core.views.words import Paragraph
 
 Span = tuple[str, str]
 """(style name, text): the style names are those of ui/looks.py."""
@@ -407,18 +408,6 @@ class AsciiFilter(LineFilter):
 # Text with a label in the margin, wrapped to any width; the detail panes consist of paragraphs.
 
 CONTINUED = " " * 8
-
-
-class Paragraph(msgspec.Struct, frozen=True):
-    """``label``: in the margin of the first row; ``mark``: before its text; ``link``: what Enter opens."""
-
-    text: str = ""
-    label: str = ""
-    style: str = "text"
-    mark: tuple[str, str] = ("text", "")
-    link: int | None = None
-    hard: bool = False
-    """Spaces kept, wrapped at the edge, a frame of a stack before its file: its end is the number that matters."""
 
 
 def margin_of(paragraphs: Sequence[Paragraph]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ...core.model.screen_ports import Point
-from ...core.views.charts import log_ticks, round_step, spiked, ticks
+from ...core.views.charts import log_ticks, round_step, spiked, ticks, value_range
 from ...core.views.metrics import tick_text
 from ...core.views.state.run_progress import Bounds, level_in
 from .cells import Glyphs, Line, Span
@@ -83,23 +83,12 @@ SPARK_LOW = 0.25
 """Values in this share of the range at its bottom are shown on all of it."""
 
 
-def scale(values: Values, floor_share: float = 0.05) -> tuple[float, float] | None:
-    """(low, high) that shows the bulk of the values: the highest 5 % may be cut off at the top. None without values."""
-    known = sorted(v for v in values if v is not None and math.isfinite(v))
-    if not known:
-        return None
-    low = known[0]
-    high = known[min(len(known) - 1, math.ceil(len(known) * (1 - floor_share)))]
-    if high - low < abs(high) * 1e-3 or high == low:
-        middle = (high + low) / 2
-        half = max(abs(middle) * 0.05, 1e-9)
-        return middle - half, middle + half
-    return low, high
-
-
 def calm_scale(values: Values) -> tuple[float, float] | None:
-    """``scale`` between round numbers: a new extreme beyond them moves it by a step, others leave it as it is."""
-    bounds = scale(values)
+    """The bulk of the values between round numbers; the highest 5 % may be cut off. None without values.
+
+    A new extreme beyond them moves it by a step, others leave it as it is.
+    """
+    bounds = value_range(values, cut_share=0.05)
     if bounds is None:
         return None
     low, high = bounds
@@ -112,40 +101,10 @@ SCALE_STEPS = 10
 """At most so many steps are between the lowest and the highest value."""
 
 
-def braille(values: Values, rows: int, low: float, high: float) -> list[str]:
-    """``rows`` lines of a curve, two values a cell, newest right. Values outside lie on the edge; None is a gap."""
-    columns = math.ceil(len(values) / 2)
-    height = rows * 4
-    cells = [[0] * columns for _ in range(rows)]
-    before: int | None = None
-    for index, value in enumerate(values):
-        if value is None or not math.isfinite(value):
-            before = None
-            continue
-        share = min(1.0, max(0.0, (value - low) / max(high - low, 1e-12)))
-        y = round((1 - share) * (height - 1))
-        # A line, not dots: what lies between two neighbours is filled in.
-        first, last = (y, y) if before is None else (min(y, before), max(y, before))
-        if before is not None and last > first:
-            first, last = (first + 1, last) if before < y else (first, last - 1)
-        for dot in range(first, last + 1):
-            cells[dot // 4][index // 2] |= DOTS[dot % 4][index % 2]
-        before = y
-    return ["".join(chr(0x2800 + cell) if cell else " " for cell in row) for row in cells]
-
-
 def curve(values: Values, rows: int, low: float, high: float, glyphs: Glyphs) -> list[str]:
-    """Braille if the terminal has it, else one ASCII character per cell."""
-    if glyphs.braille:
-        return braille(values, rows, low, high)
-    halved = [next((v for v in values[i : i + 2] if v is not None), None) for i in range(0, len(values), 2)]
-    grid = [[" "] * len(halved) for _ in range(rows)]
-    for column, value in enumerate(halved):
-        if value is None or not math.isfinite(value):
-            continue
-        share = min(1.0, max(0.0, (value - low) / max(high - low, 1e-12)))
-        grid[round((1 - share) * (rows - 1))][column] = "*"
-    return ["".join(row) for row in grid]
+    """``rows`` lines of a curve, two values a cell, newest right. Values outside lie on the edge; None is a gap."""
+    layer = Layer(tuple(values), "text")
+    return ["".join(row.chars) for row in plotted([layer], math.ceil(len(values) / 2), rows, Scale(low, high), glyphs)]
 
 
 def bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
@@ -188,9 +147,10 @@ class Scale(msgspec.Struct, frozen=True):
         if self.log:
             shares = [None if v is None or not math.isfinite(v) else self.share(v) for v in values]
             return [None if share is None else round((1 - share) * last) for share in shares]
-        high, factor = self.high, last / max(self.high - self.low, 1e-300)
+        low, high, factor = self.low, self.high, last / max(self.high - self.low, 1e-300)
         return [
-            None if v is None or not math.isfinite(v) else min(last, max(0, round((high - v) * factor))) for v in values
+            None if v is None or not math.isfinite(v) else round((high - min(high, max(low, v))) * factor)
+            for v in values
         ]
 
 

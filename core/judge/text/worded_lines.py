@@ -47,14 +47,15 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     """The reading after a line of no known shape: fields by name or form, else words that announce a phase."""
     low = shapes.in_english(line.lower())
     if low.startswith(_SUMMARIES):
-        return _read_summary(reading, low, line, shapes)
+        end = shapes.end_of_line(low)
+        return reading if end is None else finish(reading, end, line)
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
         low = f"{figure['name']}: {figure['value']}"
     if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
         return reading  # all settings on one line
     loss = find_loss(low) if "loss" in low or " l_" in low else None
     epoch = find_epoch(low) if "ep" in low else None
-    lr = find_lr(low) if "lr" in low or "learning" in low else None
+    lr = find_lr(low)
     step = find_step(low)
     if loss is None and (objective := find_objective(low)) is not None and (step or epoch or lr or has_count(low)):
         loss = objective
@@ -128,7 +129,7 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
     _, low, loss, step, epoch, lr = fields
     source = "line" if step is None else "step"
     if step is None and _may_be_counter(reading):
-        found = _structural(reading, low, number, shapes, loss=loss is not None or lr is not None)
+        found = _shown(reading, low, number, shapes, loss=loss is not None or lr is not None)
         reading = _with_skeletons(reading, found)
         if found.phase is not None:
             return enter(reading, found.phase)
@@ -145,7 +146,7 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
         if step is None or not (amount or _may_be_counter(reading)):
             return reading
         source = "step"
-        found = _named(reading, low, step, number, shapes, amount=amount)
+        found = _shown(reading, low, number, shapes, step=step, alone=amount)
         reading = _with_skeletons(reading, found)
         if found.step is None:
             return reading
@@ -187,37 +188,34 @@ def _may_be_counter(reading: Reading) -> bool:
     return not reading.counts or (reading.main is not None and not reading.proven)
 
 
-def _named(reading: Reading, low: str, step: Step, number: int, shapes: ShapeTable, *, amount: bool) -> Found:
-    """The counter that the line names, once those before it have shown that it rises."""
-    if shapes.phase_of_label(low[: step.at]) not in (None, "train"):
-        return Found(None, reading.skeletons)
-    now = reading.progress.phase
+def _shown(
+    reading: Reading,
+    low: str,
+    number: int,
+    shapes: ShapeTable,
+    *,
+    step: Step | None = None,
+    loss: bool = False,
+    alone: bool = False,
+) -> Found:
+    """The counter that the line names (``step``) or has the form of, once those before it have shown that it rises."""
+    now, known = reading.progress.phase, reading.skeletons
     under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
-    return named_counter(low, step, reading.skeletons, now if under else None, alone=amount)
-
-
-def _structural(reading: Reading, low: str, number: int, shapes: ShapeTable, *, loss: bool) -> Found:
-    """The counter that the form of the line and of those before it shows."""
-    now = reading.progress.phase
-    under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
-    found = counter_of(low, reading.skeletons, loss=loss, heading=now if under else None)
+    heading = now if under else None
+    if step is None:
+        found = counter_of(low, known, loss=loss, heading=heading)
+    else:
+        found = named_counter(low, step, known, heading, alone=alone)
     if found.step is None:
         return found
     label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
-    if shapes.phase_of_label(label) not in (None, "train"):
-        return Found(None, found.known)
-    return found
+    return found if shapes.phase_of_label(label) in (None, "train") else Found(None, found.known)
 
 
 LABEL_CHARS = 80
 """Characters before a counter that may name what it counts."""
 _SUMMARIES = ("wandb:",)
 """What a logger prints about a run that it has watched: no lines of the training."""
-
-
-def _read_summary(reading: Reading, low: str, line: str, shapes: ShapeTable) -> Reading:
-    end = shapes.end_of_line(low)
-    return reading if end is None else finish(reading, end, line)
 
 
 SETTINGS, FLAGS = 8, 3
@@ -284,14 +282,15 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
     if rank != reading.rank:
         reading = msgspec.structs.replace(reading, rank=rank)
     for part in (line,) if own is line else plain(own).split("\n"):
-        reading = _read_part(reading, part, number, shapes)
+        read = _read_part if reading.record or part[-1:] in _GOES_ON else _read_own
+        reading = read(reading, part, number, shapes)
     return reading
 
 
 def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after a line, or after the record that it ends: JSON over several lines is read as one line."""
     before, text = reading.record, line.strip()
-    if not before and not (text[:1] in _QUOTES and text[-1:] in _GOES_ON):
+    if not before and text[:1] not in _QUOTES:
         return _read_own(reading, line, number, shapes)
     if before:
         reading = msgspec.structs.replace(reading, record="")
@@ -311,7 +310,7 @@ def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
 
 RECORD_CHARS = 2_000
 """Characters of a record over several lines that are put together."""
-_QUOTES, _GOES_ON = ("'", '"', "{"), (",", "{", "[")
+_QUOTES, _GOES_ON = ("'", '"', "{"), frozenset(",{[")
 _OF_A_RECORD = LazyPattern(r"[\]\[{}\"']|[-+]?\d|(?:true|false|null|nan|none|tensor)\b", re.IGNORECASE)
 
 

@@ -6,11 +6,11 @@ import msgspec
 
 from ...model.checkpoint import Checkpoint, Sample, score_words
 from ...model.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
-from ...model.progress import Level
 from .. import quantity
 from ..checkpoint_list import CheckpointRow, how_many
 from ..columns import Column
 from ..state.concerns import AFTER_NAN
+from ..words import Paragraph
 
 MOVED_MOST = 12
 """Number of the tensors with the largest change that are listed."""
@@ -59,14 +59,6 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
 """Columns of the list, left to right."""
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """A labelled sentence of the detail pane."""
-
-    label: str
-    text: str
-    level: Level | None = None
-
-
 def _verdict(row: CheckpointRow) -> str:
     said = f"{AFTER_NAN}; as a file it is complete" if row.spoiled else row.word
     return f"{said}: {row.why}" if row.why else said
@@ -80,49 +72,52 @@ def count_text(rows: Sequence[CheckpointRow]) -> str:
     )
 
 
-def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
+def checkpoint_facts(row: CheckpointRow) -> tuple[Paragraph, ...]:
     """Facts that are known without opening it."""
     c = row.judged
     facts = [
-        Fact(label="verdict", text=_verdict(row), level=row.level),
-        Fact(label="verified", text=row.verified or "structure and sizes; [V] reads every byte and value"),
-        Fact(label="written", text=f"{quantity.clock(c.mtime, row.now_wall, seconds=True)}, {row.age}"),
-        Fact(label="kind", text=f"{c.kind.replace('_', ' ')}, {row.size}"),
-        Fact(label="path", text=c.path),
+        Paragraph(label="verdict", text=_verdict(row), style=row.level),
+        Paragraph(label="verified", text=row.verified or "structure and sizes; [V] reads every byte and value"),
+        Paragraph(label="written", text=f"{quantity.clock(c.mtime, row.now_wall, seconds=True)}, {row.age}"),
+        Paragraph(label="kind", text=f"{c.kind.replace('_', ' ')}, {row.size}"),
+        Paragraph(label="path", text=c.path),
     ]
     if row.evaluation is not None:
         where = f", on {row.evaluation.place}" if row.evaluation.place else ""
         score = f"{score_words(row.evaluation)}{' (the best)' if row.best else ''}{where}"
-        facts.insert(2, Fact(label="score", text=score, level="safe" if row.best else None))
+        facts.insert(2, Paragraph(label="score", text=score, style="safe" if row.best else "text"))
     if c.opaque:
-        facts.insert(2, Fact(label="closed", text=f"not read (no tensors): {', '.join(c.opaque)}"))
+        facts.insert(2, Paragraph(label="closed", text=f"not read (no tensors): {', '.join(c.opaque)}"))
     if row.resume:
-        facts.insert(0, Fact(label="resume", text="a resume starts from it", level="safe"))
+        facts.insert(0, Paragraph(label="resume", text="a resume starts from it", style="safe"))
     return tuple(facts)
 
 
-def overview_facts(seen: CheckpointOverview) -> tuple[Fact, ...]:
+def overview_facts(seen: CheckpointOverview) -> tuple[Paragraph, ...]:
     """What a checkpoint holds."""
     parts = [f"{dtype} {quantity.count(number)}" for dtype, number in seen.dtypes.items()]
     holds = ["weights"] + [w for w, yes in (("optimizer", seen.has_optimizer), ("EMA", seen.has_ema)) if yes]
     facts = [
-        Fact(label="layout", text=seen.layout),
-        Fact(label="holds", text=", ".join(holds) + ("" if seen.has_optimizer else "; no optimizer state seen")),
-        Fact(label="weights", text=f"{quantity.count(seen.parameters)} values ({', '.join(parts) or 'none listed'})"),
+        Paragraph(label="layout", text=seen.layout),
+        Paragraph(label="holds", text=", ".join(holds) + ("" if seen.has_optimizer else "; no optimizer state seen")),
+        Paragraph(
+            label="weights", text=f"{quantity.count(seen.parameters)} values ({', '.join(parts) or 'none listed'})"
+        ),
     ]
     if seen.compiled:
         facts.append(
-            Fact(
+            Paragraph(
                 label="note",
                 text="saved from a compiled model (_orig_mod.): a plain model does not load it",
-                level="warning",
+                style="warning",
             )
         )
-    facts += [Fact(label=key, text=str(value)) for key, value in seen.state.items()]
+    facts += [Paragraph(label=key, text=str(value)) for key, value in seen.state.items()]
     facts += [
-        Fact(label="file", text=f"{m.name}, {quantity.size(m.size_bytes)}" + _tensors(m.tensors)) for m in seen.members
+        Paragraph(label="file", text=f"{m.name}, {quantity.size(m.size_bytes)}" + _tensors(m.tensors))
+        for m in seen.members
     ]
-    facts += [Fact(label="metadata", text=f"{key} = {value}") for key, value in list(seen.metadata.items())[:20]]
+    facts += [Paragraph(label="metadata", text=f"{key} = {value}") for key, value in list(seen.metadata.items())[:20]]
     return tuple(facts)
 
 
@@ -130,35 +125,37 @@ def _tensors(count: int | None) -> str:
     return "" if count is None else f", {quantity.plural(count, 'tensor')}"
 
 
-def delta_facts(older: str, newer: str, delta: Comparison) -> tuple[Fact, ...]:
+def delta_facts(older: str, newer: str, delta: Comparison) -> tuple[Paragraph, ...]:
     """How far the weights moved from ``older`` to ``newer`` (names)."""
-    named = (Fact(label="from", text=older), Fact(label="to", text=newer))
+    named = (Paragraph(label="from", text=older), Paragraph(label="to", text=newer))
     if delta.files:
         same = sum(each.same for each in delta.files)
         told = f"{same} of {quantity.plural(len(delta.files), 'file')} have the same bytes"
-        return (*named, Fact(label="files", text=told), Fact(label="unknown", text=delta.unknown))
+        return (*named, Paragraph(label="files", text=told), Paragraph(label="unknown", text=delta.unknown))
     moved = quantity.UNKNOWN if delta.relative_change is None else _share(delta.relative_change)
     facts = [
         *named,
-        Fact(label="moved", text=f"{moved} of their norm, {quantity.plural(len(delta.changes), 'tensor')} compared"),
+        Paragraph(
+            label="moved", text=f"{moved} of their norm, {quantity.plural(len(delta.changes), 'tensor')} compared"
+        ),
     ]
     if delta.nonfinite_a or delta.nonfinite_b:
         counts = f"{quantity.count(delta.nonfinite_a)} before, {quantity.count(delta.nonfinite_b)} after"
-        facts.append(Fact(label="NaN, Inf", text=counts, level="danger"))
+        facts.append(Paragraph(label="NaN, Inf", text=counts, style="danger"))
     for label, names in (("only old", delta.only_in_a), ("only new", delta.only_in_b)):
         if names:
-            facts.append(Fact(label=label, text=_some(names), level="warning"))
+            facts.append(Paragraph(label=label, text=_some(names), style="warning"))
     for name, one, two in delta.other_shape[:6]:
-        facts.append(Fact(label="shape", text=f"{name}: {list(one)} → {list(two)}", level="warning"))
+        facts.append(Paragraph(label="shape", text=f"{name}: {list(one)} → {list(two)}", style="warning"))
     for name, before, after in delta.other_type[:6]:
-        facts.append(Fact(label="type", text=f"{name}: {before} → {after}"))
+        facts.append(Paragraph(label="type", text=f"{name}: {before} → {after}"))
     if delta.skipped:
         why = delta.skipped[0][1]
-        facts.append(Fact(label="left out", text=f"{quantity.plural(len(delta.skipped), 'tensor')}: {why}"))
+        facts.append(Paragraph(label="left out", text=f"{quantity.plural(len(delta.skipped), 'tensor')}: {why}"))
     ranked = sorted(delta.changes, key=lambda c: -(c.relative_change or 0.0))[:MOVED_MOST]
-    facts += [Fact(label="most", text=f"{_share(c.relative_change or 0.0):>8}  {c.name}") for c in ranked]
+    facts += [Paragraph(label="most", text=f"{_share(c.relative_change or 0.0):>8}  {c.name}") for c in ranked]
     if delta.relative_change == 0:
-        facts.append(Fact(label="note", text="the weights are identical", level="warning"))
+        facts.append(Paragraph(label="note", text="the weights are identical", style="warning"))
     return tuple(facts)
 
 
@@ -171,15 +168,17 @@ def _some(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + (f" and {quantity.count(rest)} more" if rest > 0 else "")
 
 
-def prune_facts(plan: PrunePlan) -> tuple[Fact, ...]:
+def prune_facts(plan: PrunePlan) -> tuple[Paragraph, ...]:
     """The dry run: what would be deleted, what stays and why."""
     if not plan.delete:
-        facts = [Fact(label="deletes", text="nothing: all checkpoints have to stay", level="safe")]
+        facts = [Paragraph(label="deletes", text="nothing: all checkpoints have to stay", style="safe")]
     else:
         freed = f"{quantity.plural(len(plan.delete), 'checkpoint')}, {quantity.size(plan.freed_bytes)}"
-        facts = [Fact(label="deletes", text=freed, level="warning")]
-    facts += [Fact(label="- deleted", text=_named(c), level="warning") for c in plan.delete]
-    facts += [Fact(label="stays", text=f"{_named(k.checkpoint)}: {KEEP_WORDS.get(k.why, k.why)}") for k in plan.keep]
+        facts = [Paragraph(label="deletes", text=freed, style="warning")]
+    facts += [Paragraph(label="- deleted", text=_named(c), style="warning") for c in plan.delete]
+    facts += [
+        Paragraph(label="stays", text=f"{_named(k.checkpoint)}: {KEEP_WORDS.get(k.why, k.why)}") for k in plan.keep
+    ]
     return tuple(facts)
 
 

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import msgspec
 
@@ -10,22 +9,11 @@ from ...model.change import Change
 from ...model.launch import LaunchCheck, LaunchPreview
 from ...model.progress import Level
 from .. import quantity
-from ..words import STATE_WORDS, shown
+from ..words import STATE_WORDS, Paragraph, shown
 
 LEVELS: dict[str | None, Level] = {"pass": "safe", "warn": "warning", "fail": "danger", None: "unknown"}
 ORDER: dict[str | None, int] = {"fail": 0, "warn": 1, None: 2, "pass": 3}
 """Order of the checks: what the user has to act on comes first."""
-Kind = Literal["text", "strong", "label", "warning", "danger"]
-
-
-class Told(msgspec.Struct, frozen=True):
-    """One row: label, text and style. ``level``: its sign, None = none. ``hard``: a command, shown without wrapping."""
-
-    text: str = ""
-    label: str = ""
-    style: Kind = "text"
-    level: Level | None = None
-    hard: bool = False
 
 
 class CheckSum(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,41 +36,43 @@ class CheckSum(msgspec.Struct, frozen=True, kw_only=True):
         return " · ".join(p for p in parts if p)
 
 
-def plan_rows(plan: LaunchPreview) -> list[Told]:
+def plan_rows(plan: LaunchPreview) -> list[Paragraph]:
     """Preset, profile with what it changes, command, places."""
-    rows = [Told(f"{plan.preset}: {plan.preset_why}", "preset")]
+    rows = [Paragraph(f"{plan.preset}: {plan.preset_why}", "preset")]
     if plan.resume:
-        rows.append(Told(plan.resume, "resume", "text" if plan.resumes else "strong"))
+        rows.append(Paragraph(plan.resume, "resume", "text" if plan.resumes else "strong"))
     if plan.unused:
-        rows.append(Told(plan.unused, "file", "warning"))
+        rows.append(Paragraph(plan.unused, "file", "warning"))
     names = [name for name, _ in plan.profiles]
     if plan.profile is None:
         others = f" · {quantity.plural(len(names), 'profile')} to choose from: ← →" if names else ""
-        rows.append(Told(f"none, your own config as it is{others}", "profile"))
+        rows.append(Paragraph(f"none, your own config as it is{others}", "profile"))
     else:
         place = f" · {names.index(plan.profile) + 1} of {len(names)}" if plan.profile in names else ""
         title = dict(plan.profiles).get(plan.profile, "")
-        rows.append(Told(f"{plan.profile}{place}" + (f" · {title}" if title else ""), "profile", "strong"))
+        rows.append(Paragraph(f"{plan.profile}{place}" + (f" · {title}" if title else ""), "profile", "strong"))
     rows += change_rows(plan.changes)
-    rows.append(Told(shlex.join(plan.command), "command"))
-    rows.append(Told(plan.cwd, "in", hard=True))
+    rows.append(Paragraph(shlex.join(plan.command), "command"))
+    rows.append(Paragraph(plan.cwd, "in", hard=True))
     if plan.config is not None:
-        rows.append(Told(f"{plan.config} (each attempt gets its own copy; yours is never written)", "config"))
+        rows.append(Paragraph(f"{plan.config} (each attempt gets its own copy; yours is never written)", "config"))
     rows.append(
-        Told(plan.output_dir or "not known yet: it is found when the trainer saves", "output", _style(plan.output_dir))
+        Paragraph(
+            plan.output_dir or "not known yet: it is found when the trainer saves", "output", _style(plan.output_dir)
+        )
     )
     return rows
 
 
-def change_rows(changes: Iterable[Change]) -> list[Told]:
+def change_rows(changes: Iterable[Change]) -> list[Paragraph]:
     """Changes of the user's own settings, one row each."""
     changed = [c for c in changes if c.of != "resume"]
     width = max((len(c.key) for c in changed), default=0)
     rows = [
-        Told(f"{c.key:<{width}}  {shown(c.before)} → {shown(c.after)}", "changes" if number == 0 else "")
+        Paragraph(f"{c.key:<{width}}  {shown(c.before)} → {shown(c.after)}", "changes" if number == 0 else "")
         for number, c in enumerate(changed)
     ]
-    return rows or [Told("nothing of your own settings", "changes", "label")]
+    return rows or [Paragraph("nothing of your own settings", "changes", "label")]
 
 
 def check_sum(checks: Iterable[LaunchCheck]) -> CheckSum:
@@ -94,20 +84,20 @@ def check_sum(checks: Iterable[LaunchCheck]) -> CheckSum:
     )  # fmt: skip
 
 
-def check_rows(checks: Sequence[LaunchCheck]) -> list[Told]:
+def check_rows(checks: Sequence[LaunchCheck]) -> list[Paragraph]:
     """Failures with their remedies, then warnings, running checks and passed ones."""
-    rows: list[Told] = []
+    rows: list[Paragraph] = []
     for check in sorted(checks, key=lambda c: ORDER[c.result]):
         level = LEVELS[check.result]
         if check.result is None:
-            rows.append(Told("checking …", check.name, "label", level))
+            rows.append(Paragraph("checking …", check.name, "label", level=level))
             continue
-        style: Kind = "danger" if level == "danger" else "warning" if level == "warning" else "text"
+        style = "danger" if level == "danger" else "warning" if level == "warning" else "text"
         first, *more = check.found.splitlines() or [""]
-        rows.append(Told(first, check.name, style, level))
-        rows += [Told(line, style="label") for line in more]
+        rows.append(Paragraph(first, check.name, style, level=level))
+        rows += [Paragraph(line, style="label") for line in more]
         if check.remedy and check.result != "pass":
-            rows.append(Told(f"→ {check.remedy}"))
+            rows.append(Paragraph(f"→ {check.remedy}"))
     return rows
 
 
@@ -121,5 +111,5 @@ def failed_names(checks: Iterable[LaunchCheck]) -> tuple[str, ...]:
     return tuple(f"{c.name}: {c.found.partition(chr(10))[0]}" for c in checks if c.result == "fail")
 
 
-def _style(said: str | None) -> Kind:
+def _style(said: str | None) -> str:
     return "warning" if said is None else "text"

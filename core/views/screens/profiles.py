@@ -21,7 +21,6 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     now: bool
     next: bool
-    on_ladder: bool
     expect: tuple[tuple[str, str], ...]
     description: str
     source: str
@@ -58,7 +57,6 @@ def profiles_view(
             title=p.title or p.description,
             now=attempt is not None and p.name == current,
             next=p.name == waiting and waiting != current,
-            on_ladder=p.name in ladder,
             expect=tuple(p.expect.items()),
             description=p.description,
             source=p.source,

@@ -233,12 +233,12 @@ def _paused(now: Situation) -> Verdict:
     since = quantity.age(now.now_t - now.story.state_t)
     doubt = unconfirmed(now.story)
     said = f"To be paused, asked {since}, {doubt}" if doubt else f"Paused {since}"
-    return Verdict(level="warning", clauses=(f"{said}: [u] continue", *where(now)[:1]))
+    return Verdict(level="warning", clauses=(f"{said}: [r] continue", *where(now)[:1]))
 
 
 def _suspended(now: Situation) -> Verdict:
     since = quantity.age(now.now_t - now.story.state_t)
-    said = f"Stopped by a signal {since}, not by trainwatch: [u] continue"
+    said = f"Stopped by a signal {since}, not by trainwatch: [r] continue"
     return Verdict(level="warning", clauses=(said, *where(now)[:1]))
 
 

@@ -58,7 +58,7 @@ SETTLED_S = 2.0
 PATIENCE_S = 60.0
 
 
-def show(app: TrainwatchApp) -> int:
+def show(app: "TrainwatchApp") -> int:
     """Run the screen to its end. Does not return if it failed because of replaced files: the new version runs then."""
     began = time.time()
     app.run()
