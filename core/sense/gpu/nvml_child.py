@@ -7,7 +7,7 @@
   details of each for DETAILS_S after a byte on standard input,
 - ``{"kind": "error", "code": NVML code, "text": …}`` as last line.
 
-Each GPU has a thread, so that one that hangs delays no other. The program imports nothing else of trainwatch and ends
+A GPU that hangs keeps a thread for itself and delays no other. The program imports nothing else of trainwatch and ends
 with its parent. A value that the driver refuses is null, never 0.
 """
 
@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import json
 import os
+import queue
 import select
 import signal
 import sys
@@ -27,6 +28,8 @@ import pynvml
 
 REPORT_WAIT_S = 0.5
 """Wait for slow GPUs before a line is written with their last values."""
+LEAST_WAIT_S = 0.01
+"""With less time left, no further thread is started."""
 DRIVER_WIDE = frozenset({1, 9, 18, 999})
 """Uninitialized, driver not loaded, version mismatch, unknown: if every GPU returns one of them, end, so that a new
 process loads the library again."""
@@ -273,7 +276,7 @@ def _values(handle: Any, getters: dict[str, Callable[[Any], Any]]) -> dict[str, 
 
 
 class Reader:
-    """Reads one GPU in a thread of its own. ``detailed``: with its details, from the next reading on."""
+    """Reads one GPU. ``detailed``: with its details, from the next reading on. ``done``: nobody is reading it."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -286,29 +289,23 @@ class Reader:
         self._read_once = False
         self._details: Details | None = None
         self._pcie_due_s = self._answered_s + index % PCIE_S  # not all GPUs at once
-        self._due, self._done = threading.Event(), threading.Event()
-        threading.Thread(target=self._run, name="gpu-reading", daemon=True).start()
+        self.done = threading.Event()
+        self.done.set()
 
-    def request(self) -> None:
-        """Start a reading; one under way is finished first, and the GPU is then read again."""
+    def request(self, due: "queue.SimpleQueue[Reader]") -> None:
+        """Let it be read, unless somebody is still at it."""
         self._fresh = False
-        self._done.clear()
-        self._due.set()
+        if self.done.is_set():
+            self.done.clear()
+            due.put(self)
 
-    def wait(self, seconds: float) -> None:
-        """Wait until it was read, at most so long."""
-        self._done.wait(max(0.0, seconds))
-
-    def _run(self) -> None:
-        """After an error that is none of the driver's, the last reading stays and becomes older."""
-        while self._due.wait():
-            self._due.clear()
-            with contextlib.suppress(Exception):
-                self.reading, self.code = self._read()
-                self._answered_s = time.monotonic()
-                self._read_once = self._fresh = True
-            if not self._due.is_set():
-                self._done.set()
+    def read(self) -> None:
+        """After an error that is none of the driver's, the last reading stays and becomes older. May never return."""
+        with contextlib.suppress(Exception):
+            self.reading, self.code = self._read()
+            self._answered_s = time.monotonic()
+            self._read_once = self._fresh = True
+        self.done.set()
 
     def report(self) -> dict[str, Any]:
         """The last reading and its age."""
@@ -360,6 +357,37 @@ class Reader:
         due = time.monotonic() >= self._pcie_due_s
         self._pcie_due_s = time.monotonic() + PCIE_S if due else self._pcie_due_s
         return _values(self._handle, CHARTED | PCIE if due else CHARTED)
+
+
+class Threads:
+    """One thread reads all GPUs while they answer. One that does not answer keeps it, and another reads the others."""
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self._readers = readers
+        self._due: queue.SimpleQueue[Reader] = queue.SimpleQueue()
+        self._count = 0
+        self._more()
+
+    def read(self, limit_s: float) -> None:
+        """Read each GPU that nobody is still reading. Waits at most so long, half of what is left for one of them."""
+        until_s = time.monotonic() + limit_s
+        for reader in self._readers:
+            reader.request(self._due)
+        for reader in self._readers:
+            while not self._due.empty() and (left_s := until_s - time.monotonic()) > LEAST_WAIT_S:
+                if reader.done.wait(left_s / 2):
+                    break
+                if not self._due.empty() and self._count < len(self._readers):
+                    self._more()
+            reader.done.wait(max(0.0, until_s - time.monotonic()))
+
+    def _more(self) -> None:
+        self._count += 1
+        threading.Thread(target=self._run, name="gpu-reading", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._due.get().read()
 
 
 class Opening:
@@ -430,16 +458,14 @@ def main(parent: int, interval_s: float) -> int:
         write({"kind": "error", "code": opening.fault[0], "text": opening.fault[1]})
         return 1
     readers = opening.readers
+    threads = Threads(readers)
     driver_wide = 0
     while True:
         due = time.monotonic() + interval_s
         detailed = wish.stands
         for reader in readers:
             reader.detailed = detailed
-            reader.request()
-        late_s = time.monotonic() + min(REPORT_WAIT_S, interval_s)
-        for reader in readers:
-            reader.wait(late_s - time.monotonic())
+        threads.read(min(REPORT_WAIT_S, interval_s))
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
         codes = {reader.code for reader in readers}
         driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0
