@@ -64,17 +64,14 @@ def marked(
     if found is None:
         return argv
     layer, tool = found
-    gpus = () if _has_single_gpus(layer) else tuple(name for name in GPUS if name in env)
+    single = layer.has("--device") or any("device=" in value for value in layer.values("--gpus"))
+    gpus = () if single else tuple(name for name in GPUS if name in env)
     own = sorted(n for n, value in env.items() if base_env.get(n) != value and n not in {UNBUFFERED, *GPUS})
     values = {ATTEMPT_VARIABLE: str(directory), UNBUFFERED: "1", **env}
     names = [ATTEMPT_VARIABLE, UNBUFFERED, *gpus, *own]
     hidden = Path(tool[0]).name in {"sudo", "doas"}  # it gives the client another environment
     words = [word for name in names for word in ("-e", f"{name}={values[name]}" if hidden else name)]
     return (*argv[: layer.at], "--label", f"{LABEL}={directory}", *words, *argv[layer.at :])
-
-
-def _has_single_gpus(layer: Layer) -> bool:
-    return layer.has("--device") or any("device=" in value for value in layer.values("--gpus"))
 
 
 class Container:

@@ -137,7 +137,11 @@ def enter(scratch: Path, *, wanted: Sequence[Path], kept: Sequence[Path], hidden
         for number, place in enumerate(covered):
             if place in lower:
                 _mount_view_cover(
-                    libc, place, lower[place], Path(own) / "upper" / str(number), needed=_holds_any(place, must)
+                    libc,
+                    place,
+                    lower[place],
+                    Path(own) / "upper" / str(number),
+                    needed=any(_within(each, place) for each in must),
                 )
         for place, handle in keep.items():
             _mount(libc, place, source=f"/proc/self/fd/{handle}", flags=MS_BIND | MS_REC)
@@ -245,10 +249,6 @@ def _inside_own(folder: str, others: Sequence[str]) -> bool:
     found = Path(folder).stat()
     own = (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
     return own and any(folder != other and _within(folder, other) for other in others)
-
-
-def _holds_any(place: str, wanted: Sequence[str]) -> bool:
-    return any(_within(must, place) for must in wanted)
 
 
 def _handle(place: str) -> int | None:

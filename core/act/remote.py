@@ -45,11 +45,14 @@ def ssh_argv(
     options += [f"ConnectTimeout={CONNECT_S}", f"ServerAliveInterval={ALIVE_S}", f"ServerAliveCountMax={ALIVE_COUNT}"]
     options += ["ClearAllForwardings=yes", "RemoteCommand=none", "PermitLocalCommand=no", "Compression=yes"]
     options += [] if may_ask else ["BatchMode=yes"]
-    return [_ssh(), *_each(options), "-t" if terminal else "-T", "--", host.ssh, command]
-
-
-def _each(options: Sequence[str]) -> list[str]:
-    return [word for option in options for word in ("-o", option)]
+    return [
+        _ssh(),
+        *(word for option in options for word in ("-o", option)),
+        "-t" if terminal else "-T",
+        "--",
+        host.ssh,
+        command,
+    ]
 
 
 def _ssh() -> str:

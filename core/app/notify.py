@@ -5,7 +5,7 @@ from typing import Any
 from ..act.notify import send_notice
 from ..model.run import RunSpec
 from .errors import CliError, ExitCode
-from .plan.launch_plan import project_spec
+from .plan.launch_plan import plan_project
 from .runs.known_runs import find_run
 
 
@@ -28,5 +28,5 @@ def send_test_notice(name: str | None) -> dict[str, Any]:
 
 
 def _spec(name: str | None) -> RunSpec:
-    spec = project_spec(name)
-    return spec if spec is not None else find_run(name).load_spec()
+    plan = plan_project(name)
+    return find_run(name).load_spec() if plan is None else plan.spec

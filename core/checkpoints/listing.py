@@ -30,7 +30,6 @@ class Entry(NamedTuple):
 
     path: Path
     is_directory: bool
-    is_link: bool
 
     @property
     def is_plain(self) -> bool:
@@ -148,7 +147,7 @@ def _entries(directory: Path, globs: Sequence[str]) -> list[Entry]:
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     return [
-        Entry(directory / entry.name, entry.is_dir(), entry.is_symlink())
+        Entry(directory / entry.name, entry.is_dir())
         for entry in found
         if not is_temporary(entry.name)
         and matches(entry.name, globs)

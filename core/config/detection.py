@@ -89,13 +89,6 @@ def _keys_of(preset: Preset, keys: frozenset[str]) -> tuple[str, ...]:
     return hits if len(hits) >= min(_KEYS_NEEDED, len(preset.detect_config_keys)) else ()
 
 
-def preset_of_config(config: Path, presets: Mapping[str, Preset]) -> Preset | None:
-    """Return the preset whose config this file is; None if it is not clear or the file cannot be read."""
-    keys = config_keys(config)
-    counts = [(len(hits), name) for name, preset in presets.items() if (hits := _keys_of(preset, keys))]
-    return presets[max(counts)[1]] if counts else None
-
-
 def config_keys(config: Path) -> frozenset[str]:
     """Return the keys of a TOML, YAML or JSON file, each bare and with the tables around it (``training.use_ema``).
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ..model.preset import Preset
 from ..model.settings import Settings
-from .detection import GENERIC, detect_preset, preset_of_config
+from .detection import GENERIC, detect_preset, recognise
 from .project import AUTO, FILE_NAME
 
 _SCRIPTS = (
@@ -44,7 +44,7 @@ def survey_folder(
     """Find the command and config of a folder: from the given command, else from the scripts and configs there."""
     script = next((name for name in _SCRIPTS if (folder / name).is_file()), None)
     words = tuple(command) or ("python", script or "train.py")
-    config = config or next((c for c in _configs(folder) if preset_of_config(c, presets) is not None), None)
+    config = config or next((c for c in _configs(folder) if recognise((), c, presets).preset != GENERIC), None)
     preset = detect_preset(words, config, presets)
     if not command and config is not None and preset.config_option is not None:
         words = (*words, preset.config_option, "{config}")
@@ -74,9 +74,6 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None, log
         act=_text(defaults.restart.act),
         apply=_text(defaults.remedies.apply),
         keep_last=defaults.checkpoints.keep_last,
-        refresh_s=f"{defaults.screen.refresh_s:g}",
-        bell=str(defaults.screen.bell).lower(),
-        title=str(defaults.screen.title).lower(),
     )
 
 
@@ -112,7 +109,7 @@ def _texts(values: Sequence[str]) -> str:
 
 _TEMPLATE = """\
 # The most common settings of trainwatch with their defaults; delete those that you do not change. All others
-# (thresholds, grace periods, time limits): docs/settings.md of trainwatch.
+# (thresholds, grace periods, log lines of your own, the screen): docs/settings.md of trainwatch.
 
 [run]                                   # or [runs.NAME], several
 name = {name}
@@ -187,19 +184,4 @@ command = []
 [supervisor]
 keep_alive = false                      # true: the trainer's runner replaces a supervisor that died or froze
 
-[progress]
-# Progress lines of your trainer, if `trainwatch progress LOG` does not read them: regular expressions
-# in 'single quotes' with groups named step, total_steps, epoch, total_epochs, loss, lr, sec_per_step ..., for example
-# shapes = ['it=(?P<step>\\d+) of (?P<total_steps>\\d+) cost=(?P<loss>[\\d.]+)']
-shapes = []
-
-[diagnose]
-# Messages that explain an end, if `trainwatch diagnose LOG` does not know them: failure class = patterns
-# patterns = {{ config_error = ['licence .* expired'], io_error = ['tape robot'] }}
-patterns = {{}}
-
-[screen]
-refresh_s = {refresh_s}                        # how often the screen asks and draws; 5 on a slow link writes less
-bell = {bell}                            # ring the terminal's bell at an incident
-title = {title}                            # show the run's state in the terminal's title
 """

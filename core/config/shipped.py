@@ -92,7 +92,7 @@ def read_log_shapes(file: Path) -> LogShapes:
 def _read_table(file: Path, type_: type[_Table]) -> _Table:
     text = file.read_text(encoding="utf-8")
     try:
-        return msgspec.convert(tomllib.loads(text), type=type_)
+        return _with_texts(msgspec.convert(tomllib.loads(text), type=type_))
     except tomllib.TOMLDecodeError:
         Document.parse(text, file)
         raise
@@ -104,6 +104,22 @@ def _read_table(file: Path, type_: type[_Table]) -> _Table:
         raise
 
 
+def _with_texts(table: _Table) -> _Table:
+    """The table with a signature for each of the ``texts`` of one."""
+    if not isinstance(table, FailureCatalogue):
+        return table
+    replace = msgspec.structs.replace
+    classes = []
+    for each in table.classes:
+        rows = [
+            replace(row, texts=(), literal=text or row.literal, pattern=re.escape(text) or row.pattern)
+            for row in each.signatures
+            for text in row.texts or ("",)
+        ]
+        classes.append(replace(each, signatures=tuple(rows)))
+    return replace(table, classes=tuple(classes))
+
+
 @cache
 def load_remedies() -> tuple[Remedy, ...]:
     """Return the shipped remedies in order. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
@@ -113,8 +129,9 @@ def load_remedies() -> tuple[Remedy, ...]:
 def read_remedies(file: Path) -> tuple[Remedy, ...]:
     """Read a table of remedies. Raises ConfigError."""
     document = Document.parse(file.read_text(encoding="utf-8"), file)
+    rows = [{**shared, **row} for shared in document.data.get("remedies", ()) for row in shared.pop("rows", ({},))]
     try:
-        remedies = msgspec.convert(document.data, type=RemedyCatalogue).remedies
+        remedies = msgspec.convert({**document.data, "remedies": rows}, type=RemedyCatalogue).remedies
     except msgspec.ValidationError as error:
         document.add(_place_in(str(error)), str(error))
         document.finish()

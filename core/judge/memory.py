@@ -113,15 +113,23 @@ def spot(room: Room, settings: Evaluate, health: Health, *, training: bool) -> S
     memory = _memory(room, settings, health, training=training)
     if memory is None or (training and (settings.where == "after" or room.gpus is None)):
         return None
-    gpus = room.gpus or ()
+    gpus, need = room.gpus or (), settings.gpu_memory_bytes
     if settings.where != "cpu":
         other = [
-            g for g in gpus if (g.own is False or not training) and g.empty and _fits(g, settings.gpu_memory_bytes)
+            g
+            for g in gpus
+            if (g.own is False or not training) and g.empty and g.free_bytes is not None and g.free_bytes >= need
         ]
         if other:
             most = max(other, key=lambda g: g.free_bytes or 0.0)
             return Spot(gpu=most.index, own=most.own is not False, memory_bytes=memory)
-        own = [g for g in gpus if g.own and training and _fits_beside(g, settings)]
+        beside = [
+            (min(g.least_free_bytes, g.free_bytes) - need - RESERVE_SHARE * g.total_bytes, g)
+            for g in gpus
+            if need and training and g.own
+            if g.least_free_bytes is not None and g.free_bytes is not None and g.total_bytes is not None
+        ]
+        own = [g for left, g in beside if left >= 0.0]
         if own:
             return Spot(gpu=max(own, key=lambda g: g.least_free_bytes or 0.0).index, own=True, memory_bytes=memory)
     return Spot(memory_bytes=memory) if settings.where != "gpu" or not (training or gpus) else None
@@ -136,32 +144,17 @@ def _memory(room: Room, settings: Evaluate, health: Health, *, training: bool) -
     return min(settings.memory_bytes, left) if left >= min(LEAST_RAM_BYTES, settings.memory_bytes) else None
 
 
-def _fits(gpu: GpuRoom, need_bytes: float) -> bool:
-    return gpu.free_bytes is not None and gpu.free_bytes >= need_bytes
-
-
-def _fits_beside(gpu: GpuRoom, settings: Evaluate) -> bool:
-    need, least = settings.gpu_memory_bytes, gpu.least_free_bytes
-    if not need or least is None or gpu.free_bytes is None or gpu.total_bytes is None:
-        return False
-    return min(least, gpu.free_bytes) - need >= RESERVE_SHARE * gpu.total_bytes
-
-
 def danger(room: Room, held: Spot, health: Health) -> str:
     """Why an evaluation that runs beside the training must end; empty if it need not."""
     available = room.ram_available_bytes
     if available is not None and available < health.ram_available_danger_bytes:
         return "RAM is short: what is left is for the training"
     for gpu in room.gpus or ():
-        if held.own and gpu.index == held.gpu and _is_nearly_full(gpu):
+        known = gpu.free_bytes is not None and gpu.total_bytes is not None
+        nearly_full = known and (gpu.free_bytes or 0.0) < 0.5 * RESERVE_SHARE * (gpu.total_bytes or 0.0)
+        if held.own and gpu.index == held.gpu and nearly_full:
             return f"the memory of GPU {gpu.index} is nearly full: what is left is for the training"
     return ""
-
-
-def _is_nearly_full(gpu: GpuRoom) -> bool:
-    if gpu.free_bytes is None or gpu.total_bytes is None:
-        return False
-    return gpu.free_bytes < 0.5 * RESERVE_SHARE * gpu.total_bytes
 
 
 # What is known of evaluations of checkpoints: the one that runs, those that are done, and where there is room.

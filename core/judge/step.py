@@ -313,10 +313,7 @@ DUE: tuple[tuple[Callable[[StepBuilder, Observation], bool], Callable[[StepBuild
     (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
     (_asks_again, _ask_again),
-    (
-        lambda builder, seen: builder.knowledge.settings.backup.wanted and isinstance(seen, _MAY_BACK_UP),
-        checkpoint_jobs.follow_backups,
-    ),
+    (lambda _, seen: isinstance(seen, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
     (lambda builder, _: builder.knowledge.settings.evaluate.wanted, checkpoint_jobs.follow),
 )
 """What becomes due, whatever was observed: when, and what is done then. In this order."""

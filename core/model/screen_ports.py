@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
@@ -120,19 +120,14 @@ class Feed(Protocol):
         ...
 
 
-class DetailSource(Protocol):
-    """What the GPU page and the host page show beyond the samples."""
-
-    def look(self) -> MachineDetails:
-        """The newest details; each call has them read for some seconds more. May block; called in a thread."""
-        ...
+Value_co = TypeVar("Value_co", covariant=True)
 
 
-class RankSource(Protocol):
-    """The ranks of a distributed training and the nodes of its job."""
+class Source(Protocol[Value_co]):
+    """What a page shows beyond the samples: the details of the machine, or the ranks of a distributed training."""
 
-    def look(self) -> RankTable:
-        """The newest ones. May block; called in a thread, while a page shows them."""
+    def look(self) -> Value_co:
+        """The newest, read for some seconds more after each call. May block; called in a thread, while a page shows."""
         ...
 
 
@@ -326,8 +321,8 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     launch: LaunchSettings | None = None
     samples: SampleFolder | None = None
     trials: Trials | None = None
-    details: DetailSource | None = None
-    ranks: RankSource | None = None
+    details: Source[MachineDetails] | None = None
+    ranks: Source[RankTable] | None = None
     screen: ScreenSettings = ScreenSettings()
     keep_last: int = 0
     """How many checkpoints retention keeps; 0 = all."""

@@ -52,12 +52,16 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A fixed message of a library. ``pattern`` is searched in one line; ``literal`` stands in every match."""
+    """A message of a library. ``pattern`` is searched in one line; ``literal`` stands in every match.
 
-    pattern: str
-    literal: str
+    ``texts``: messages that are fixed as a whole, in place of both; a loaded catalogue has a row for each.
+    """
+
     weight: float
     source: str
+    pattern: str = ""
+    literal: str = ""
+    texts: tuple[str, ...] = ()
     role: SignatureRole = "root"
 
 
@@ -155,6 +159,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     signals: dict[str, float] = msgspec.field(default_factory=dict)
     exit_codes: dict[str, float] = msgspec.field(default_factory=dict)
     codes: tuple[StatusCode, ...] = ()
+    errnos: dict[str, float] = msgspec.field(default_factory=dict)
     xids: tuple[Xid, ...] = ()
     kernel_lines: tuple[KernelPattern, ...] = ()
     signatures: tuple[FailureSignature, ...] = ()

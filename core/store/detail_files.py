@@ -56,7 +56,7 @@ class DetailFiles:
 
 
 class DetailReader:
-    """Implements the screen's DetailSource."""
+    """Implements the screen's Source."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

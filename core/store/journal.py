@@ -32,21 +32,6 @@ from ..model.story_fold import apply_all
 from .atomic import sync_directory, write_all
 from .home import clear_leftovers, temporary_beside
 
-__all__ = [
-    "JournalFollower",
-    "JournalReading",
-    "JournalTooNew",
-    "JournalWriter",
-    "fold_journal",
-    "fold_whole_lines",
-    "last_number",
-    "latest_snapshot",
-    "load_story",
-    "read_journal",
-    "record_of",
-]
-
-
 # One line of a journal.
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -529,15 +514,14 @@ BLOCK_BYTES = 1 << 20
 class JournalWriter:
     """Appends to one journal. One writer at a time: the holder of the run's lock.
 
-    Opening continues the numbering (at least behind ``after``), closes a torn last line, and removes temporary files
+    Opening continues the numbering, closes a torn last line, and removes temporary files
     that a killed process left in the run's folder. Raises JournalTooNew, OSError.
     """
 
-    def __init__(self, path: Path, *, after: int = 0) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         clear_leftovers(path.parent)
         self._seq, self._torn = _last(path)
-        self._seq = max(self._seq, after)
         self._descriptor = _open(path)
         sync_directory(path.parent)
 
@@ -617,25 +601,6 @@ class JournalWriter:
             raise
         os.close(self._descriptor)
         self._descriptor = descriptor
-
-    def take_over(self, path: Path, seq: int) -> None:
-        """Append the lines of another journal file, whose newest record has the number ``seq``. All of them or none.
-
-        Raises OSError.
-        """
-        size = os.fstat(self._descriptor).st_size
-        try:
-            with path.open("rb") as file:
-                if self._torn:
-                    write_all(self._descriptor, b"\n")
-                while block := file.read(BLOCK_BYTES):
-                    write_all(self._descriptor, block)
-            os.fsync(self._descriptor)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, size)
-            raise
-        self._seq, self._torn = max(self._seq, seq), False
 
     def close(self) -> None:
         """Close the file. Everything appended is already on the disk."""

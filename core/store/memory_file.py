@@ -6,12 +6,15 @@ machine. Where there is no memory for it, or no links, it is an ordinary file.
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
 from .atomic import write_atomically
 from .home import make_private, runtime_folder, temporary_beside
+
+STALE_S = 86_400.0
 
 
 class MemoryFile:
@@ -79,6 +82,9 @@ def _linked(path: Path, folder: Path, data: bytes | None) -> Path:
     name = sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:16]  # noqa: PTH100  no file is touched
     place = make_private(folder / "live") / f"{name}-{path.name}"
     leads_there = _target(path) == str(place)
+    for left in place.parent.glob(f"*-{path.name}*") if data is None else ():
+        if time.time() - left.stat().st_mtime > STALE_S and left != place:
+            left.unlink()  # of a killed writer: a live one writes each minute
     if data is None and not leads_there and path.is_file():
         write_atomically(place, path.read_bytes(), durable=False)
     descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

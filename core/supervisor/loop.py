@@ -219,7 +219,8 @@ class Supervisor:
         live = self._live
         if live is not None:
             self._follow(live)
-            self._turn(_adopted(live, self._live_order, self._t))
+            found = _start(live, self._live_order, self._t)
+            self._turn(msgspec.structs.replace(found, adopted=True, changes=()))
         self._state, entries = self._judge.begin(self._state, self._t)
         self._write_entries(entries)
 
@@ -242,8 +243,10 @@ class Supervisor:
             command[1].set_result(reply)
         self._follow_attempt(observation)
         self._pass_held()
-        self._write_notes()
-        self._write_waiting()
+        while self._notes:
+            self._write((Note(text=self._notes.popleft()),))
+        if self._journal.blocked:
+            self._write(())
         self._save_state()
         self._end_if_at_rest()
 
@@ -339,14 +342,6 @@ class Supervisor:
         changes_run = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
         self._write((*entries, self._snapshot_fact()) if changes_run else entries)
 
-    def _write_notes(self) -> None:
-        while self._notes:
-            self._write((Note(text=self._notes.popleft()),))
-
-    def _write_waiting(self) -> None:
-        if self._journal.blocked:
-            self._write(())
-
     def _save_state(self) -> None:
         if self._t >= self._next_commit_t:
             self._next_commit_t = self._t + HISTORY_COMMIT_S
@@ -422,11 +417,6 @@ def _started(outcome: Outcome, t: float) -> tuple[AttemptTarget, Start]:
     )
     changed = msgspec.convert(outcome.data.get("script_changed"), ScriptChange | None)
     return target, msgspec.structs.replace(_start(target, order, t), script=changed)
-
-
-def _adopted(live: AttemptTarget, order: StartAttempt | None, t: float) -> Start:
-    """The observation of an attempt that was already running."""
-    return msgspec.structs.replace(_start(live, order, t), adopted=True, changes=())
 
 
 def _start(target: AttemptTarget, order: StartAttempt | None, t: float) -> Start:

@@ -29,6 +29,4 @@ def rehearsal_lines(result: Rehearsal) -> list[str]:
         lines.append(f"change: {sentence}")
     for path in result.touched[:TOUCHED_SHOWN]:
         lines.append(f"changed meanwhile in your folder: {path}")
-    if result.safe:
-        lines += ["", "# the trainwatch.toml that was proven (--write writes it)", *result.config.splitlines()]
     return lines

@@ -1,20 +1,17 @@
-"""The hand-written GPU sensor and the real one (NVML client, child process, fake driver library) keep one contract."""
+"""The GPU sensor: NVML client, child process, fake driver library."""
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 import pytest
 
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
-from tests.fakes.nvml.gpu_sensor import FakeGpuSensor
 from tests.integration.sense_world import ListInbox, RunClock, identity, python, said, target, wait_until
 from trainwatch.core.model.machine_details import Detail, GpuDetails
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.settings import Watch
-from trainwatch.core.model.supervision_ports import Sensor
 from trainwatch.core.sense.gpu.gpu_sensor import GpuSensor
 
 __all__ = ["fake_nvml", "fake_nvml_library"]
@@ -23,52 +20,8 @@ WATCH = Watch(interval_s=0.1, gpu_timeout_s=0.5)
 NEW_CHILD_AFTER_S = (0.0, 0.1, 0.3)
 
 
-class Driver(Protocol):
-    """What a scenario does to the GPUs."""
-
-    def gpus(self, count: int) -> None: ...
-    def no_power(self, count: int) -> None: ...
-    def busy(self, count: int) -> None: ...
-    def lose(self, index: int) -> None: ...
-    def hang_one(self, index: int) -> None: ...
-    def hang(self) -> None: ...
-    def mismatch(self) -> None: ...
-    def not_loaded(self) -> None: ...
-
-
-class ScriptedDriver:
-    """Scenarios for the hand-written sensor."""
-
-    def __init__(self, sensor: FakeGpuSensor) -> None:
-        self.sensor = sensor
-
-    def gpus(self, count: int) -> None:
-        self.sensor.gpus(count)
-
-    def no_power(self, count: int) -> None:
-        self.sensor.gpus(count, power_w=None)
-
-    def busy(self, count: int) -> None:
-        self.sensor.gpus(count, util_pct=97.0)
-
-    def lose(self, index: int) -> None:
-        self.sensor.lose(index)
-
-    def hang_one(self, index: int) -> None:
-        self.sensor.hang_one(index, 1.0)
-
-    def hang(self) -> None:
-        self.sensor.hang(1.0)
-
-    def mismatch(self) -> None:
-        self.sensor.refuse("driver and library versions differ: reboot")
-
-    def not_loaded(self) -> None:
-        self.sensor.refuse("No NVIDIA GPU seen: driver not loaded")
-
-
-class LibraryDriver:
-    """The same scenarios as states of the fake library."""
+class Driver:
+    """What a scenario does to the GPUs, as states of the fake library."""
 
     def __init__(self, nvml: FakeNvml) -> None:
         self.nvml = nvml
@@ -103,10 +56,17 @@ class LibraryDriver:
 class Rig:
     """A sensor, the driver under it, and what it said."""
 
-    def __init__(self, driver: Driver, make: Callable[[ListInbox], Sensor], inbox: ListInbox) -> None:
-        self.driver = driver
-        self.inbox = inbox
-        self.sensor = make(inbox)
+    def __init__(self, nvml: FakeNvml) -> None:
+        self.driver = Driver(nvml)
+        self.inbox = ListInbox()
+        self.sensor = GpuSensor(
+            inbox=self.inbox,
+            clock=RunClock(),
+            watch=WATCH,
+            own_gpus=(0, 2),
+            start_limit_s=5.0,
+            backoff_s=NEW_CHILD_AFTER_S,
+        )
 
     def sees(self, what: str, condition: Callable[[GpuSample], bool]) -> GpuSample:
         """The first sample from now on of which the condition holds."""
@@ -117,21 +77,11 @@ class Rig:
         )[0]
 
 
-@pytest.fixture(params=["hand-written", "nvml"])
-def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
-    inbox, clock = ListInbox(), RunClock()
-    if request.param == "nvml":
-        nvml: FakeNvml = request.getfixturevalue("fake_nvml")
-        sensor: Sensor = GpuSensor(
-            inbox=inbox, clock=clock, watch=WATCH, own_gpus=(0, 2), start_limit_s=5.0, backoff_s=NEW_CHILD_AFTER_S
-        )
-        driver: Driver = LibraryDriver(nvml)
-    else:
-        scripted = FakeGpuSensor(inbox=inbox, clock=clock, own_gpus=(0, 2))
-        sensor, driver = scripted, ScriptedDriver(scripted)
-    rig = Rig(driver, lambda _inbox: sensor, inbox)
-    yield rig
-    rig.sensor.stop()
+@pytest.fixture
+def rig(fake_nvml: FakeNvml) -> Iterator[Rig]:
+    made = Rig(fake_nvml)
+    yield made
+    made.sensor.stop()
 
 
 def gpu(sample: GpuSample, index: int) -> GpuReading:

@@ -85,13 +85,6 @@ def test_the_trainer_starts_with_default_signals_and_no_inherited_files(run: Wor
     }
 
 
-def test_a_users_pythonunbuffered_setting_is_kept(run: World) -> None:
-    code = "import os; print(os.environ['PYTHONUNBUFFERED'])"
-    target = run.launch(*python(code), env=dict(os.environ) | {"PYTHONUNBUFFERED": "0"})
-    run.exit(target)
-    assert run.log(target) == "0\n"
-
-
 def test_a_large_output_is_complete_in_the_log_when_the_exit_is_recorded(run: World) -> None:
     target = run.launch(sys.executable, "-c", "import sys\nsys.stdout.write('line\\n' * 2_000_000)")
     assert run.exit(target).code == 0
@@ -272,12 +265,6 @@ def test_a_missing_working_directory_is_named(run: World) -> None:
         LaunchError, match=r"cannot enter the working directory .*nowhere.*create it or correct the path"
     ):
         run.launch("true", cwd=str(run.root / "nowhere"))
-
-
-def test_a_log_that_cannot_be_opened_is_named(run: World) -> None:
-    (run.root / "file").write_text("")
-    with pytest.raises(LaunchError, match=r"cannot open the log .*file/x\.log"):
-        run.launch("true", log=str(run.root / "file" / "x.log"))
 
 
 def test_an_attempt_directory_is_used_once(run: World) -> None:

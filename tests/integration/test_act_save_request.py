@@ -100,10 +100,6 @@ def test_several_ranks_all_get_it() -> None:
     assert catching(living, 10, lambda _pid, _number: False) == []
 
 
-def test_no_process_is_left() -> None:
-    assert "no process of the trainer is left" in request_save([], name="USR1", file=None).sentence
-
-
 def test_a_file_is_touched_and_taken_back_if_it_was_made_for_this(tmp_path: Path) -> None:
     file = tmp_path / "save_now"
     report = request_save([], name=None, file=file)

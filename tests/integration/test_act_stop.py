@@ -100,14 +100,6 @@ def test_a_trainer_that_ignores_signals_is_killed_after_both_grace_periods(run: 
     assert report.sentence.startswith("1 process ended by SIGKILL after ")
 
 
-def test_kill_sends_sigkill_at_once(run: World) -> None:
-    target = started(run, POLITE)
-    report = stop(target, "kill")
-    assert (report.gone, report.signal) == (True, "SIGKILL")
-    assert "saved" not in run.log(target)
-    assert run.exit(target).stopped_by == "kill"
-
-
 @pytest.mark.parametrize("runner_lives", [True, False])
 def test_stop_ends_the_whole_tree_also_in_other_sessions(run: World, runner_lives: bool) -> None:
     target = started(run, SCATTERED)

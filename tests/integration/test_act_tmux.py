@@ -238,20 +238,6 @@ def test_a_view_without_tmux_ends_by_key(place: TmuxPlace, key: bytes) -> None:
 
 
 @SECOND_TIER
-def test_a_new_attempt_is_shown_in_the_same_window(place: TmuxPlace) -> None:
-    first = place.run.launch(*python("print('first attempt here')"))
-    session = tmux.show(place.spec(), first, place.environ).session
-    assert session is not None
-    place.shows(session, "first attempt here")
-    place.run.exit(first)
-    second = place.run.launch(*python("print('second attempt here')"))
-    report = tmux.show(place.spec(), second, place.environ)
-    assert (report.session, report.detail) == (session, f"shown again in tmux session {session}")
-    place.shows(session, "second attempt here")
-    assert place.tmux("list-panes", "-a", "-F", "#{session_name}") == f"{session}\n"
-
-
-@SECOND_TIER
 def test_a_window_that_a_person_closed_is_opened_again(place: TmuxPlace) -> None:
     target = place.run.launch(*python(TICKING))
     session = tmux.show(place.spec(), target, place.environ).session

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, until, world
 from tests.tiers import SECOND_TIER
-from trainwatch.core.app.plan.launch_plan import project_spec
+from trainwatch.core.app.plan.launch_plan import plan_project
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.screen.run_looks import RunProfiles
 from trainwatch.core.app.screen.run_services import RunTrials
@@ -104,8 +104,9 @@ def test_a_trial_from_the_screen_runs_the_verb_and_can_be_cancelled(here: World)
     trainer = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
     command = [sys.executable, str(trainer), "--output-dir", "{output_dir}", "--steps", "4000", "--save-every", "20"]
     here.write(command=command)
-    spec = project_spec(None)
-    assert spec is not None
+    planned = plan_project(None)
+    assert planned is not None
+    spec = planned.spec
     run = RunDirectory.create(here.home, spec)
     trials = RunTrials(run.load_spec())
     assert trials.rivals() == []
@@ -143,8 +144,9 @@ def test_without_a_ladder_only_profiles_of_the_framework_are_offered(here: World
     )
     generic = {name for name, _ in FolderLauncher().plan(LaunchRequest(run="a")).profiles}
     assert {"normal", "safe_mode"} <= generic, "this one has them"
-    spec = project_spec(None)
-    assert spec is not None
+    planned = plan_project(None)
+    assert planned is not None
+    spec = planned.spec
     assert {p.name for p in RunProfiles(spec)} == generic
     (here.project / "trainwatch.toml").write_text(
         '[run]\nname = "a"\ncommand = ["python", "train.py"]\n[profiles]\nladder = ["stable", "balanced"]\n'

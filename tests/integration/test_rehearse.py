@@ -1,8 +1,6 @@
 """``trainwatch rehearse`` with real trainers: those that resume, those that do not, and those that only seem to."""
 
 import hashlib
-import json
-import shlex
 import signal
 import subprocess
 import sys
@@ -280,34 +278,6 @@ def test_a_rehearsal_is_refused_beside_a_live_run_and_an_interrupt_leaves_nothin
     until(lambda: len(left_of(scratch)) > 2, "its trainer runs")
     rehearsal.murder()
     until(lambda: not left_of(scratch) and not any(scratch.iterdir()), "its child ends the trainer and cleans up")
-
-
-@SECOND_TIER
-@pytest.mark.usefixtures("overlays")
-def test_the_proven_config_is_written_if_asked_and_never_over_one(place: World) -> None:
-    words = ("rehearse", "--write", "--", sys.executable, "train.py", *TOLD)
-    done = place.do(*words, patience_s=PATIENCE_S)
-    assert done.code == 0, done
-    project = place.project / "trainwatch.toml"
-    assert shlex.join(TOLD[:1]) in project.read_text()
-    shown = place.do("run", "--dry-run", "--json")
-    assert json.loads(shown.out)["argv"][-2:] == ["--output-dir", "out"]
-    project.write_text("# mine\n" + project.read_text())
-    assert place.do(*words, patience_s=PATIENCE_S).code == 2
-    assert project.read_text().startswith("# mine")
-
-
-@pytest.mark.usefixtures("overlays")
-def test_the_proven_config_names_the_folder_of_tonight_not_that_of_the_rehearsal(place: World) -> None:
-    text = (place.project / "train.py").read_text().replace("--output-dir", "--place").replace("output_dir", "place")
-    probe = "import tempfile; probe = tempfile.NamedTemporaryFile()\n"  # in the folder that holds the scratch folder
-    (place.project / "train.py").write_text(text.replace("\nimport ", f"\n{probe}import ", 1))
-    place.env["TMPDIR"] = str(place.short)
-
-    done = rehearse(place, "--place", "deep/er", "--resume", "{resume}")
-
-    assert done.code == 0, done
-    assert 'output_dir = "deep/er"' in done.json["config"]
 
 
 def test_rehearse_refuses_invalid_options(place: World) -> None:

@@ -57,21 +57,6 @@ def test_adopting_again_stores_and_reports_other_options(run: RunDirectory, tmp_
     assert take_over_options(run, words, command, LogPlace(log=str(tmp_path / "mine.log"))) == ()
 
 
-def test_adopting_again_with_another_act_and_a_save_signal_reports_both(run: RunDirectory) -> None:
-    told = take_over_options(run, said(act="notify", save_signal="USR1"), (), None)
-    assert told == ("--save-signal USR1 (was none)", "--act notify (was all)")
-    now = run.load_spec()
-    assert (now.settings.restart.act, now.save_signal) == ("notify", "USR1")
-    assert take_over_options(run, said(act="notify"), (), None) == ()
-
-
-def test_adopting_again_with_a_form_of_progress_lines_stores_it(run: RunDirectory) -> None:
-    shape = r"sweep (?P<step>\d+)"
-    assert take_over_options(run, said(shapes=(shape,)), (), None) == (f"--progress-shape '{shape}' (was none)",)
-    assert run.load_spec().settings.progress.shapes == (shape,)
-    assert take_over_options(run, said(), (), None) == ()
-
-
 @pytest.mark.parametrize(
     ("words", "what"),
     [

@@ -10,11 +10,9 @@ from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
 from trainwatch.cli.event_text import event_line
 from trainwatch.core.model.attempt import Evidence, Incident
-from trainwatch.core.model.change import Change
-from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RampMoved, RemedyApplied, RunCreated
+from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RunCreated
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.text import printable, printable_lines
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -73,26 +71,6 @@ def test_events_keep_line_breaks_and_escape_control_characters() -> None:
         attempt=1,
     )
     assert line(IncidentOpened(incident=incident)).split("\n")[1].endswith("evidence: RuntimeError: \\x1b[1mbold")
-
-
-def test_events_name_a_rung_that_an_operator_asks_for_again() -> None:
-    told = line(RampMoved(direction="forgiven", before="low", after="high", why="asked for by ann"))
-    assert told.endswith("RAMP allowed again: low -> high: asked for by ann")
-
-
-def test_events_show_the_cost_of_a_remedy() -> None:
-    change = Change(where="env", key="PYTORCH_CUDA_ALLOC_CONF", after="expandable_segments:True")
-    told = line(
-        RemedyApplied(
-            name="expandable", failure="cuda_oom", title="the allocator may grow", cost="none known", changes=(change,)
-        )
-    )
-    assert told.endswith("(the allocator may grow; cost: none known)")
-
-
-def test_printable_keeps_plain_text() -> None:
-    assert printable("über 3 µs → ok") == "über 3 µs → ok"
-    assert printable_lines("a\n\tb") == "a\n        b"
 
 
 def test_a_dry_run_shows_problems_and_changes(

@@ -178,12 +178,6 @@ def test_a_config_beside_other_arguments_keeps_its_flags(tmp_path: Path) -> None
     assert argv[-2:] == ("--resume_from_checkpoint", str(saved))
 
 
-def test_flag_that_overrides_the_config_is_changed_too(tmp_path: Path) -> None:
-    spec = run(tmp_path, *KOHYA, "--gradient_accumulation_steps", "8", config=SDXL)
-    argv = preview(spec, preset("kohya"), profile("stable"), None, (), tmp_path / "a").argv
-    assert argv[-2:] == ("--gradient_accumulation_steps", "4")
-
-
 def test_dit_resumes_by_flag_and_changes_its_yaml(tmp_path: Path) -> None:
     spec = run(tmp_path, "python", "train.py", "--config", DIT, config=DIT)
     newest = checkpoint(tmp_path, "checkpoint-500", directory=True)
@@ -196,14 +190,6 @@ def test_dit_resumes_by_flag_and_changes_its_yaml(tmp_path: Path) -> None:
     assert values["training"]["gradient_accumulation_steps"] == 8
     assert values["training"]["learning_rate"] == 5e-5
     assert values["vae"]["use_slicing"] is True
-
-
-def test_dit_started_by_a_script_takes_dotted_overrides(tmp_path: Path) -> None:
-    spec = run(tmp_path, "./run_train.sh", "--training.batch_size", "4", config=DIT)
-    derived = preview(spec, preset("dit"), profile("dit-safe"), None, (), tmp_path / "a")
-    assert derived.config_path is None
-    assert derived.argv[:3] == ("./run_train.sh", "--training.batch_size", "2")
-    assert derived.argv[3:] == ("--training.gradient_accumulation_steps", "8", "--vae.use_slicing", "true")
 
 
 @pytest.mark.parametrize("option", [("--config", DIT), (f"--config={DIT}",)])
@@ -236,14 +222,6 @@ def test_without_any_config_settings_have_their_dotted_names(tmp_path: Path) -> 
     unknown = Change(where="config", key="noise", after=2, why="profile mine")
     with pytest.raises(DeriveError, match="profile mine: the section of noise is unknown"):
         preview(spec, preset("dit"), None, None, (unknown,), tmp_path / "a")
-
-
-def test_setting_missing_in_the_config_is_added_where_the_trainer_reads_it(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text("training:\n  num_epochs: 4\n")
-    spec = run(tmp_path, "python", "dit_trainer.py", "--config", "small.yaml")
-    derived = derive(spec, preset("dit"), profile("dit-safe"), None, (), tmp_path / "a", base_env={})
-    assert derived.config_path is not None
-    assert read_config(derived.config_path)["training"]["batch_size"] == 2
 
 
 def test_hf_replaces_a_resume_the_user_wrote(tmp_path: Path) -> None:
@@ -384,13 +362,6 @@ def test_dotted_override_is_the_effective_value_and_is_changed(tmp_path: Path) -
     assert read_config(derived.config_path)["training"]["batch_size"] == 4
 
 
-def test_dotted_override_is_found_without_a_config(tmp_path: Path) -> None:
-    dit = preset("dit")
-    spec = run(tmp_path, "./run_train.sh", "--training.batch_size=8")
-    assert effective(spec, dit, None, "batch_size") == "8"
-    assert effective(run(tmp_path, "./run_train.sh", "--a.size=8", "--b.size=9"), dit, None, "size") is None
-
-
 def test_profile_does_not_change_a_length_that_the_user_set(tmp_path: Path) -> None:
     command = ("python", "sdxl_train_network.py", "--max_train_steps", "5000", "--train_batch_size", "4")
     argv = preview(run(tmp_path, *command), preset("kohya"), profile("balanced"), None, (), tmp_path / "a").argv
@@ -413,8 +384,3 @@ def test_a_profile_of_other_trainers_is_refused(tmp_path: Path, name: str) -> No
         DeriveError, match=f'"{name}" is for (kohya|dit) trainers, and this run has the preset "generic"'
     ):
         preview(run(tmp_path, "python", "train.py"), preset("generic"), profile(name), None, (), tmp_path / "a")
-
-
-@pytest.mark.parametrize("name", ["normal", "safe_mode", "disable_triton"])
-def test_safe_modes_are_for_any_trainer(tmp_path: Path, name: str) -> None:
-    assert preview(run(tmp_path, "python", "train.py"), preset("generic"), profile(name), None, (), tmp_path / "a").argv

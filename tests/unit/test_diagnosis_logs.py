@@ -1,5 +1,6 @@
 """Whole ends of logs: the cause that is named, in whatever carries the log, and with what confidence."""
 
+import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,13 @@ def logs(name: str) -> Iterator[Any]:
         yield pytest.param(row, id=f"{name}-{number}-{row['label']}")
 
 
+def ends() -> Iterator[Any]:
+    """Ends of a few lines, one a line: chains of exceptions, status codes, questions, places, words that are no event."""
+    for number, line in enumerate((LOGS / "ends.jsonl").read_text(encoding="utf-8").splitlines()):
+        row = json.loads(line)
+        yield pytest.param(row, id=f"{number}-{row['label']}")
+
+
 def diagnosed(row: dict[str, Any], text: str) -> Diagnosis:
     return diagnosis_of([text], CATALOGUE, row.get("exit"))
 
@@ -37,6 +45,12 @@ def test_cause_is_named(row: dict[str, Any]) -> None:
         assert found.confidence <= CONFIDENT
     else:
         assert found.failure in (row["label"], *row.get("also", ()))
+
+
+@pytest.mark.parametrize("row", ends())
+def test_cause_and_place_of_a_short_end(row: dict[str, Any]) -> None:
+    found = diagnosed(row, row["text"])
+    assert (found.failure, found.place) == (row["label"], row.get("place", ""))
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

@@ -126,23 +126,6 @@ def test_the_best_is_copied_too_if_a_slow_copy_passed_it_over() -> None:
     assert copied(run) == ["out/step-20", "out/step-40", "out/step-60"]
 
 
-def test_without_a_score_none_is_the_best() -> None:
-    run = save(world(silent=False, which="best"), 20).wait(5)
-    assert copied(run) == []
-
-
-def test_nothing_is_copied_unless_it_is_set() -> None:
-    run = running(judge(Settings(), created_wall=WALL), steps=60)
-    save(run, 20).wait(5)
-    assert copied(run) == []
-
-
-def test_the_same_path_written_again_is_copied_again() -> None:
-    run = save(world(silent=False), 20).wait(5)
-    save(run, 20).wait(5)
-    assert len(copied(run)) == 2
-
-
 @pytest.mark.parametrize(
     ("ok", "detail", "line"),
     [
@@ -156,10 +139,3 @@ def test_status_says_how_the_newest_copy_went(ok: bool | None, detail: str, line
     assert backup_line(backup_state(RunStory(actions=(action,)))) == line
     assert BackUpCheckpoint.__struct_config__.tag == BACK_UP
     assert backup_line(backup_state(RunStory())) is None
-
-
-def test_nothing_more_is_copied_at_the_end_if_the_newest_checkpoint_is_copied() -> None:
-    run = save(world(silent=False, restarts=0), 20).wait(5)
-    crash(run, "CUDA error: an illegal memory access was encountered")
-    assert run.word == "given_up"
-    assert copied(run) == ["out/step-20"]

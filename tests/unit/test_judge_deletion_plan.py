@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
@@ -75,17 +74,6 @@ def test_a_checkpoint_with_a_time_from_before_the_run_is_kept() -> None:
     assert deleted(world) == ["step-10"]
 
 
-def test_plan_verifies_quickly_if_the_setting_is_quick() -> None:
-    assert not saved(keeper(verify="quick"), 5, 10, 15).of(PlanRetention)[0].deep
-
-
-def test_only_one_plan_at_a_time() -> None:
-    world = keeper()
-    world.silent = {"plan_retention"}
-    saved(world, 5, 10, 15, 20, 25)
-    assert len(world.of(PlanRetention)) == 1
-
-
 def test_files_from_before_the_run_are_never_deleted() -> None:
     world = saved(keeper(), 1, mtime=10.0)
     plan(saved(world, 5, 10), 1, 5)
@@ -127,13 +115,6 @@ def test_nothing_is_deleted_while_an_incident_is_open() -> None:
     world.watch(further)
     saved(world, 15, 20)
     assert world.of(PlanRetention) == []
-
-
-@pytest.mark.parametrize("data", [{}, {"delete": "x"}, {"delete": [{"path": 3}]}])
-def test_malformed_plan_deletes_nothing(data: dict[str, Any]) -> None:
-    world = saved(keeper(), 5, 10).answer("plan_retention", **data)
-    saved(world, 15)
-    assert deleted(world) == []
 
 
 def test_failed_plan_is_noted_and_made_again_at_the_next_save() -> None:

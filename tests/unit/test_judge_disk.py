@@ -16,12 +16,6 @@ def after(*free: float, every_s: float = 600.0) -> DiskUse:
     return use
 
 
-def test_forecast_needs_three_checkpoints_that_took_space() -> None:
-    assert health.forecast(after(50 * GB, 45 * GB), 1200.0, 45 * GB) is None
-    assert health.forecast(after(50 * GB, 50 * GB, 50 * GB), 1800.0, 50 * GB) is None
-    assert health.forecast(after(50 * GB, 45 * GB, 40 * GB, every_s=0.0), 0.0, 40 * GB) is None
-
-
 def test_time_to_full_follows_from_free_space_size_and_interval() -> None:
     coming = health.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
     assert coming == Forecast(full_s=8 * 600.0 + 500.0, each_bytes=5 * GB, every_s=600.0)
@@ -29,18 +23,6 @@ def test_time_to_full_follows_from_free_space_size_and_interval() -> None:
         "the disk will be full in about 1.5 h: each checkpoint takes 5.00 GB, one comes every 10 min; "
         "free some space or keep fewer"
     )
-
-
-def test_short_times_to_a_full_disk_are_no_zeros() -> None:
-    coming = Forecast(full_s=45.0, each_bytes=3e6, every_s=10.0)
-    told = health.describe_forecast(coming)
-    assert told.startswith("the disk will be full in 45 s: each checkpoint takes 3.00 MB, one comes every 10 s;")
-
-
-def test_forecast_restarts_after_a_deletion() -> None:
-    use = after(50 * GB, 45 * GB, 40 * GB)
-    assert health.with_free(use, 5000.0, 1.0, 3) is use
-    assert health.with_free(use, 5000.0, 45 * GB, 2) == DiskUse(saves=2)
 
 
 def test_disk_is_short_if_full_before_the_training_is_done() -> None:
@@ -54,16 +36,6 @@ def test_disk_is_short_if_full_before_the_training_is_done() -> None:
     assert health.is_enough(use, coming, 1800.0)
     assert not health.is_enough(use, coming, 3000.0)
     assert not health.is_enough(use, coming, None)
-
-
-def test_burst_of_saves_is_ignored_unless_the_disk_is_nearly_full() -> None:
-    burst = after(50 * GB, 45 * GB, 40 * GB, every_s=2.0)
-    assert not health.is_short(burst, Forecast(full_s=5000.0, each_bytes=GB, every_s=2.0), 9000.0)
-    assert health.is_short(burst, Forecast(full_s=300.0, each_bytes=GB, every_s=2.0), 9000.0)
-
-
-def test_disk_warning_stays_after_a_deletion_until_more_is_known() -> None:
-    assert not health.is_enough(DiskUse(saves=1), None, None)
 
 
 def filled() -> tuple[World, float]:

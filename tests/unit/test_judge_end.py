@@ -9,7 +9,6 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.config.bounds import end_after, end_time
-from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, RunAtEnd, StopAttempt
 from trainwatch.core.model.observation import Exit, LogChunk, Outcome
@@ -80,15 +79,6 @@ def test_a_trainer_that_can_be_asked_saves_before_the_time() -> None:
     assert run.t < AT - LEAD_S
 
 
-def test_a_run_between_two_attempts_ends_at_its_time() -> None:
-    run = until(world(restart=Restart(backoff_s=(600.0,))), AT - 100)
-    crash(run, "CUDA error: an illegal memory access was encountered")
-    assert run.word == "backing_off"
-    until(run, AT)
-    assert run.word == "stopped"
-    assert ordered(run) == [("end_by", ("gone",))]
-
-
 def test_a_restart_under_way_at_that_time_becomes_the_end() -> None:
     run = until(world(), AT - LEAD_S - 10)
     run.silent = {"stop_attempt"}
@@ -97,17 +87,6 @@ def test_a_restart_under_way_at_that_time_becomes_the_end() -> None:
     run.see(Exit(t=run.t, code=None, signal=2), Outcome(t=run.t, decision=order, action="stop_attempt", ok=True))
     assert run.word == "stopped"
     assert ordered(run) == [("end_by", ("gone",))]
-
-
-def test_a_shutdown_under_way_at_that_time_stays_one() -> None:
-    run = until(world(), AT - LEAD_S - 10)
-    run.silent = {"stop_attempt"}
-    run.command("shutdown", stop_trainer=True).wait(15)
-    assert run.state.ends is None
-    order = run.of(StopAttempt)[-1].id
-    run.see(Exit(t=run.t, code=None, signal=2), Outcome(t=run.t, decision=order, action="stop_attempt", ok=True))
-    assert (run.word, run.decisions.count("stop_attempt")) == ("stopped", 1)
-    assert ordered(run) == []
 
 
 @pytest.mark.parametrize("act", ["ask", "notify"])
@@ -163,11 +142,6 @@ def test_a_held_run_ends_at_its_time() -> None:
     assert (run.word, ordered(run)) == ("stopped", [("end_by", ("gone",))])
 
 
-def test_a_time_that_cannot_be_told_is_none() -> None:
-    run = running(judge(Settings(end=End(end_by="08:00"))), steps=5)
-    assert run.state.ends is None
-
-
 def test_a_time_of_day_is_the_next_one_after_the_start_and_a_date_is_that_date() -> None:
     noon = dt.datetime(2026, 11, 22, 12, 0).timestamp()  # noqa: DTZ001  local, as the setting is
     eight = dt.datetime(2026, 11, 23, 8, 0).timestamp()  # noqa: DTZ001
@@ -188,19 +162,3 @@ def test_a_stop_that_a_person_ordered_before_that_time_is_not_the_end_by_it() ->
     before = run.state.ends
     run.wait(5)
     assert (before is None, run.state.ends, ordered(run)) == (False, None, [])
-
-
-def test_a_run_that_is_finished_by_that_time_is_left_as_it_is() -> None:
-    run = until(world(), AT - LEAD_S - 2)
-    run.state = msgspec.structs.replace(run.state, machine=Finished())
-    run.wait(5)
-    assert (run.word, run.state.ends, ordered(run)) == ("finished", None, [])
-
-
-def test_a_held_run_that_is_resumed_keeps_its_time() -> None:
-    run = world(restart=Restart(if_gpu_not_clear="wait"))
-    run.answer("clear_gpu", ok=False, detail="pid 7 holds 3 GB")
-    crash(run, "CUDA error: an illegal memory access was encountered")
-    run.command("resume").wait(2)
-    assert run.state.ends is not None
-    assert run.state.ends.t == AT

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from tests.builders import GB, Story, World, judge
-from tests.unit.test_judge_recovery import crash
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.decision import (
     Decision,
@@ -95,11 +94,6 @@ def finish(made: World) -> World:
     return made.see(LogChunk(t=made.t, text=text), Exit(t=made.t + 1, code=0))
 
 
-def test_nothing_is_evaluated_without_a_command() -> None:
-    made = World(judge(created_wall=1000.0)).begin().watch(Story(meta=False, period_s=5.0).load(10).train(40))
-    assert begun(saved(made, 10)) == []
-
-
 def test_each_new_checkpoint_is_evaluated_once_on_the_cpu() -> None:
     made = saved(world(), 10)
     assert begun(made) == [("out/step-10", None)]
@@ -112,12 +106,6 @@ def test_each_new_checkpoint_is_evaluated_once_on_the_cpu() -> None:
     assert made.of(NotifyPeople) == []
 
 
-def test_a_checkpoint_that_was_written_again_is_evaluated_again() -> None:
-    made = done(saved(world(), 10), 12.5)
-    saved(made, 10, mtime=2100.0)
-    assert len(begun(made)) == 2
-
-
 def test_one_at_a_time_and_the_newest_first() -> None:
     made = saved(world(), 10, 20, 30)
     assert begun(made) == [("out/step-10", None)]
@@ -125,13 +113,6 @@ def test_one_at_a_time_and_the_newest_first() -> None:
     done(made, 2.0)
     done(made, 1.0)
     assert [path for path, _ in begun(made)] == ["out/step-10", "out/step-30", "out/step-20"]
-
-
-def test_checkpoints_of_others_and_damaged_ones_are_not_evaluated() -> None:
-    made = saved(world(), 10, mtime=10.0)
-    made.see(CheckpointEvent(t=made.t, path="out/a", event="growing", mtime=2000.0))
-    made.see(CheckpointEvent(t=made.t, path="out/b", event="complete", verdict="torn", reason="cut", mtime=2000.0))
-    assert begun(made) == []
 
 
 @pytest.mark.parametrize(
@@ -163,17 +144,6 @@ def test_it_runs_where_it_takes_nothing_from_the_training(
     assert begun(saved(made, 10)) == [("out/step-10", gpu)]
 
 
-def test_the_peak_of_the_attempt_counts_on_the_gpu_of_the_training() -> None:
-    made = gpus(world(gpu_memory_bytes=4 * GB), (True, 13.0, 97))
-    gpus(made, (True, 4.0, 97))
-    assert begun(saved(made, 10)) == [("out/step-10", None)]
-
-
-def test_a_gpu_in_trouble_is_not_used() -> None:
-    made = gpus(world(where="gpu"), (True, 15.4, 97), (False, 0.1, 0), trouble="lost")
-    assert begun(saved(made, 10)) == []
-
-
 def test_without_a_place_it_waits_for_the_end_of_the_training() -> None:
     made = gpus(world(where="gpu"), (True, 15.4, 97))
     assert begun(saved(made, 10)) == []
@@ -195,17 +165,6 @@ def test_after_means_after_the_training() -> None:
     assert len(made.of(EndWatch)) == 1
 
 
-def test_a_score_that_runs_at_the_end_is_waited_for() -> None:
-    made = finish(saved(world(), 10))
-    assert made.of(EndWatch) == []
-    done(made, 3.0)
-    assert len(made.of(EndWatch)) == 1
-
-
-def test_a_run_without_checkpoints_to_evaluate_ends_at_once() -> None:
-    assert len(finish(world()).of(EndWatch)) == 1
-
-
 def test_the_command_of_the_end_waits_for_the_last_score_but_not_beyond_the_time_of_the_end() -> None:
     settings = Settings(
         evaluate=Evaluate(command=COMMAND, where="after"), end=End(at_finish=("poweroff",), end_by="08:00")
@@ -217,14 +176,6 @@ def test_the_command_of_the_end_waits_for_the_last_score_but_not_beyond_the_time
     assert made.of(RunAtEnd) == []
     made.wait(250, every_s=5.0)
     assert [type(each) for each in made.of((RunAtEnd, EndWatch))] == [RunAtEnd, EndWatch]
-
-
-def test_no_room_even_at_the_end_is_unknown_and_the_run_ends() -> None:
-    made = finish(saved(world(where="gpu"), 10))
-    gpus(made, (True, 15.0, 0))
-    assert begun(made) == []
-    assert "no room" in results(made)[0].why
-    assert len(made.of(EndWatch)) == 1
 
 
 def test_little_ram_is_left_to_the_training() -> None:
@@ -259,11 +210,6 @@ def test_the_training_gets_its_gpu_back_if_its_memory_fills() -> None:
     assert made.of(EndEvaluation) == []
     gpus(made, (True, 15.9, 97))
     assert "memory of GPU 0 is nearly full" in made.of(EndEvaluation)[0].reason
-
-
-def test_the_training_gets_its_gpu_back_for_a_restart() -> None:
-    made = crash(beside())
-    assert "left to the training" in made.of(EndEvaluation)[0].reason
 
 
 def test_an_evaluation_on_the_gpu_of_the_training_does_not_hide_a_hang() -> None:
@@ -335,21 +281,6 @@ def test_what_was_cut_off_with_its_supervisor_is_evaluated_again_but_not_for_eve
     later.state = msgspec.structs.replace(later.state, evaluations=known)
     later.wait(1)
     assert results(later)[0].why == "it began 3 times and did not end"
-
-
-def test_the_state_survives_a_snapshot() -> None:
-    made = done(saved(world(), 10), 12.5)
-    loaded = from_snapshot(to_snapshot(made.state))
-    assert loaded is not None
-    assert loaded.evaluations == made.state.evaluations
-
-
-def test_a_resume_by_a_person_after_the_end_leaves_the_rest_for_later() -> None:
-    made = finish(saved(world(where="after"), 10, 20))
-    made.command("resume").wait(5)
-    assert made.state.evaluations.end is None
-    done(made, 2.0)
-    assert made.of(EndWatch) == []
 
 
 def plan(made: World, *steps: int) -> World:

@@ -2,10 +2,8 @@
 
 from tests.builders import World
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge.findings import health
 from trainwatch.core.judge.recovery.ending import ended_well
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, LogChunk
-from trainwatch.core.model.settings import Settings
 
 LINE = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={}]"
 
@@ -66,19 +64,3 @@ def test_the_end_of_an_epoch_is_not_the_end_where_nobody_says_how_many_there_are
         bar = f"\rEpoch 0: {n}%|  | {n}/100 [01:00<01:00,  1.00it/s, v_num=3, train_loss=0.5]"
         world.see(LogChunk(t=float(n), text=bar))
     assert not ended_well(world.state)
-
-
-def test_nan_between_two_steps_is_reported_once() -> None:
-    world = running()
-    t = world.state.time.t
-    for n, text in enumerate(("nan", "0.1", "nan", "0.1", "nan")):
-        world.see(LogChunk(t=t + n, text=f"\nloss: {text}\n"))
-    assert open_classes(world) == ["nan"]
-
-
-def test_value_beyond_its_band_but_of_the_same_level_is_not_reported() -> None:
-    before = {"ram_used": health.Band(level="warning", low=69.0, high=80.0, outside_t=0.0)}
-    table = health.metrics(Settings().health, None)
-    bands, changes = health.take(before, iter([("ram_used", "ram_used", 82.0)]), table, 30.0)
-    assert changes == ()
-    assert bands["ram_used"].high == Settings().health.ram_danger_pct

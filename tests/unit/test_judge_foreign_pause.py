@@ -7,7 +7,6 @@ from tests.builders import World
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge.hang.pauses import Pause, with_process, with_step
 from trainwatch.core.model.decision import NotifyPeople
-from trainwatch.core.model.fact import AttemptEnded
 from trainwatch.core.model.observation import Command, LogChunk, ProcessSample, Start
 
 
@@ -26,30 +25,6 @@ def test_step_between_two_samples_of_the_stop_shows_that_it_is_harmless() -> Non
     pause = with_process(with_step(pause, 120.0), sample({"T": 2, "S": 1}), 121.0, others_work=False)
     assert (pause.stopped, pause.harmless) == ("none", 2)
     assert with_process(pause, sample({"T": 3}), 140.0, others_work=False).stopped == "all"
-
-
-def test_step_after_the_trainer_was_continued_makes_no_later_stop_harmless() -> None:
-    pause = with_process(Pause(), sample({"T": 1}), 100.0, others_work=False)
-    pause = with_process(with_step(pause, 130.0), sample({"S": 1}), 131.0, others_work=False)
-    assert with_process(pause, sample({"T": 1}), 140.0, others_work=False).stopped == "all"
-
-
-@pytest.mark.parametrize(
-    ("states", "fields", "others_work", "stopped"),
-    [
-        ({"T": 1, "S": 8}, {"computing": 1, "held": 0}, False, "none"),
-        ({"T": 1, "S": 8}, {"computing": 1, "held": 1}, False, "all"),
-        ({"T": 1, "S": 8}, {"computing": 2, "held": 1}, False, "part"),
-        ({"T": 1, "S": 8}, {}, False, "all"),
-        ({"T": 1, "S": 8}, {}, True, "part"),
-        ({"T": 1, "Z": 2}, {}, True, "all"),
-        ({"T": 1, "S": 1}, {"computing": 0, "held": 0}, False, "all"),
-    ],
-)
-def test_how_much_of_the_trainer_is_stopped(
-    states: dict[str, int], fields: dict[str, int], others_work: bool, stopped: str
-) -> None:
-    assert with_process(Pause(), sample(states, **fields), 1.0, others_work=others_work).stopped == stopped
 
 
 def process(t: float, states: dict[str, int]) -> ProcessSample:
@@ -114,16 +89,3 @@ def test_new_supervisor_sees_the_pause_again() -> None:
     assert world.word == "running"
     stop(world, 300.0)
     assert (world.word, len(world.incidents)) == ("suspended", 1)
-
-
-def test_trainer_that_disappears_while_it_is_suspended_is_restarted() -> None:
-    world = stop(running(), 600.0)
-    world.live, world.state = None, msgspec.structs.replace(world.state, taken_over=False)
-    world.begin()
-    assert world.of(AttemptEnded)[-1].how == "lost"
-
-
-def test_pause_during_the_start_ends_in_the_start() -> None:
-    world = World().begin()
-    stop(stop(world, 30.0), 5.0, {"S": 1})
-    assert world.word == "starting"

@@ -89,12 +89,3 @@ def test_a_fault_that_an_earlier_supervisor_told_is_not_told_again() -> None:
     seen(world, 20, trouble=LOST)
     world.state = msgspec.structs.replace(world.state, gpu_faults={})
     assert len(seen(world, 30, trouble=LOST)) == 1
-
-
-def test_a_sample_without_gpus_does_not_end_a_fault() -> None:
-    world = training()
-    seen(world, 20, trouble=LOST)
-    for _ in range(40):
-        world.see(GpuSample(t=world.t + 2.0, trouble="GPU telemetry has not answered for 3 s"))
-    (incident,) = seen(world, 2, trouble=LOST)
-    assert incident.open

@@ -9,7 +9,6 @@ from tests.builders import GpuShape, Story, World, busy, first_only, idle
 from tests.unit.test_judge_gpu_waits import WAITS
 from tests.unit.test_judge_loops import finding
 from tests.unit.test_judge_recovery import save
-from trainwatch.core.judge.hang import activity
 from trainwatch.core.model.decision import LookForLoop
 from trainwatch.core.model.observation import GpuReading, GpuSample
 
@@ -108,25 +107,3 @@ def test_rest_counts_from_when_all_of_its_gpus_are_seen() -> None:
     world.watch(of(owners, two_gpus().go(LONG_S, gpu=idle, cpu=1.0)))
     (hang,) = world.hangs
     assert 200.0 < (hang.detect_s or 0.0) < 260.0
-
-
-def test_rest_counts_from_when_readings_are_back() -> None:
-    world = trained((OWN, OWN))
-    world.watch(two_gpus().go(100.0, cpu=1.0, see_gpu=False).add(GpuSample(t=100.0, trouble="the driver is gone")))
-    world.watch(of((OWN, OWN), two_gpus().go(LONG_S, gpu=idle, cpu=1.0)))
-    assert (world.hangs[0].detect_s or 0.0) > 200.0
-
-
-def test_gpu_that_turns_out_to_be_possible_begins_the_rest_anew() -> None:
-    world = trained((OWN, OTHER), first_only(busy, idle)).watch(of((OWN, OTHER), two_gpus().go(80.0, cpu=1.0)))
-    assert world.t - (world.state.liveness.unrest_at or 0.0) > 70.0
-    world.watch(of((OWN, UNKNOWN), two_gpus().go(4.0, cpu=1.0)))
-    assert world.t - (world.state.liveness.unrest_at or 0.0) < 6.0
-
-
-def test_gpus_that_a_trainer_may_use() -> None:
-    mine, other = GpuReading(index=0, own=True), GpuReading(index=1, own=False)
-    unknown, held = GpuReading(index=2), GpuReading(index=3, own=False, own_mem_bytes=1e9)
-    sample = GpuSample(t=0.0, gpus=(mine, other, unknown, held))
-    assert activity.own_gpus(sample) == (mine, unknown, held)
-    assert activity.own_gpus(GpuSample(t=0.0, gpus=(other,))) == (other,), "shown, and known as not its own"

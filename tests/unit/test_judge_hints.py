@@ -11,7 +11,6 @@ from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.attempt import Incident
-from trainwatch.core.model.change import FailedRung
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
@@ -66,12 +65,6 @@ def test_tight_ram_hint_names_remedies_once() -> None:
     assert world.decisions == ["start_attempt"]
 
 
-def test_hint_names_the_safer_profile_and_its_command() -> None:
-    settled = {"max_data_loader_n_workers": 1, "lowram": True}
-    told = hints(ram(training(mind("kohya", settled, "balanced")), 26.5), "ram_tight")
-    assert "(`trainwatch profile conservative`)" in told[0].reason
-
-
 def test_no_hint_for_a_short_peak_or_a_small_machine() -> None:
     world = ram(ram(training(mind("kohya", {})), 26.5, 20.0), 10.0)
     assert hints(world, "ram_tight") == []
@@ -89,18 +82,6 @@ def test_more_than_three_seconds_a_step_is_slow_for_kohya_alone() -> None:
     assert "restart --with vae-batch-2" in told[0].reason
     assert hints(training(mind("kohya", {})), "slow_steps") == []
     assert hints(training(mind("dit", {}), step_s=4.0), "slow_steps") == []
-
-
-def test_loss_plateau_hint_names_the_learning_rate() -> None:
-    world = World(mind("dit", {"learning_rate": 1e-4})).begin()
-    line = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={:.4f}]"
-    for n in range(1, 4800):
-        world.see(LogChunk(t=float(n), text=line.format(n, max(0.5, 2.0 - n / 1000))))
-    told = hints(world, "plateau")
-    assert told[0].reason.endswith(
-        "what may help: half the learning rate (`trainwatch restart --with half-learning-rate`) "
-        "(learning_rate 0.0001 -> 5e-05)"
-    )
 
 
 def curve(brain: Judge, *, rises: bool = False, lr: str = "") -> World:
@@ -134,13 +115,6 @@ def test_no_learning_rate_is_proposed_if_the_scheduler_lowered_it_already() -> N
     world = curve(mind("dit", values), lr=", lr=3e-06")
     assert world.of(RemedyProposed) == []
     assert len(hints(world, "plateau")) == 1
-
-
-def test_a_script_with_an_option_of_its_own_gets_half_of_it() -> None:
-    brain = mind("generic", {"lr": "0.001"})
-    world = curve(Judge(msgspec.structs.replace(brain.knowledge, options=frozenset({"--lr"}))))
-    assert [(c.where, c.key, c.after) for c in world.of(RemedyProposed)[0].changes] == [("flag", "lr", 0.0005)]
-    assert curve(brain).of(RemedyProposed) == []
 
 
 # --- GPU memory that is left over ---
@@ -189,10 +163,3 @@ def test_gpu_memory_that_is_left_over_hints_at_the_next_profile_once() -> None:
 )
 def test_no_hint_at_a_bigger_profile_if_there_is_none_or_no_room(profile: str, stories: list[Story]) -> None:
     assert left_over(profile, *stories) == []
-
-
-def test_a_profile_that_failed_is_not_hinted_at() -> None:
-    world = World(mind("kohya", {}, "conservative")).begin()
-    failed = FailedRung(profile="balanced", failure="cuda_oom", ran_s=60.0)
-    world.state = msgspec.structs.replace(world.state, ramp=msgspec.structs.replace(world.state.ramp, failed=(failed,)))
-    assert hints(world.watch(of_size(0.75, 300)), "vram_spare") == []

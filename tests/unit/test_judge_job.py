@@ -7,7 +7,7 @@ from tests.unit.test_judge_recovery import judge_of_everything, running, save
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import BudgetChanged
 from trainwatch.core.model.job import JobCause
-from trainwatch.core.model.observation import Exit, JobSeen, LogChunk, RankEnded, Start
+from trainwatch.core.model.observation import Exit, JobSeen, LogChunk, Start
 
 
 def job(world: World, phase: str, reason: str = "", state: str = "") -> World:
@@ -43,12 +43,6 @@ def test_a_job_that_begins_and_dies_between_two_looks_at_the_queue_is_diagnosed(
     world.see(LogChunk(t=world.t, text=before), LogChunk(t=world.t, text=OOM), Exit(t=world.t + 1.0, code=1))
     assert [each.class_ for each in world.incidents] == ["cuda_oom"]
     assert world.incidents[0].step == (2 if before else None)
-
-
-def test_what_a_rank_left_in_such_a_job_is_diagnosed() -> None:
-    world = job(launched(), "queued", "Resources", "PENDING")
-    world.see(RankEnded(t=world.t, rank=1, pid=77, text=OOM), Exit(t=world.t + 1.0, code=1))
-    assert [each.class_ for each in world.incidents] == ["cuda_oom"]
 
 
 def test_lines_before_the_job_is_seen_to_run_do_not_begin_hang_detection_or_distort_the_pace() -> None:
@@ -141,11 +135,6 @@ def test_a_reason_that_never_ends_is_told_with_what_to_change(reason: str) -> No
     assert "slurm." in incident.reason or "scontrol release" in incident.reason
 
 
-@pytest.mark.parametrize("reason", ["Resources", "Priority", "AssocMaxJobsLimit", "A_Reason_Of_Later", ""])
-def test_a_reason_that_may_end_is_waited_for(reason: str) -> None:
-    assert job(launched(), "queued", reason, "PENDING").incidents == []
-
-
 def near_limit(world: World, left_s: float = 120.0) -> World:
     return world.see(JobSeen(t=world.t, job="7", phase="running", nodes="n1", left_s=left_s, asked=True))
 
@@ -157,11 +146,6 @@ def test_a_checkpoint_that_came_before_the_time_limit_ends_the_attempt_for_the_n
     (stop,) = world.of(StopAttempt)
     assert "time limit" in stop.reason
     assert [fact.used for fact in world.of(BudgetChanged) if fact.used] == []
-
-
-def test_without_a_checkpoint_the_job_runs_to_its_limit() -> None:
-    world = near_limit(save(running(judge_of_everything())).wait(10.0)).wait(100.0)
-    assert world.of(StopAttempt) == []
 
 
 def test_at_the_limit_what_is_saved_was_not_asked_for_and_slurm_ends_the_job() -> None:
@@ -189,12 +173,3 @@ def test_the_node_of_a_faulty_gpu_is_left_out_if_it_is_known(seen: dict[str, str
     world = gpu_fails(save(running(judge_of_everything())), **seen)
     assert world.incidents[-1].class_ == "gpu_lost"
     assert [start.exclude for start in world.of(StartAttempt)] == [(), excluded]
-
-
-def test_a_crash_of_the_program_leaves_no_node_out() -> None:
-    world = save(running(judge_of_everything()))
-    world.see(JobSeen(t=world.t, job="7", phase="running", nodes="n1"))
-    world.see(LogChunk(t=world.t, text="\nRuntimeError: CUDA error: unknown error\n"))
-    world.see(Exit(t=world.t + 1.0, code=1, job="error"))
-    world.wait(30.0)
-    assert world.of(StartAttempt)[-1].exclude == ()

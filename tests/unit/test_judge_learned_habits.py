@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from tests.builders import Story, busy, evaluating, idle, judge, spin
-from trainwatch.core.judge.handlers.hints import describe_habits, habits_of
-from trainwatch.core.judge.hang import phase_times
+from trainwatch.core.judge.handlers.hints import habits_of
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import Learned
@@ -114,23 +113,6 @@ def test_known_pauses_lengthen_the_deadline() -> None:
     assert hangs(replayed(pause, Habits(runs=1, lull_s=110.0))) == []
 
 
-def test_evaluations_do_not_lengthen_the_deadline_of_a_spin_with_unknown_power() -> None:
-    s = story(power=False).start().load().train(120)
-    for _ in range(2):
-        s.log("\nRunning validation\n").go(700, gpu=evaluating, cpu=1.0)
-        s.train(60)
-    began = s.t
-    s.go(1000, gpu=spin, cpu=1.0)
-    assert hangs(replayed(s))[0] - began < 900.0
-
-
-def test_phases_printed_by_a_dead_trainer_are_not_learned() -> None:
-    s = begun().go(100, gpu=idle, cpu=0.0)
-    s.log("\nRunning validation\n").go(20, gpu=idle, cpu=0.0)
-    s.log("\nsaving checkpoint\n").go(20, gpu=idle, cpu=0.0)
-    assert replayed(s).state.phase_times.phases.keys() <= {"load", "unknown"}
-
-
 def test_learned_lengths_fade_from_run_to_run() -> None:
     habit = PhaseHabit(times=2, longest_s=100.0, quiet_s=50.0)
     habits = Habits(runs=1, start=habit, phases={"save": habit}, lull_s=10.0, pause_s=20.0, spin_s=30.0, line_s=2.0)
@@ -151,37 +133,11 @@ def test_changed_config_keeps_lengths_and_drops_the_pace() -> None:
     assert without_pace(habits) == Habits(runs=1, start=PhaseHabit(quiet_s=5.0), lull_s=10.0)
 
 
-def test_habits_are_described_in_a_sentence() -> None:
-    said = describe_habits(
-        Habits(
-            runs=2,
-            start=PhaseHabit(times=1, longest_s=40.0),
-            phases={"eval": PhaseHabit(times=1, longest_s=60.0)},
-            gpus=(GpuHabit(index=0, busy_w=300.0), GpuHabit(index=1)),
-        )
-    )
-    assert said == (
-        "2 earlier runs of this command taught: the first step comes after 40 s at most, eval up to 60 s, GPU 0 300 W"
-    )
-    assert describe_habits(Habits(runs=1)) == "1 earlier run of this command taught: its pauses"
-
-
-def test_silence_of_a_phase_is_no_longer_than_the_phase() -> None:
-    known = phase_times.ended(phase_times.PhaseTimes(), "save", 10.0, 300.0)
-    assert known.phases["save"] == PhaseHabit(times=1, longest_s=10.0, quiet_s=10.0)
-
-
 def test_usual_power_of_another_gpu_is_not_used() -> None:
     known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=60.0, busy_w=640.0, util_pct=98.0, limit_w=700.0),))
     s = story().start().load().go(600, gpu=busy, cpu=0.02).train(30)
     assert hangs(replayed(s, known)) == []
     assert replayed(s, known).state.liveness.normals[0].busy_w == pytest.approx(290.0, abs=10.0)
-
-
-def test_usual_power_of_earlier_runs_is_replaced_by_this_runs_first() -> None:
-    known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=40.0, busy_w=200.0, util_pct=98.0, limit_w=320.0),))
-    fold = replayed(story().start().load().train(8), known)
-    assert fold.state.liveness.normals[0].busy_w == pytest.approx(290.0, abs=12.0)
 
 
 def test_spin_before_the_first_step_is_measured_by_power_of_earlier_runs() -> None:

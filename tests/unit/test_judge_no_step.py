@@ -6,7 +6,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.shipped import LOG_SHAPES, SHAPES
 from trainwatch.core.judge.findings import unread_steps
-from trainwatch.core.judge.findings.unread_steps import KINDS, LINE_CHARS, TAIL_CHARS, UnreadLog
+from trainwatch.core.judge.findings.unread_steps import LINE_CHARS, UnreadLog
 from trainwatch.core.judge.progress import progress_of
 from trainwatch.core.judge.run_states import Hung, Running, Starting
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
@@ -66,13 +66,6 @@ def test_lines_that_count_on_after_a_checkpoint_are_told_with_the_shape_that_rea
     assert progress_of([UNREAD.format(7, 3.0)], table).step == 7
 
 
-def test_a_counter_of_the_time_before_the_first_checkpoint_is_no_reason_to_tell() -> None:
-    world = saves(prints(begun(), 4, 5, 6, 7), "a")
-    prints(world, 1, 2, 3, form="saved part {} of 3\n")
-    world.see(LogChunk(t=world.t + 1.0, text="the model is saved\n"))
-    assert told(world) == []
-
-
 def test_a_second_save_is_told_without_an_example_if_nothing_counts() -> None:
     world = saves(World(judge()).begin(), "a")
     for word in ("alpha", "beta", "gamma"):
@@ -85,21 +78,6 @@ def test_a_second_save_is_told_without_an_example_if_nothing_counts() -> None:
     assert "no line of it looks like a counter" in incident.explanation
 
 
-def test_saves_every_20_s_are_more_than_one_save() -> None:
-    world = saves(World(judge()).begin(), "a")
-    world.see(LogChunk(t=world.t + 1.0, text="goes on\n"))
-    saves(saves(world, "b", after_s=20.0), "c", after_s=20.0)
-    assert len(told(world)) == 1
-
-
-def test_a_trainer_that_prints_nothing_is_not_told_to_describe_its_lines() -> None:
-    world = World(judge()).begin()
-    for name in ("a", "b", "c"):
-        saves(world, name, after_s=60.0)
-    assert told(world) == []
-    assert isinstance(world.state.machine, Running)
-
-
 def test_a_step_that_is_read_closes_it_and_nothing_is_kept_any_more() -> None:
     world = prints(saves(begun(), "a"), 4, 5, 6, 7)
     prints(world, 8, 9, form=READ)
@@ -107,13 +85,6 @@ def test_a_step_that_is_read_closes_it_and_nothing_is_kept_any_more() -> None:
     assert world.state.unread == UnreadLog()
     prints(saves(world, "b", after_s=60.0), 10, 11, 12, 13)
     assert len(told(world)) == 1
-
-
-def test_a_training_whose_steps_are_read_is_never_told() -> None:
-    world = prints(World(judge()).begin(), 1, 2, 3, form=READ)
-    for name in ("a", "b"):
-        prints(saves(world, name, after_s=60.0), 4, 5, 6, 7)
-    assert told(world) == []
 
 
 def test_the_end_of_the_attempt_closes_it_and_the_next_one_starts_again() -> None:
@@ -217,38 +188,3 @@ def test_the_shape_of_an_example_reads_its_count(form: str, shape: str) -> None:
 )
 def test_lines_that_do_not_count_are_no_example(lines: list[str]) -> None:
     assert unread_steps.example_of(unread(*lines)) is None
-
-
-@pytest.mark.parametrize(
-    "form", ["object {} of 20", "sample {} of 20", "copying {} of 20", "Loading checkpoint shards {} of 4"]
-)
-def test_lines_of_another_task_are_an_example_but_no_evidence(form: str) -> None:
-    log = unread(*(form.format(n) for n in (1, 2, 3)))
-    assert not unread_steps.is_shown(log)
-    found = unread_steps.example_of(unread(*(form.format(n) for n in (1, 2, 3))))
-    assert found is not None
-    better = unread_steps.example_of(
-        unread_steps.with_text(log, "sweep 1 q\nsweep 2 q\nsweep 3 q\n" + "file 4 of 20\n", SHAPES)
-    )
-    assert better is not None
-    assert better.line == "sweep 3 q"
-
-
-def test_a_counter_with_an_end_is_the_better_example() -> None:
-    mixed = [f"{kind}" for n in (1, 2, 3) for kind in (f"sweep {n} of 90", f"seen {n}00")]
-    found = unread_steps.example_of(unread(*mixed))
-    assert found is not None
-    assert found.line == "sweep 3 of 90"
-
-
-def test_any_chunking_gives_the_same_and_a_burst_is_cut() -> None:
-    text = "".join(UNREAD.format(n, n / 7) for n in range(1, 20))
-    saved = unread_steps.with_save(UnreadLog(), 1.0, 30.0)
-    bit_by_bit = saved
-    for character in text:
-        bit_by_bit = unread_steps.with_text(bit_by_bit, character, SHAPES)
-    assert bit_by_bit == unread_steps.with_text(saved, text, SHAPES)
-    burst = unread_steps.with_text(saved, "".join(f"{'a' * (n % 40 + 1)} {n}\n" for n in range(TAIL_CHARS)), SHAPES)
-    assert len(burst.kinds) == KINDS
-    assert all(len(kind.line) <= LINE_CHARS for kind in burst.kinds)
-    assert unread_steps.with_text(UnreadLog(), text, SHAPES) == UnreadLog()

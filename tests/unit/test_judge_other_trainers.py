@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from tests.builders import World, judge
-from tests.unit.test_judge_recovery import crash, running
+from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import NotifyPeople
-from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import OtherTrainer, OtherTrainersSeen
 
 RIVAL = OtherTrainer(
@@ -67,49 +66,15 @@ def test_people_are_told_once_and_nothing_else_is_decided() -> None:
     assert world.word == "running"
 
 
-def test_none_beside_it_is_no_news() -> None:
-    world = running().see(seen())
-    assert not any(each.class_ == "other_trainer" for each in world.incidents)
-
-
-def test_what_is_not_known_of_it_is_left_out() -> None:
-    world = running().see(seen(with_(began="", folder="", files=(), shared=(), same="script")))
-    known = the_incident(world)
-    assert "another trainer (pid 4242) writes to the same output folder, too" in known.reason
-    assert [each.what for each in known.evidence] == [
-        "pid 4242, in /data/luca: python train.py --steps 300",
-        "pid 4242 runs the script of this run with other options",
-        "pid 4242 has no file there open for writing at this moment",
-    ]
-
-
 def test_files_that_it_opens_later_become_evidence_without_another_notice() -> None:
     world = running().see(seen(with_(files=(), shared=())), seen(RIVAL))
     assert "both have open for writing: /data/luca/out/metrics.csv" in [e.what for e in the_incident(world).evidence]
     assert len(world.of(NotifyPeople)) == 1
 
 
-def test_a_second_one_is_added_and_noted() -> None:
-    files = tuple(f"/data/luca/out/{number}" for number in range(5))
-    world = running().see(seen(RIVAL), seen(RIVAL, with_(pid=4300, files=files, shared=())))
-    known = the_incident(world)
-    assert "(pid 4242, since 12:04) and 1 other writes to" in known.reason
-    assert "`kill 4242 4300`" in known.explanation
-    assert "pid 4300 has open for writing: /data/luca/out/0, /data/luca/out/1, /data/luca/out/2 and 2 more" in [
-        each.what for each in known.evidence
-    ]
-    assert any("and 1 other" in note.text for note in world.of(Note))
-
-
 def test_it_is_closed_when_the_other_one_is_over() -> None:
     known = the_incident(running().see(seen(RIVAL), seen()))
     assert (known.open, known.ending) == (False, "the other trainer is over: what it wrote is still there")
-
-
-def test_it_is_closed_with_the_attempt_and_told_again_beside_the_next_one() -> None:
-    world = crash(running().see(seen(RIVAL)))
-    known = the_incident(world)
-    assert (known.open, known.ending) == (False, "the attempt ended")
 
 
 @pytest.mark.parametrize("began", [False, True])

@@ -72,15 +72,6 @@ def test_a_folder_in_which_another_process_was_seen_writing_holds_nothing() -> N
     assert len(world.of(StartAttempt)) == 2
 
 
-def test_once_a_folder_is_known_an_unsure_one_holds_nothing() -> None:
-    world = seen(running(judge()), sure=True)
-    seen(world, folder="/data/neighbour", sure=False)
-    world.silent.add("list_checkpoints")
-    over(crashed(world))
-    assert len(world.of(StartAttempt)) == 2
-    assert world.of(StartAttempt)[-1].resume_from is None
-
-
 @pytest.mark.parametrize(
     ("line", "sure"),
     [
@@ -162,12 +153,6 @@ def test_a_folder_around_the_output_is_no_state_of_an_unknown_make() -> None:
     seen(world)
     crashed(world)
     assert (world.attempt, [i.class_ for i in world.incidents]) == (2, ["unknown"])
-
-
-def test_nothing_is_taken_while_no_attempt_runs() -> None:
-    world = running()
-    world.see(Exit(t=world.t + 1.0, code=0, died_t=world.t + 1.0))
-    assert known(seen(world)) == []
 
 
 def test_a_restart_resumes_from_the_newest_checkpoint_over_all_folders() -> None:
@@ -268,11 +253,6 @@ def test_a_save_that_is_older_than_the_reading_of_its_log_is_one_of_the_training
     assert known(read_late(10, 0.0)) == [FOLDER]
 
 
-def test_a_save_just_before_the_first_line_was_read_is_one_of_the_training() -> None:
-    assert known(read_late(1, 48.0)) == [FOLDER]
-    assert known(read_late(1, 20.0)) == []
-
-
 def test_what_an_earlier_attempt_was_seen_to_write_says_nothing_of_this_one() -> None:
     world = crashed(seen(running(judge()), sure=False))
     world.command("resume", fresh=True)
@@ -290,13 +270,6 @@ def test_where_files_of_metrics_are_is_told_once() -> None:
     world.see(*found)
     told = [entry for _, entry in world.entries if isinstance(entry, MetricFilesKnown)]
     assert [(fact.folder, fact.source) for fact in told] == [("out", "tensorboard"), ("b", "tensorboard")]
-
-
-def test_a_save_that_is_sure_stays_so_if_it_is_seen_again() -> None:
-    world = World(judge(created_wall=1000.0)).begin()
-    for sure in (True, False):
-        seen(world, sure=sure, t=1030.0)
-    assert known(crashed(world)) == [FOLDER]
 
 
 def test_what_a_restarted_attempt_writes_before_its_first_step_is_no_output() -> None:

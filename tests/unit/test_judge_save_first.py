@@ -87,12 +87,6 @@ def test_kill_and_a_second_stop_do_not_wait() -> None:
     assert "request_save" not in world.decisions
 
 
-def test_what_follows_can_be_changed_while_a_checkpoint_is_waited_for() -> None:
-    world = asking().command("restart").command("stop").wait(3)
-    save(world, "out/step-61", 61)
-    assert world.word == "stopped"
-
-
 def test_a_shutdown_with_the_trainer_saves_first() -> None:
     world = asking().command("shutdown", stop_trainer=True).wait(1)
     save(world, "out/step-61", 61)

@@ -45,9 +45,3 @@ def test_waiting_for_a_loader_outweighs_waiting_for_a_gpu() -> None:
 
 def test_stack_of_a_process_that_moved_is_ignored() -> None:
     assert seen(frames={"42": LOADER}, moved={"42": True}) == []
-
-
-@pytest.mark.parametrize("data", [{}, {"frames": None}, {"frames": {"42": ["sleep (train.py:3)"]}}])
-def test_no_stacks_give_no_evidence(data: dict[str, Any]) -> None:
-    assert seen(**data) == []
-    assert signs_of(None) == ()

@@ -69,12 +69,6 @@ def test_it_is_told_once_the_log_was_read() -> None:
     assert len(trained(on(world, 8))) == 1
 
 
-def test_two_that_follow_each_other_are_one() -> None:
-    world = asleep(asleep(plain(), 600.0, 0), 300.0, 1)
-    ((lasted, _),) = trained(on(world, 8))
-    assert lasted == pytest.approx(900, abs=12)
-
-
 def test_steps_that_were_seen_before_a_new_supervisor_began_are_not_counted_again() -> None:
     ((lasted, used),) = trained(adopted(made=24 + 4))
     assert lasted == pytest.approx(600, abs=6)
@@ -100,7 +94,3 @@ def adopted(made: int) -> World:
 def test_an_attempt_that_ends_at_once_tells_it_before_its_end() -> None:
     world = asleep(running(), 600.0, 0)
     assert len(trained(crash(world))) == 1
-
-
-def test_a_wait_that_is_watched_is_none() -> None:
-    assert trained(on(plain(), 20).wait(30.0)) == []

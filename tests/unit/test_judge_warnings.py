@@ -5,8 +5,8 @@ import pytest
 from tests.builders import GB, World, judge
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.model.decision import NotifyPeople
-from trainwatch.core.model.observation import CheckpointEvent, Exit, GpuReading, GpuSample, HostSample, LogChunk
-from trainwatch.core.model.settings import Notify, Profiles, Restart, Settings
+from trainwatch.core.model.observation import CheckpointEvent, Exit, GpuReading, GpuSample, LogChunk
+from trainwatch.core.model.settings import Profiles, Restart, Settings
 
 ONCE = Settings(restart=Restart(max_restarts=0))
 LINE = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 2.0s/it, avr_loss={}]"
@@ -31,11 +31,6 @@ def test_nan_is_notified_once_and_again_only_after_again_s() -> None:
     losses(world, "nan")
     assert len(warnings(world)) == 2
     assert world.of(NotifyPeople)[0].incident == world.incidents[0].id
-
-
-def test_warning_is_notified_each_time_if_again_s_is_zero() -> None:
-    world = losses(running(judge(Settings(notify=Notify(again_s=0.0)))), *[0.1, "nan"] * 5)
-    assert len(warnings(world)) == len([i for i in world.incidents if i.class_ == "nan"]) > 2
 
 
 def test_wavering_loss_spike_is_notified_once() -> None:
@@ -85,10 +80,6 @@ def test_nearly_full_gpu_memory_is_a_warning_until_there_is_room(profile: str | 
     assert len(warnings(world)) == 1
 
 
-def test_97_per_cent_is_well_used_without_the_stable_profile() -> None:
-    assert see_vram(running(), 15.5).incidents == []
-
-
 def test_gpu_memory_warning_is_closed_when_the_trainer_ends() -> None:
     world = see_vram(running(), 15.9)
     world.see(Exit(t=world.t + 1.0, code=0))
@@ -96,18 +87,3 @@ def test_gpu_memory_warning_is_closed_when_the_trainer_ends() -> None:
     world = crash(see_vram(running(judge(ONCE)), 15.9))
     see_vram(world, 0.5, times=2)
     assert [i.class_ for i in world.incidents if i.open] == []
-
-
-def test_other_warnings_stay_open_when_the_trainer_ends() -> None:
-    world = see_vram(running(judge(ONCE)), 15.9)
-    for _ in range(3):
-        world.see(HostSample(t=world.t + 11.0, disk_free_bytes=1.0))
-    see_vram(crash(world), 0.5, times=2)
-    assert [i.class_ for i in world.incidents if i.open] == ["disk_free"]
-
-
-def test_loss_plateau_is_an_incident_and_notifies_nobody() -> None:
-    world = losses(running(), *(2.0,) * 100, *(1.0,) * 3300)
-    found = [i for i in world.incidents if i.class_ == "plateau"]
-    assert [(i.kind, i.severity, i.open) for i in found] == [("loss", "info", False)]
-    assert warnings(world) == []

@@ -9,6 +9,7 @@ import pytest
 from tests.builders import World, judge
 from tests.integration.sense_world import wait_until
 from tests.unit.test_judge_recovery import running, save
+from tests.unit.test_judge_takeover import taken_over
 from trainwatch.core.app.supervise.machine_end import AS_INIT, JOBS, ends_with_us, grace_s, others_end_with, passed_on
 from trainwatch.core.model.attempt import AttemptStory
 from trainwatch.core.model.decision import EndWatch, StartAttempt, StopAttempt
@@ -65,6 +66,13 @@ def test_the_trainer_is_asked_to_save_and_stopped_within_the_time() -> None:
     assert 2.0 <= stop.within_s <= 3.5
     assert world.word == "interrupted", "the next start of the container goes on"
     assert world.of(EndWatch)[-1].exit_code == 0
+
+
+def test_a_machine_that_ends_before_the_stop_is_done_goes_on_at_its_next_start() -> None:
+    world = ending()
+    world.silent.add("stop_attempt")
+    new = taken_over(world.wait(7), live=False)
+    assert new.of(StartAttempt)[-1].resume_from == "out/step-20"
 
 
 def test_a_save_that_came_leaves_the_rest_of_the_time_to_the_stop() -> None:

@@ -6,9 +6,6 @@ import pytest
 
 from tests.shipped import SHAPES, read_progress
 from trainwatch.core.judge.progress import START, progress_of
-from trainwatch.core.judge.text.carriers import own_text
-from trainwatch.core.judge.text.counters import find_epoch, find_pair, find_seconds_per_step, find_step
-from trainwatch.core.judge.text.lines import Finished, lines_with
 from trainwatch.core.model.progress import Progress
 
 
@@ -164,11 +161,6 @@ def test_the_word_epoch_without_a_number_is_no_epoch() -> None:
     assert (now.step, now.epoch) == (700, None)
 
 
-def test_a_label_that_names_only_the_part_of_the_data_names_no_phase() -> None:
-    assert SHAPES.phase_of_label("train: stage two") == "train"
-    assert SHAPES.phase_of_label("val: stage two") == "eval"
-
-
 def test_far_below_the_head_of_a_table_a_row_may_be_of_anything() -> None:
     assert after("step,loss\n" + "a line that says nothing about it\n" * 100 + "40,0.5\n").step is None
 
@@ -184,122 +176,6 @@ def test_a_table_goes_on_as_long_as_rows_follow() -> None:
 )
 def test_other_lists_are_no_tables_of_a_training(text: str) -> None:
     assert (after(text).step, after(text).epoch) == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "step", "total"),
-    [
-        ("91300 iter, 7 epoch / 20 epochs", 91300, None),
-        ("683-1364batch: loss=1", 1364, None),
-        ("epoch 2 | 40/90 steps | loss 1", 40, 90),
-        ("progress: 1% (40 of 90 updates), loss 1", 40, 90),
-        ('{"iteration": 40, "max_iterations": 90}', 40, 90),
-        ("step=40 total=90 loss=1", 40, 90),
-        ("81212 steps/s", None, None),
-        ("saved every 500 steps", None, None),
-        ("fps step: 81211", None, None),
-        ("12/3 steps, loss 1", None, None),
-    ],
-)
-def test_a_count_may_stand_before_its_name(text: str, step: int | None, total: int | None) -> None:
-    found = find_step(text)
-    assert (None if found is None else found.value, None if found is None else found.total) == (step, total)
-
-
-@pytest.mark.parametrize(
-    ("text", "epoch", "total"),
-    [("2/200epoch, loss 1", 2, 200), ("9 iter, 7 epoch / 20 epochs", 7, 20), ("3 epochs to go", None, None)],
-)
-def test_an_epoch_may_stand_before_its_name(text: str, epoch: int | None, total: int | None) -> None:
-    found = find_epoch(text)
-    assert (None if found is None else found.value, None if found is None else found.total) == (epoch, total)
-
-
-@pytest.mark.parametrize(
-    "text", ["2026/01/02", "01/02 10:11:12", "/data/3/12/x", "epoch 3/12", "rank 3/12", "12/3", "0/1", "http://a/3/12"]
-)
-def test_dates_paths_epochs_and_ranks_are_no_pairs(text: str) -> None:
-    assert find_pair(text) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("ups=2.50, wpb=12448", 0.4),
-        ("ups 3 | wpb 12448", None),
-        ("loss 0.8 iters/sec 12.5", 0.08),
-        ("steps_per_second=1.25", 0.8),
-        ("interval_steps_per_second: 0.5", 2.0),
-        ("eval_steps_per_second: 0.5", None),
-        ("samples_per_second: 15.0", None),
-        ("training_speed: 4.0", 0.25),
-        ("training_speed=0:00:31", None),
-        ("train_speed(iter/s): 0.5", 2.0),
-        ("iter_time=5e-05, forward_time=0.1, train_time=1.79", 1.79),
-        ("step=3 ms_per_step=250.0", 0.25),
-        ("time_this_iter_s=8.5", 8.5),
-        ("per_step_time: 2809ms", 2.809),
-        ("dt=00:00:12", None),
-    ],
-)
-def test_the_pace_is_read_by_the_words_of_its_name(text: str, seconds: float | None) -> None:
-    assert find_seconds_per_step(text) == (None if seconds is None else pytest.approx(seconds))
-
-
-@pytest.mark.parametrize(
-    ("line", "own"),
-    [
-        ('{"log":"step 4\\n","stream":"stdout","time":"2026-01-02T10:11:12Z"}', "step 4"),
-        ('{"message": "step 4", "level": "info"}', "step 4"),
-        ('{"message": "done", "loss": 0.5}', None),
-        ('{"step": 4, "message": "x"}', None),
-        ('{"log": 5}', None),
-        ("{'log': 'x'}", None),
-        ('{"log": }', None),
-        ('["log"]', None),
-        ("2026-01-02T10:11:12.5Z stderr F [rank3]: step 4", "step 4"),
-        ("Nov  2 10:11:12 box python[42]: (Worker pid=4, ip=10.0.0.3) step 4", "step 4"),
-        ("3: step 4", "step 4"),
-        ("120: loss 0.5", None),
-        ("120: train loss = nan", None),
-        ("120: 0.5", None),
-        ("[7]: loss: 0.5", None),
-        ("3: loss is rising", "loss is rising"),
-        ("trainer-1  | step 4", "step 4"),
-        ("epoch-3  | step 4", None),
-        ("[rank 2] step 4", "step 4"),
-        ("rank 2: step 4", "step 4"),
-        ("[1,3]<stdout>:step 4", "step 4"),
-        ('{"level":"info","ts":1700000000.25,"msg":"step 4"}', "step 4"),
-        ('{"event": "step 4", "level": "info"}', "step 4"),
-        ('{"MESSAGE": [115, 116, 101, 112, 32, 52], "_PID": "7"}', "step 4"),
-        ('{"message": "done", "train_loss": 0.5}', None),
-        ('{"message": "x", "metrics": {"a": 1}}', None),
-        ('{"message": [1, 2000]}', None),
-        ("", None),
-    ],
-)
-def test_transports_are_taken_off_a_line(line: str, own: str | None) -> None:
-    assert own_text(line).text == (line if own is None else own)
-
-
-@pytest.mark.parametrize(
-    ("line", "rank"),
-    [
-        ("Nov  2 10:11:12 box python[42]: [rank3]: step 4", "3"),
-        ("[1,3]<stdout>:step 4", "3"),
-        ("(Worker pid=4, ip=10.0.0.3) step 4", "Worker pid=4"),
-        ("Rank 3 step 4", "3"),
-        ("Nov  2 10:11:12 box python[42]: step 4", ""),
-        ("step 4 of rank 3", ""),
-    ],
-)
-def test_a_transport_names_the_rank_of_a_line(line: str, rank: str) -> None:
-    assert own_text(line).rank == rank
-
-
-def test_transports_are_taken_off_to_a_bound() -> None:
-    assert own_text("[rank0]: " * 9 + "step 4") == ("[rank0]: step 4", "0")
 
 
 def test_a_bar_within_a_record_is_read_redraw_by_redraw() -> None:
@@ -324,15 +200,6 @@ def test_a_line_without_a_loss_is_about_its_counter_if_it_is_made_of_numbers(
     text: str, step: int | None, epoch: float | None
 ) -> None:
     assert (after(text).step, after(text).epoch) == (step, epoch)
-
-
-@pytest.mark.parametrize("start", ["", "2026-01-02 10:11:12 INFO data.reader - ", "[a] x trai"])
-def test_a_line_with_news_is_found_behind_what_a_logger_writes_before_each_line(start: str) -> None:
-    quiet = [f"{start}the {word} went to {word * 2}" for word in ("shard", "file", "queue", "host")] * 60
-    text = "\n".join([*quiet, f"{start}ning epoch 3: loss 0.5", *quiet]) + "\n"
-    found = [line for _, _, line in lines_with(Finished(text, 1), SHAPES.gates)]
-    assert found == [f"{start}ning epoch 3: loss 0.5"]
-    assert list(lines_with(Finished("x" * 9000, 1), SHAPES.gates)) == []
 
 
 @pytest.mark.parametrize(

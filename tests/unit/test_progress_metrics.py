@@ -8,90 +8,8 @@ import pytest
 from tests.shipped import SHAPES
 from trainwatch.cli import main
 from trainwatch.core.judge.metric_reader import MetricReader
-from trainwatch.core.judge.text.line_fields import metrics_of, row_of
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues
 from trainwatch.core.store.history import HistoryReader, HistoryWriter
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("{'loss': 0.5, 'grad_norm': nan, 'rewards/kl': -0.25, 'epoch': 0.5}", ("loss", "grad_norm", "rewards/kl")),
-        ('{"iteration": 7, "metrics": {"train_loss": 0.5, "lr": 1e-4}}', ("iteration", "train_loss", "lr")),
-        ("step 40/90 | loss 0.5 (-0.1z)| grad norm 1.5 | 2100 tok/s", ("step", "loss", "grad norm", "tok/s")),
-        ("INFO train step=40 loss=0.5, smooth loss=0.6 gnorm=1.5", ("step", "loss", "smooth loss", "gnorm")),
-        ("Loss 5.0e+00 (5.1e+00)\tAcc@1   6.25 (  4.12)", ("Loss", "Acc@1")),
-        (
-            "it 9, elapsed time per iteration (ms): 51.5 | lm loss: 2.5E+00 |",
-            ("elapsed time per iteration (ms)", "lm loss"),
-        ),
-        ("第 4/20 轮, 损失: 0.5, 学习率: 0.002", ("损失", "学习率")),
-        ("step 4: loss is 0.5", ("step", "loss")),
-        ("412 | 0.5 loss | 1e-4 lr | 1.5 grad norm", ("loss", "lr", "grad norm")),
-        ("[40]\ttraining's auc: 0.5\tvalid_1's auc: 0.25", ("training's auc", "valid_1's auc")),
-        ("step 4 step_timing in s=2.5", ("step_timing in s",)),
-    ],
-)
-def test_each_named_number_of_a_line_is_read(line: str, found: tuple[str, ...]) -> None:
-    assert [name for name in metrics_of(line) if name in found] == list(found)
-
-
-def test_values_keep_their_sign_size_and_what_is_not_finite() -> None:
-    line = "step: 4,000 loss: -0.25 lr: 1.5e-04 tokens: 323K mem: 12M gnorm: nan"
-    assert list(metrics_of(line).items()) == [
-        ("step", 4000.0), ("loss", -0.25), ("lr", 1.5e-4), ("tokens", 323_000.0), ("mem", 12.0), ("gnorm", None),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[04/12 09:33:04 core.engine]: eta: 3:02:09",
-        "2026-01-02 10:11:12,123 INFO [train.py:90] begin",
-        "steps:  42%|████▏     | 40/100 [12:11<16:45",
-        "time: 10:11:12 version: 1.2.3 date: 2026-01-02",
-        "[INFO|DP=0|PP=1] trainer.callbacks:143 >> done",
-        "(trainer:464) pid: 4242",
-        "took 3, 2.5 h, 4.5 GB",
-        "12 | 0.5 of it",
-    ],
-)
-def test_times_places_and_bars_are_no_metrics(line: str) -> None:
-    assert metrics_of(line) == {}
-
-
-@pytest.mark.parametrize(
-    ("line", "row"),
-    [
-        ("|    ep_rew_mean       | -12.5    |", ("ep_rew_mean", -12.5)),
-        ("    optim/total_grad_norm=0.5", ("optim/total_grad_norm", 0.5)),
-        ("     | > loss: 2.5  (2.75)", ("loss", 2.5)),
-        ("          Mean reward: 12.5", ("Mean reward", 12.5)),
-        ("the model has 12 layers", None),
-        ("saved in 0.5 seconds after 12 steps", None),
-    ],
-)
-def test_a_row_of_a_table_holds_one_name_and_one_value(line: str, row: tuple[str, float] | None) -> None:
-    assert row_of(line) == row
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "CUDA_LAUNCH_BLOCKING=1",
-        "export OMP_NUM_THREADS=8",
-        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
-        "NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1 python train.py",
-    ],
-)
-def test_a_variable_of_the_environment_is_no_metric(line: str) -> None:
-    """Before: the words of PyTorch's CUDA errors were a chart."""
-    assert metrics_of(line) == {}
-    assert row_of(line) is None
-
-
-def test_a_metric_in_capitals_is_one() -> None:
-    assert metrics_of("VAL_LOSS=0.5 BLEU_4: 31") == {"VAL_LOSS": 0.5, "BLEU_4": 31.0}
 
 
 def read(text: str) -> MetricReader:
@@ -171,19 +89,6 @@ def test_a_line_among_the_rows_of_a_table_is_read_by_its_own_names() -> None:
 def test_metrics_within_the_record_of_a_container_are_those_of_the_line() -> None:
     record = {"log": "step 40 loss 0.5 gnorm 1.5\n", "stream": "stdout", "time": "2026-01-02T10:11:12.5Z"}
     assert read(json.dumps(record) + "\n").values == {"step": 40.0, "loss": 0.5, "gnorm": 1.5}
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("speed: 4.5 it/s", {"speed": 4.5}),
-        ("loss: 0.5 loss: 0.7", {"loss": 0.5}),
-        ('{"loss": 0.5, "wall_time": 1767348672.5}', {"loss": 0.5}),
-        ("", {}),
-    ],
-)
-def test_a_name_has_its_first_value_and_a_stamp_none(line: str, found: dict[str, float]) -> None:
-    assert metrics_of(line) == found
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])

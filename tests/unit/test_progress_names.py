@@ -157,16 +157,6 @@ def test_rounds_that_are_evaluated_are_rounds_of_the_training(line: str) -> None
     assert (found.phase, found.step) == ("train", 30)
 
 
-def test_the_second_bar_of_an_epoch_with_the_same_label_is_an_evaluation() -> None:
-    bar = "Epoch {}/40 : |████████------------| {:.2f}% [{}/{} 00:10<00:15 {}]"
-    lines = [bar.format(10, 5 * n, n, 20, "0.7500") for n in (5, 10, 20)]
-    assert read(*lines).phase == "train"
-    found = read(*lines, bar.format(10, 75, 3, 4, ""))
-    assert (found.phase, found.step, found.total_steps) == ("eval", 20, 20)
-    found = read(*lines, bar.format(10, 75, 3, 4, ""), bar.format(11, 10, 2, 20, "0.7"))
-    assert (found.phase, found.step, found.total_steps, found.epoch) == ("train", 2, 20, 11)
-
-
 WORDS = ["eval", "val", "test", "inference", "validation", "dev"]
 ONLY = [
     "2026-01-01 10:00:00 INFO {0}: step {n}/100 loss 0.{n}",

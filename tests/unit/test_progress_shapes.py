@@ -122,11 +122,6 @@ def test_progress_of_the_examples_of_each_row(example: Example) -> None:
     assert example.run_total_steps in {None, read.run_total_steps}
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_progress_every_row_has_an_example(name: str) -> None:
-    assert ROWS[name].examples
-
-
 @pytest.mark.parametrize("row", LOG_SHAPES.shapes, ids=lambda row: row.name)
 def test_progress_every_shape_is_the_one_that_reads_its_examples(row: LineShape) -> None:
     for example in row.examples:
@@ -194,12 +189,6 @@ def test_progress_own_shape_is_tried_first() -> None:
     progress = log_progress.progress_of(["tick=5/50 cost=0.5\n" * 3], shapes)
     assert (progress.step, progress.total_steps, progress.loss) == (5, 50, 0.5)
     assert log_progress.progress_of([f"{QUIET}tick=6/50 cost=0.25\n"], shapes).step == 6
-
-
-@pytest.mark.parametrize("row", [row for row in LOG_SHAPES.shapes if row.kind == "step"], ids=lambda row: row.name)
-def test_progress_the_pattern_of_a_shipped_shape_works_as_an_own_shape(row: LineShape) -> None:
-    shapes = own_shapes(row.pattern)
-    assert any(shapes.rows[0].pattern.search(line) for example in row.examples for line in example.text.split("\n"))
 
 
 @pytest.mark.parametrize("pattern", ["(", r"step \d+", r"(?P<stepp>\d+)"])

@@ -1,9 +1,8 @@
 """The fold: heartbeats, nested bars, phases that come and go, epochs, ETA, snapshots."""
 
 import msgspec
-import pytest
 
-from tests.shipped import progress_of, read_progress
+from tests.shipped import read_progress
 from trainwatch.core.judge.progress import START, ProgressState
 
 BAR = "\rsteps:  10%|█         | {0}/100 [00:10<01:30,  1.00s/it, loss=0.5]"
@@ -37,24 +36,6 @@ def test_progress_new_epoch_is_a_heartbeat_and_restarts_the_count() -> None:
     assert (state.heartbeats, state.progress.step, state.progress.epoch, state.progress.run_step) == (2, 1, 1, 51)
 
 
-def test_progress_overall_step_of_one_based_epochs_and_of_plain_bars() -> None:
-    assert read("Epoch 2/5:  10%|█| 5/50 [00:05<00:45,  1.00it/s, loss=0.4]").progress.run_step == 55
-    assert read(BAR.format(7)).progress.run_step == 7
-    assert START.progress.run_step is None
-
-
-def test_progress_bar_that_restarts_at_an_epoch_line_counts_within_the_epoch() -> None:
-    keras = "{0}/50 [====>......] - ETA: 1:00 - loss: 0.5000\n"
-    state = read("Epoch 1/3\n", keras.format(50), "Epoch 2/3\n", keras.format(10))
-    assert (state.progress.run_step, state.heartbeats) == (60, 4)
-    assert read_progress(state, keras.format(11)).progress.run_step == 61
-
-
-def test_progress_bar_that_goes_on_over_epochs_is_not_within_the_epoch() -> None:
-    state = read("epoch 1/3\n", BAR.format(30), "\nepoch 2/3\n", BAR.format(31), BAR.format(32))
-    assert state.progress.run_step == 32
-
-
 def test_progress_evaluation_bar_without_label_during_training_is_no_step() -> None:
     train = "  5%|▌ | 50/1000 [10:00<3:10:00, 12.00s/it]"
     state = read(
@@ -75,11 +56,6 @@ def test_progress_second_training_in_one_log_is_found_by_its_loss() -> None:
         "\r 13%|█ | 4/30 [00:04<00:26,  1.0it/s]",
     )
     assert (state.phase, state.progress.step, state.progress.total_steps) == ("train", 4, 30)
-
-
-def test_progress_unlabelled_bar_before_training_gives_way_to_the_next() -> None:
-    state = read(" 50%|█ | 5/10 [00:03<00:03,  1.5it/s]\n", "  1%|▏ | 1/400 [00:03<20:27,  3.0s/it]")
-    assert (state.progress.step, state.progress.total_steps) == (1, 400)
 
 
 def test_progress_nan_loss_is_none_and_told() -> None:
@@ -109,24 +85,11 @@ def test_progress_saving_and_loading_words_change_only_the_phase() -> None:
     assert read_progress(state, BAR.format(11)).phase == "train"
 
 
-def test_progress_ansi_and_ranks_do_not_hide_a_bar() -> None:
-    state = read(
-        "\x1b[2m\x1b[36m(pid=15)\x1b[0m Running step 1:   2%|▏| 1.00/64.0 [21:53<22:59:07, 1.31ks/it]\x1b[A\x1b[36m(x)"
-    )
-    assert state.progress.step == 1
-    assert state.progress.sec_per_step == pytest.approx(1310)
-    assert read("[rank0]: \x1b[1mstep\x1b[0m 5/50 loss 0.5\n").progress.step == 5
-
-
 def test_progress_snapshot_survives_json() -> None:
     state = read(BAR.format(10), "\n{'loss': 0.5, 'epoch': 0.5}\n", " 20%|██ | 6/30 [00:06<00:24,  1.0it/s]")
     encoded = msgspec.json.encode(state)
     assert msgspec.json.decode(encoded, type=ProgressState) == state
     assert len(encoded) < 4000
-
-
-def test_progress_of_an_empty_log() -> None:
-    assert progress_of([]) == progress_of([""]) == START.progress
 
 
 def test_progress_settings_and_resume_words_are_no_position() -> None:
@@ -152,10 +115,6 @@ def test_progress_last_of_several_bars_in_a_segment_counts() -> None:
 def test_progress_loss_of_a_part_stands_in_where_no_whole_is_named() -> None:
     assert read("step 5 mse_loss: 0.75 box_loss: 0.5\n").progress.loss == 0.75
     assert read("step 5 mse_loss: 0.75 loss: 0.5\n").progress.loss == 0.5
-
-
-def test_progress_detection_scores_in_a_training_form_are_evaluation() -> None:
-    assert read("2024 - INFO - Epoch [2][30/30]\tlr: 0.01000, bbox_mAP: 0.2500\n").phase == "eval"
 
 
 def test_progress_yolo_row_without_total_column_or_with_odd_columns() -> None:

@@ -6,10 +6,6 @@ from pathlib import Path
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.config.init import config_text, survey_folder
-from trainwatch.core.config.project import load_project
-from trainwatch.core.config.shipped import load_presets
-from trainwatch.core.model.settings import OwnFailures, OwnShapes, Settings
 
 PROJECT = r"""
 [run]
@@ -60,19 +56,3 @@ def test_a_broken_project_file_is_reported_and_ignored(log: Path, capsys: pytest
     assert json.loads(said.out)["step"] is None
     assert 'unknown group "stop"; did you mean "step"?' in said.err
     assert "its patterns are not used" in said.err
-
-
-def test_the_commented_file_shows_both_keys_with_their_defaults(tmp_path: Path) -> None:
-    path = tmp_path / "trainwatch.toml"
-    path.write_text(config_text(survey_folder(tmp_path, load_presets(), ("python", "train.py")), name="x"))
-    text = path.read_text()
-    assert load_project(path).settings == Settings()
-    for line in text.splitlines():
-        if line.startswith(("# shapes", "# patterns")):
-            text = text.replace(line, line.removeprefix("# "))
-    path.write_text(text.replace("shapes = []\n", "").replace("patterns = {}\n", ""))
-    settings = load_project(path).settings
-    assert settings.progress == OwnShapes(shapes=(r"it=(?P<step>\d+) of (?P<total_steps>\d+) cost=(?P<loss>[\d.]+)",))
-    assert settings.diagnose == OwnFailures(
-        patterns={"config_error": ("licence .* expired",), "io_error": ("tape robot",)}
-    )

@@ -1,5 +1,6 @@
 """The process that starts queued runs: in their order, nothing twice, whatever is killed in between."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class Machine:
         self.locks: dict[str, SupervisorLock] = {}
         self.answer: Callable[[QueueEntry], Started] = self.launch
         self.read_gpus: Callable[[], GpuSurvey] = lambda: GpuSurvey(gpus=tuple(self.gpus))
-        self.boot = "one"
+        self.boot, self.seconds = "one", itertools.count(0.0, 10.0)
         self.new_worker()
 
     def new_worker(self) -> None:
@@ -41,7 +42,7 @@ class Machine:
             start=lambda entry: self.answer(entry),  # noqa: PLW0108  a test replaces it
             read_gpus=lambda: self.read_gpus(),  # noqa: PLW0108  a test replaces it
             boot=self.boot,
-            now=lambda: 0.0,
+            now=lambda: next(self.seconds),
         )
 
     def add(self, name: str, need: float | None = 10.0, **fields: Any) -> int:

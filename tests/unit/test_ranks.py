@@ -7,7 +7,6 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE
 from trainwatch.core.app.runs.run_usage import ranks_now
-from trainwatch.core.judge.hang import ranks
 from trainwatch.core.judge.hang.ranks import Ranks, silent, with_processes, with_text
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.model.observation import LogChunk, ProcessSample, Rank
@@ -41,13 +40,6 @@ def test_silent_rank_is_known_from_its_process(states: tuple[str, ...], expected
     assert silent(seen(before, states), 9.0) == expected
 
 
-def test_ranks_that_begin_anew_are_no_ended_ones() -> None:
-    found = with_processes(seen(("S", "S"), ("-", "-")), (Rank(rank=0, pid=7, state="S"),), 5.0)
-    again = with_processes(found, (Rank(rank=0, pid=7, state="S"), Rank(rank=1, pid=8, state="S")), 6.0)
-    assert silent(again, 7.0) == ""
-    assert with_processes(again, (Rank(rank=0, pid=7, state="S"), Rank(rank=1, pid=8, state="S")), 8.0) == again
-
-
 @pytest.mark.parametrize("prefix", ["[rank{}]: ", "[default{}]:", "[RANK {}] ", "[rank: {}] ", "rank {}: "])
 def test_silent_rank_is_known_from_its_lines(prefix: str) -> None:
     text = "".join(f"{prefix.format(rank)}step {step}/40 loss 0.5\n" for step, rank in ((1, 0), (1, 1), (2, 0)))
@@ -58,25 +50,6 @@ def test_silent_rank_is_known_from_its_lines(prefix: str) -> None:
     assert found[1].step == 2
     found = with_text(found, f"{prefix.format(0)}waiting\n", 30.0)
     assert silent(found, 40.0) == 'rank 1 printed nothing for 36 s; its last line: "saving"'
-
-
-def test_number_before_a_line_is_a_rank_only_if_that_rank_is_known() -> None:
-    text = "1: step 3 loss 0.5\n[0]: step 4 loss 0.5\n"
-    assert with_text((), text, 1.0) == ()
-    found = with_text(seen(("S", "S")), text, 1.0)
-    assert [(each.rank, each.step) for each in found] == [(0, 4), (1, 3)]
-
-
-def test_one_rank_alone_is_never_silent() -> None:
-    assert silent(with_text((), "[rank0]: step 1\n", 1.0), 99.0) == ""
-    assert (
-        silent(with_text(seen(("S", "S")), "[rank0]: step 1\n", 1.0), 99.0) == ""
-    )  # of the other no line is told apart
-
-
-def test_ranks_remembered_are_bounded() -> None:
-    many = "".join(f"[rank{n}]: step 1 loss 0.5\n" for n in range(ranks.AT_MOST + 9))
-    assert len(with_text((), many, 1.0)) == ranks.AT_MOST
 
 
 def test_rank_that_has_ended_is_named_by_the_hang_of_the_others() -> None:
@@ -220,11 +193,6 @@ def test_pace_and_age_of_a_rank_come_from_its_own_file() -> None:
         (5, None, 1.0, "n1"),  # its workers began again between the two lines
         (None, None, None, "n1"),
     ]
-
-
-def test_a_sample_without_ranks_leaves_ended_ones_as_they_are() -> None:
-    found = seen(("S", "S"), ("-", "-"))
-    assert with_processes(found, (), 9.0) == found
 
 
 def test_rank_of_another_agent_with_the_same_local_number_is_told_apart() -> None:

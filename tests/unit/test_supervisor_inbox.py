@@ -3,7 +3,7 @@
 import threading
 
 from trainwatch.core.model.observation import Exit, GpuSample, HostSample, LogChunk, Observation, Tick
-from trainwatch.core.supervisor.action_threads import LITTLE_TEXT, BoundedInbox
+from trainwatch.core.supervisor.action_threads import BoundedInbox
 
 
 def test_newer_sample_replaces_an_older_one_of_its_kind() -> None:
@@ -44,13 +44,6 @@ def test_put_blocks_while_the_inbox_is_full() -> None:
     assert inbox.take(0.0) == LogChunk(t=2.0, text="second")
 
 
-def test_samples_are_accepted_by_a_full_inbox() -> None:
-    inbox = BoundedInbox(capacity=1)
-    inbox.put(LogChunk(t=1.0, text="full"))
-    inbox.put(GpuSample(t=2.0))
-    assert inbox.take(0.0) == GpuSample(t=2.0)
-
-
 def test_close_releases_waiting_sensors() -> None:
     inbox = BoundedInbox(capacity=1)
     inbox.put(LogChunk(t=1.0, text="full"))
@@ -77,23 +70,3 @@ def test_patient_inbox_wakes_the_supervisor_for_what_cannot_wait() -> None:
     waiting.join(10.0)
     assert taken == [GpuSample(t=2.0)]
     assert [inbox.take(0.0), inbox.take(0.0)] == [LogChunk(t=2.0, text="step 2\n"), Exit(t=2.5, code=1)]
-
-
-def test_patient_inbox_wakes_the_supervisor_for_much_text() -> None:
-    inbox = BoundedInbox(patient=True)
-    inbox.put(LogChunk(t=1.0, text="first\n"))
-    inbox.take(0.0)
-    taken: list[Observation | None] = []
-    waiting = threading.Thread(target=lambda: taken.append(inbox.take(60.0)))
-    waiting.start()
-    inbox.put(LogChunk(t=2.0, text="x" * LITTLE_TEXT))
-    waiting.join(10.0)
-    assert len(taken) == 1
-
-
-def test_what_waits_is_taken_at_the_end_of_the_wait() -> None:
-    inbox = BoundedInbox(patient=True)
-    for t in (1.0, 2.0):
-        inbox.put(HostSample(t=t))
-    assert inbox.take(0.0) == HostSample(t=2.0)
-    assert inbox.take(0.0) is None

@@ -10,7 +10,7 @@ import pytest
 
 from trainwatch.core.judge.run_states import GivenUp
 from trainwatch.core.judge.state import JudgeState
-from trainwatch.core.model.decision import ClearGpu, Decision, EndWatch, StopAttempt
+from trainwatch.core.model.decision import Decision, EndWatch, StopAttempt
 from trainwatch.core.model.fact import (
     CommandReceived,
     JudgeSnapshot,
@@ -186,31 +186,6 @@ def test_a_kill_does_not_wait_for_a_gentle_stop() -> None:
     assert killed_during_gentle_stop == [True]
 
 
-def test_other_actions_are_performed_in_order() -> None:
-    done: list[int] = []
-    order = tuple(ClearGpu(id=n, reason="r", attempt=1) for n in range(5))
-    supervisor(ScriptedJudge(order, when_outcome_of(4)), MemoryJournal(), lambda d: done.append(d.id)).run()
-    assert done == [0, 1, 2, 3, 4]
-
-
-def test_command_gets_the_time_of_its_arrival() -> None:
-    judge = ScriptedJudge((), lambda o: (END,) if isinstance(o, Command) else ())
-    watch = supervisor(judge, MemoryJournal(), lambda _d: None)
-    watch.ask(Command(t=0.0, verb="stop"))
-    assert watch.run() == 7
-    assert judge.told[0] == Command(t=5.0, verb="stop")
-
-
-def test_sensor_problem_is_written_to_the_journal() -> None:
-    journal = MemoryJournal()
-    judge = ScriptedJudge((), lambda o: (END,) if isinstance(o, Command) else ())
-    watch = supervisor(judge, journal, lambda _d: None)
-    watch.note("the log cannot be read")
-    watch.ask(Command(t=0.0, verb="ack"))
-    watch.run()
-    assert Note(text="the log cannot be read") in journal.bodies
-
-
 def test_full_disk_delays_actions_but_not_the_judge() -> None:
     journal = MemoryJournal()
     acted: list[int] = []
@@ -244,18 +219,6 @@ def test_supervisor_survives_a_disk_that_stays_full(caplog: pytest.LogCaptureFix
     assert journal.bodies == ["closed"]
     assert [r.message for r in caplog.records] == [
         "the journal cannot be written: [Errno 28] No space left on device; decisions wait until it can"
-    ]
-
-
-def test_end_writes_its_reason_and_a_snapshot() -> None:
-    journal = MemoryJournal()
-    watch = supervisor(ScriptedJudge((), lambda _o: ()), journal, lambda _d: None)
-    watch.end(0, "asked by SIGTERM")
-    assert watch.run() == 0
-    assert journal.bodies[-3:] == [
-        JudgeSnapshot(version=1, state={"known": True}),
-        SupervisorEnded(pid=1, why="asked by SIGTERM"),
-        "closed",
     ]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.source_trees import OURS, one_of, trees
 from trainwatch.cli import examine, main, parser
-from trainwatch.cli.verb import Verb
+from trainwatch.cli.verb import Verb, arg
 from trainwatch.core.config.shipped import load_presets, load_profiles, load_remedies
 from trainwatch.core.model.checkpoint import KIND_OF
 from trainwatch.core.model.checkpoint_suffixes import TENSOR_SUFFIXES, TensorFormat
@@ -45,7 +45,7 @@ PROOFS = {
     "a remedy": f"{HERE}::test_a_remedy_is_named_nowhere_but_in_its_entry",
     "a failure class": "unit/test_diagnosis_new_class.py",
     "a failure message": "unit/test_diagnosis_new_class.py",
-    "a status code (CUDA, HIP, NCCL, errno …)": "unit/test_diagnosis_codes.py::test_one_code_is_read_in_every_spelling",
+    "a status code (CUDA, HIP, NCCL, errno …)": "unit/test_diagnosis_logs.py::test_cause_and_place_of_a_short_end",
     "a way to put text before a log line": "unit/test_diagnosis_carriers.py::test_prefixes_of_carriers_are_removed",
     "a form of secrets (a prefix of tokens, a place in which one stands)": (
         "unit/test_secret_table.py::test_a_secret_of_the_table_never_leaves"
@@ -187,10 +187,6 @@ def test_a_stop_step_is_made_in_one_function() -> None:
     assert set(made) == {("stop_sequence.py", "stop_steps")}
 
 
-def greet_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("whom")
-
-
 def greet_verb(args: argparse.Namespace) -> int:
     sys.stdout.write(f"hello {args.whom}\n")
     return 0
@@ -200,7 +196,7 @@ def test_a_verb_is_a_row_and_its_name(monkeypatch: pytest.MonkeyPatch, capsys: p
     heading, files = parser.SECTIONS["examine"]
     named = {**files, "examine": (*files["examine"], "greet")}
     monkeypatch.setitem(parser.SECTIONS, "examine", (heading, named))
-    monkeypatch.setitem(examine.VERBS, "greet", Verb("greet", "Greets.", "you", greet_arguments, greet_verb))
+    monkeypatch.setitem(examine.VERBS, "greet", Verb("greet", "Greets.", "you", (arg("whom"),), greet_verb))
     parser.verbs.cache_clear()
     try:
         assert main(["greet", "you"]) == 0

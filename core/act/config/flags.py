@@ -327,14 +327,16 @@ def told_by(style: ResumeStyle, argv: tuple[str, ...], checkpoint: Path, cwd: st
         argv, options = _with_plain_words(argv, words)
     if len(options) < len(words):
         changes.append(
-            Change(where="flag", key=_shown_option(words), before=None, after=" ".join(words), why=why, of="resume")
+            Change(
+                where="flag",
+                key=next((word.partition("=")[0] for word in words), ""),
+                before=None,
+                after=" ".join(words),
+                why=why,
+                of="resume",
+            )
         )
     return Told(argv=argv, options=tuple(options), env=env, changes=tuple(changes))
-
-
-def _shown_option(words: Sequence[str]) -> str:
-    """What a change of these words is called."""
-    return next((word.partition("=")[0] for word in words), "")
 
 
 def _with_plain_words(argv: Sequence[str], words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:

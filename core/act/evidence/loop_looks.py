@@ -97,8 +97,14 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
         time.sleep(pause_s)
     hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
     sources = {process.pid: _Sources(process) for process in alive}
-    waits = set() if failed else _waiting(spy, hot, seen, looks, request.get("native_s", 0.0))
-    return _judged(hot, seen, looks, failed, sources, waiting=waits)
+    still: dict[int, list[int]] = {}  # busy threads that were in one call in all looks
+    for pid, thread in () if failed else hot:
+        each = seen.get((pid, thread), [])
+        if len(each) == looks and len(set(each)) == 1:
+            still.setdefault(pid, []).append(thread)
+    native_s = request.get("native_s", 0.0)
+    waiting = waiting_for_gpu(spy, still, native_s) if native_s > 0.0 else set()
+    return _judged(hot, seen, looks, failed, sources, waiting=waiting)
 
 
 def _judged(
@@ -134,18 +140,6 @@ def _judged(
         "unread": bool(failed),
         "looks": looks,
     }
-
-
-def _waiting(
-    spy: str, hot: Iterable[tuple[int, int]], seen: Mapping[tuple[int, int], list[Stack]], looks: int, limit_s: float
-) -> set[tuple[int, int]]:
-    """Return which busy threads, in one call in all looks, wait for their GPU. ``limit_s`` 0: none is looked at."""
-    still: dict[int, list[int]] = {}
-    for pid, thread in hot:
-        stacks = seen.get((pid, thread), [])
-        if len(stacks) == looks and len(set(stacks)) == 1:
-            still.setdefault(pid, []).append(thread)
-    return waiting_for_gpu(spy, still, limit_s) if limit_s > 0.0 else set()
 
 
 class Loop(NamedTuple):

@@ -16,6 +16,7 @@ from ...act.config.trainer_config import config_in_command, counted, own_name, r
 from ...checkpoints import verify
 from ...config.location import FILE_NAME, find_project
 from ...config.spec import Overrides
+from ...model.change import Change
 from ...model.command_words import hides_trainer, options_start
 from ...model.decision import StartAttempt
 from ...model.preset import OF_OPTIONS, Preset, Profile
@@ -115,27 +116,29 @@ def plan_launch(spec: RunSpec, definitions: Definitions | None = None, state: Pa
         spec = decided(spec, definitions.preset_of(spec))
     profiles = as_declared(spec, definitions.profiles)
     plan = LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=profiles, config=config_version(spec))
-    folder = RunDirectory(runs_folder(home() if state is None else state) / spec.id).attempt(1)
-    try:
-        derived = preview(spec, plan.preset, plan.profile, None, (), folder, base_env=os.environ)
-        return plan.with_derived(derived)
-    except DeriveError as error:
-        return msgspec.structs.replace(plan, problem=str(error))
+    return _derived(plan, home() if state is None else state)
 
 
 def plan_from(plan: LaunchPlan, checkpoint: str) -> LaunchPlan:
     """The plan of a first launch from a checkpoint, as the launch will be: for people who look at it before."""
-    spec, preset, path = plan.spec, plan.preset, Path(checkpoint)
     if plan.derived is None:
         return plan
-    known = verify(path, deep=False)
-    spec = msgspec.structs.replace(spec, begin_from=checkpoint)
-    epochs, steps = counted(spec, preset, (known.epoch, known.epoch), (known.step, known.step))
-    folder = RunDirectory(runs_folder(home()) / spec.id).attempt(1)
+    spec = msgspec.structs.replace(plan.spec, begin_from=checkpoint)
+    return _derived(msgspec.structs.replace(plan, spec=spec), home(), Path(checkpoint))
+
+
+def _derived(plan: LaunchPlan, state: Path, point: Path | None = None) -> LaunchPlan:
+    """The plan with its first launch, from a checkpoint if one is given."""
+    spec, preset, profile = plan.spec, plan.preset, plan.profile
+    folder = RunDirectory(runs_folder(state) / spec.id).attempt(1)
     try:
-        left = remaining(spec, preset, plan.profile, path, epochs_done=epochs, steps_done=steps)
-        name = own_name(spec, preset, plan.profile, path, 1)
-        return plan.with_derived(preview(spec, preset, plan.profile, path, (*left, *name), folder, base_env=os.environ))
+        changes: tuple[Change, ...] = ()
+        if point is not None:
+            known = verify(point, deep=False)
+            epochs, steps = counted(spec, preset, (known.epoch, known.epoch), (known.step, known.step))
+            left = remaining(spec, preset, profile, point, epochs_done=epochs, steps_done=steps)
+            changes = (*left, *own_name(spec, preset, profile, point, 1))
+        return plan.with_derived(preview(spec, preset, profile, point, changes, folder, base_env=os.environ))
     except DeriveError as error:
         return msgspec.structs.replace(plan, problem=str(error))
 
@@ -222,12 +225,6 @@ def plan_project(name: str | None, overrides: Overrides = NO_OPTIONS) -> LaunchP
     """The plan of a run of this folder's trainwatch.toml; None without such a file."""
     found = spec_and_definitions(name, overrides)
     return None if found is None else plan_launch(*found)
-
-
-def project_spec(name: str | None, overrides: Overrides = NO_OPTIONS) -> RunSpec | None:
-    """The spec of a run of this folder's trainwatch.toml; None without one."""
-    found = spec_and_definitions(name, overrides)
-    return None if found is None else found[0]
 
 
 def spec_and_definitions(name: str | None, overrides: Overrides) -> tuple[RunSpec, Definitions] | None:

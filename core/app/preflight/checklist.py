@@ -22,7 +22,7 @@ from ...model.run import RunSpec, with_place
 from ...model.text import size
 from ..errors import CliError, ExitCode
 from ..gpu_survey import GpuSurvey, survey, surveying
-from ..plan.launch_plan import LaunchPlan, plan_launch, project_spec
+from ..plan.launch_plan import LaunchPlan, plan_project
 from ..runs.known_runs import home
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
 from .checkpoint_checks import check_checkpoint_named, check_load, check_resume, check_saves, check_second_start
@@ -161,27 +161,26 @@ MACHINE_CHECKS = (
 
 def preflight_here(name: str | None) -> list[Check]:
     """The checks of a run of this folder's trainwatch.toml. A file with problems is a check that failed."""
-    spec, problem = None, None
+    plan, problem = None, None
     try:
-        spec = project_spec(name)
+        plan = plan_project(name)
     except CliError as error:
         if error.code is not ExitCode.USAGE:
             raise
         problem = str(error)
-    return preflight(spec, problem)
+    return preflight(plan, problem)
 
 
-def preflight(spec: RunSpec | None, problem: str | None = None, machine: Machine | None = None) -> list[Check]:
+def preflight(plan: LaunchPlan | None, problem: str | None = None, machine: Machine | None = None) -> list[Check]:
     """All checks that apply; without a project only those of the machine. ``problem``: what is wrong with the config.
 
     Changes nothing. Asking torch and reading a checkpoint may take some seconds.
     """
     machine = machine if machine is not None else look_at_machine()
-    if spec is None:
-        return [config_check(spec, problem), *machine_checks(machine)]
-    plan = plan_launch(spec)
+    if plan is None:
+        return [config_check(None, problem), *machine_checks(machine)]
     found = (check() for _, check in checks_of(plan, machine))
-    return [config_check(spec, problem, plan.preset), *(check for check in found if check is not None)]
+    return [config_check(plan.spec, problem, plan.preset), *(check for check in found if check is not None)]
 
 
 def machine_checks(machine: Machine | None = None) -> list[Check]:

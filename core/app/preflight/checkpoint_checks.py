@@ -18,7 +18,6 @@ from ...model.resume import PLACEHOLDER
 from ...model.run import RunSpec
 from ...model.suggestion import typed
 from ...source import words
-from ...source.launch_target import installed_in
 from ...source.trainer_source import source_of
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan
@@ -26,7 +25,7 @@ from ..plan.resume_plan import weights_only_load
 from ..plan.told_length import told_lengths
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, Machine, failed, passed, warned
-from .gpu_checks import interpreter
+from .gpu_checks import torch_version
 from .launch_checks import looks_like_a_path, place_of
 
 _OTHER = re.compile(r"\{(?:step|name|path-)")
@@ -221,10 +220,11 @@ WEIGHTS_ONLY = ("save_only_model", "save_weights_only", "save_model_only", "only
 def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The first checkpoint comes before the end, and holds what a resume needs."""
     told = told_lengths(plan.spec, plan.preset, plan.profiles, None).get(plan.spec.settings.profiles.use or "")
+    own = {number.name.replace("-", "_"): number.value for number in reversed(source_of(plan.spec).numbers)}
     for keys, total, unit in (
         (SAVE_STEPS, told and told.steps, "step"), (SAVE_EPOCHS, told and told.epochs, "epoch"),
     ):  # fmt: skip
-        every = next(((key, value) for key in keys if (value := plan.number(key))), None)
+        every = next(((key, value) for key in keys if (value := plan.number(key) or own.get(key))), None)
         if every is not None and total and every[1] > total:
             found = f"{every[0]} = {every[1]:g}: the first checkpoint comes after the end ({unit} {total})"
             return warned(found, "save more often: a crash before the end loses everything")
@@ -268,14 +268,9 @@ def load_refusal(spec: RunSpec, preset: Preset, checkpoint: Checkpoint) -> LoadR
 
 def _is_default(spec: RunSpec) -> bool:
     """Whether the trainer's torch is known to take weights only, if nothing else is said."""
-    env = {**os.environ, **spec.env}
-    python = interpreter(spec)
-    if python is None or len(python) != 1 or any(env.get(name) for name in (NOT_WEIGHTS_ONLY, "PYTHONPATH")):
-        return False
-    files = [folder / "torch" / "version.py" for folder in installed_in(python[0], env)]
-    texts = [file.read_text("utf-8", "replace") for file in files if file.is_file()]
-    found = re.search(r"__version__ = '(\d+)\.(\d+)", texts[0]) if len(texts) == 1 else None
-    return found is not None and (int(found[1]), int(found[2])) >= WEIGHTS_ONLY_SINCE
+    found = re.search(r"__version__ = '(\d+)\.(\d+)", torch_version(spec))
+    forced = {**os.environ, **spec.env}.get(NOT_WEIGHTS_ONLY)
+    return not forced and found is not None and (int(found[1]), int(found[2])) >= WEIGHTS_ONLY_SINCE
 
 
 TIMEOUT_S = 120.0

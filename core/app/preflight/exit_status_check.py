@@ -35,12 +35,6 @@ def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
     return passed("that of the trainer") if _shell_at(plan.spec.command) is not None else None
 
 
-def status_warnings(spec: RunSpec) -> list[str]:
-    """The warning of this check as a sentence, for ``run`` and its ``--dry-run``; empty if there is none."""
-    found = hidden_status(spec.command, Path(spec.cwd))
-    return [] if found is None else [f"{found[0]}, so a failure can look like success; {found[1]}"]
-
-
 def what_hides_status(spec: RunSpec) -> str:
     """What hides the trainer's exit status, as a clause; "" if nothing is seen that does."""
     found = hidden_status(spec.command, Path(spec.cwd))

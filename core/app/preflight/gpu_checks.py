@@ -169,18 +169,24 @@ def asks_for_cpu(plan: LaunchPlan) -> bool:
 _VERSION = re.compile(r"^(cuda|hip)(?:: [\w\[\]. |]+)? = (.+)$", re.MULTILINE)
 
 
-def check_torch_build(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """The torch of the trainer's interpreter is built for GPUs, as its ``version.py`` says; nothing is imported."""
-    python, env = interpreter(plan.spec), {**os.environ, **plan.spec.env}
-    if python is None or len(python) != 1 or plan.preset.torch == "unused" or env.get("PYTHONPATH"):
-        return None
+def torch_version(spec: RunSpec) -> str:
+    """The text of ``torch/version.py`` that the trainer's interpreter would import; "" if that is not certain."""
+    python, env = interpreter(spec), {**os.environ, **spec.env}
+    if python is None or len(python) != 1 or env.get("PYTHONPATH"):
+        return ""
     files = [folder / "torch" / "version.py" for folder in installed_in(python[0], env)]
     texts = [file.read_text("utf-8", "replace") for file in files if file.is_file()]
-    built = dict(_VERSION.findall(texts[0])) if len(texts) == 1 else {}
+    return texts[0] if len(texts) == 1 else ""
+
+
+def check_torch_build(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """The torch of the trainer's interpreter is built for GPUs, as its ``version.py`` says; nothing is imported."""
+    built = dict(_VERSION.findall(torch_version(plan.spec)))
     uses = _uses_torch(plan)
-    if not machine.gpus.gpus or uses is False or built.get("cuda") != "None" or built.get("hip", "None") != "None":
+    unused = uses is False or plan.preset.torch == "unused"
+    if not machine.gpus.gpus or unused or built.get("cuda") != "None" or built.get("hip", "None") != "None":
         return None
-    found = f"the torch of {python[0]} is built without CUDA"
+    found = f"the torch of {' '.join(interpreter(plan.spec) or ())} is built without CUDA"
     return (failed if uses else warned)(
         found, "install a CUDA build of torch there (see pytorch.org), or train on the CPU (--device cpu)"
     )

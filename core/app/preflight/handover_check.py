@@ -26,10 +26,10 @@ from .exit_status_check import (
     SHELLS,
     TRAINERS,
     assigned,
+    hidden_status,
     may_train,
     shell_program,
     short,
-    status_warnings,
     without_wrappers,
 )
 from .gpu_checks import interpreter
@@ -84,20 +84,8 @@ TABLE = (
     HandOver(frozenset({"bsub"}), ("",), "LSF", f"give it -K, {IN_JOB}", unless=r"-K|-I\w*"),
     HandOver(frozenset({"condor_submit"}), ("",), "HTCondor", INSIDE, unless=r"-i|-interactive"),
     HandOver(frozenset({"at", "batch"}), ("",), "the at daemon", "let it start trainwatch"),
-    HandOver(
-        frozenset({"kubectl", "oc"}),
-        ("apply", "create", "run"),
-        "Kubernetes",
-        INSIDE,
-        unless=IN_POD,
-    ),
-    HandOver(
-        frozenset({"systemd-run"}),
-        ("",),
-        "systemd",
-        "give it --scope",
-        unless=FOREGROUND_UNIT,
-    ),
+    HandOver(frozenset({"kubectl", "oc"}), ("apply", "create", "run"), "Kubernetes", INSIDE, unless=IN_POD),
+    HandOver(frozenset({"systemd-run"}), ("",), "systemd", "give it --scope", unless=FOREGROUND_UNIT),
     HandOver(frozenset({"ray"}), ("job submit",), "Ray", "leave out --no-wait", only_with=r"--no-wait"),
     HandOver(frozenset({"sky"}), ("launch", "exec", "jobs launch"), "SkyPilot", INSIDE),
     HandOver(frozenset({"ssh"}), ("",), "another host", "start trainwatch there", only_with=_letter("f")),
@@ -124,8 +112,9 @@ def check_hand_over(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 def command_warnings(spec: RunSpec) -> list[str]:
     """What the command hides from its supervisor: its end or its status, for ``run`` and its ``--dry-run``."""
-    found = hand_over(spec.command, Path(spec.cwd))
-    return [*status_warnings(spec), *([] if found is None else [f"{found.text}; {found.remedy}"])]
+    found, hidden = hand_over(spec.command, Path(spec.cwd)), hidden_status(spec.command, Path(spec.cwd))
+    status = [] if hidden is None else [f"{hidden[0]}, so a failure can look like success; {hidden[1]}"]
+    return [*status, *([] if found is None else [f"{found.text}; {found.remedy}"])]
 
 
 def handed_over(spec: RunSpec) -> str:

@@ -42,10 +42,8 @@ log = logging.getLogger(__name__)
 
 POLL_S = 1.0
 """Period of looking at the queue and at the locks of its runs."""
-EAGER_S = 20.0
-"""After a run ended or an entry came, the GPUs are read each turn for so long: memory is released within seconds."""
-SURVEY_S = 15.0
-"""Else they are read this often. A reading takes a third of a second of CPU."""
+SURVEY_S = 5.0
+"""Period of reading the GPUs while something waits. A reading takes a third of a second of CPU."""
 START_S = 120.0
 """Longest time of one start: its checks may ask the trainer's own PyTorch."""
 MOST_BEGINNINGS = 3
@@ -75,17 +73,11 @@ class QueueWorker:
         self._boot = boot
         self._wall = wall
         self._now = now
-        self._eager_until = now() + EAGER_S
         self._next_survey = 0.0
-        self._ids: frozenset[int] = frozenset()
 
     def turn(self) -> bool:
         """Do what is due. Returns whether anything is left to do."""
         queue = self._file.read()
-        ids = frozenset(entry.id for entry in queue.waiting)
-        if ids - self._ids:
-            self._hurry()
-        self._ids = ids
         interrupted: list[QueueEntry] = []
         for entry in queue.entries:
             if entry.holds:
@@ -99,19 +91,16 @@ class QueueWorker:
         queue = self._file.read()
         wanting = [*interrupted, *queue.waiting]
         if wanting and self._now() >= self._next_survey:
-            self._next_survey = self._now() + (0.0 if self._now() < self._eager_until else SURVEY_S)
-            self._place_one(queue, wanting)
+            began = self._place_one(queue, wanting)
+            self._next_survey = self._now() + (0.0 if began else SURVEY_S)
         return any(entry.state != "over" for entry in self._file.read().entries)
-
-    def _hurry(self) -> None:
-        self._eager_until, self._next_survey = self._now() + EAGER_S, 0.0
 
     def _put(self, entry: QueueEntry) -> None:
         """Write one entry down. One that was removed meanwhile stays removed."""
         self._file.update(lambda queue: _without_oldest(queue.replaced(entry)))
         if entry.state == "over":
             self._file.forget_environment(entry.key)
-            self._hurry()
+            self._next_survey = 0.0
 
     # --- what is started ----------------------------------------------------------------------------------------
 
@@ -170,8 +159,8 @@ class QueueWorker:
 
     # --- what is to be started ----------------------------------------------------------------------------------
 
-    def _place_one(self, queue: Queue, wanting: list[QueueEntry]) -> None:
-        """Start the first that fits. One that fits only later keeps those behind it waiting."""
+    def _place_one(self, queue: Queue, wanting: list[QueueEntry]) -> bool:
+        """Start the first that fits; whether one did. One that fits only later keeps those behind it waiting."""
         seen = self._read_gpus()
         owners = _owners(self._home, seen)
         found = loads(seen.gpus, [e for e in queue.entries if e not in wanting], owners)
@@ -181,9 +170,10 @@ class QueueWorker:
                 self._wait(entry, chosen.why)
                 if chosen.never:
                     continue
-                return
+                return False
             if self._begin(entry, chosen.gpus):
-                return
+                return True
+        return False
 
     def _wait(self, entry: QueueEntry, why: str) -> None:
         if entry.why != why:

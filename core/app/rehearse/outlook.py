@@ -90,12 +90,12 @@ def _follows(entries: Sequence[Entry], resumes: bool | None) -> tuple[str, bool 
         with_ = "" if changed is None else f" with changed settings ({changed.title}: {_changes(changed)})"
         proposed = next((e for e in entries if isinstance(e, RemedyProposed)), None)
         after = "" if changed is not None or proposed is None else f"; proposed to you: {proposed.title}"
-        lost = "; what was trained is lost, see above" if resumes is False else ""
+        lost = "what was trained is lost (see above): " if resumes is False else ""
         if start.resume_from is not None:
-            return f"restart from the newest verified checkpoint{with_}{after}{lost}", resumes
+            return f"{lost}restart from the newest verified checkpoint{with_}{after}", resumes
         if resumes:
             return f"restart; the trainer goes on from its newest checkpoint by itself{with_}{after}", True
-        return f"restart from the beginning{with_}{after}{lost}", resumes
+        return f"{lost}restart from the beginning{with_}{after}", resumes
     gave_up = next((e for e in entries if isinstance(e, GiveUp)), None)
     state = next((e for e in reversed(entries) if isinstance(e, StateChanged)), None)
     why = gave_up.reason if gave_up is not None else state.reason if state is not None else "nothing"

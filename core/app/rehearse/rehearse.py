@@ -51,7 +51,6 @@ from .conclusion import (
     Stage,
     StepsReader,
     conclude,
-    config_text,
     fall_of,
     offline,
     prove_steps,
@@ -106,7 +105,6 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
         touched=tuple(_changed(before, _listing(spec))),
     )
     result = conclude(plan, seen, known, limits.limit_s)
-    result = msgspec.structs.replace(result, config=config_text(spec, result))
     if result.verdict != "unknown":
         try:
             keep_rehearsal(home(), spec.cwd, result, source)

@@ -49,10 +49,9 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     evidence = [file for each in here for file in _files(run.incident(each.id))]
     newest = attempt is story.attempts[-1]
     facts = attempt.facts or (_newest_sample(run) if newest else EndFacts())
-    known = msgspec.structs.asdict(facts)
-    lines = [line.rpartition(MEANING)[2] for line in known.pop("kernel")]
+    lines = [line.rpartition(MEANING)[2] for line in facts.kernel]
     about = Circumstances(
-        **known,
+        **msgspec.structs.asdict(facts),
         earlier=tuple(each.class_ for each in crashes if each.attempt < attempt.number),
         stack="".join(_text(file) for file in evidence if file.name.startswith(STACKS)),
     )

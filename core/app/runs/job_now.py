@@ -19,28 +19,6 @@ def job_of(log: str | None) -> JobRecord | None:
     return _read(log, JOB_FILE, JobRecord)
 
 
-class JobReader:
-    """The job of a run, read again only if its file has changed."""
-
-    def __init__(self) -> None:
-        self._key: tuple[str, int, int] | None = None
-        self._job: JobRecord | None = None
-
-    def read(self, log: str | None) -> JobRecord | None:
-        """The job of the attempt whose log this is; None if it runs as none."""
-        if log is None:
-            return None
-        path = Path(log).with_name(JOB_FILE)
-        try:
-            stat = path.stat()
-        except OSError:
-            return None
-        key = (str(path), stat.st_mtime_ns, stat.st_ino)
-        if key != self._key:
-            self._key, self._job = key, job_of(log)
-        return self._job
-
-
 def log_of(story: RunStory) -> str | None:
     """The log of the newest attempt."""
     return None if story.attempt is None else story.attempt.log

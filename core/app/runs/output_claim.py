@@ -335,18 +335,15 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
         if trainer is None and not is_held(run.lock):
             continue
         if trainer is not None:
-            return (
-                f"run {run.id} is live (trainer pid {trainer}) and writes into {spec.output_dir} already; look at it "
-                f"with `{typed('status', run.id)}`, end it with `{typed('stop', run.id)}`, or choose another "
-                "--output-dir"
-            )
-        if is_at_rest(run):
+            what = f"trainer pid {trainer}) and writes into {spec.output_dir} already"
+        elif is_at_rest(run):
             continue
-        supervisor = holder_pid(run.lock) or "unknown"
+        else:
+            supervisor = holder_pid(run.lock) or "unknown"
+            what = f"supervisor pid {supervisor}) and may start a trainer into {spec.output_dir} at any time"
         return (
-            f"run {run.id} is live (supervisor pid {supervisor}) and may start a trainer into {spec.output_dir} at any "
-            f"time; look at it with `{typed('status', run.id)}`, end it with `{typed('stop', run.id)}`, or choose "
-            "another --output-dir"
+            f"run {run.id} is live ({what}; look at it with `{typed('status', run.id)}`, end it with "
+            f"`{typed('stop', run.id)}`, or choose another --output-dir"
         )
     return lock_rival(spec, known_home() if home is None else home)
 

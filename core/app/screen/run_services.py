@@ -25,7 +25,7 @@ from ...model.checkpoint import Checkpoint, CheckpointListing, Sample
 from ...model.nodes import RankTable
 from ...model.preset import Preset, Profile
 from ...model.run import RunSpec, place_of
-from ...model.screen_ports import OnProgress, RankSource
+from ...model.screen_ports import OnProgress
 from ...model.trial import TrialResult
 from ...store.latest import latest_without_metrics
 from ...store.log_index import FILE_NAME as LOG_INDEX
@@ -277,7 +277,7 @@ def _sentence(do: Callable[[], Answer]) -> Answer:
 # The table of ranks and nodes of one run, for the screen.
 
 
-class RunRanks(RankSource):
+class RunRanks:
     """Reads the newest sample of the processes, and the file of its job's nodes."""
 
     def __init__(self, run: RunDirectory) -> None:

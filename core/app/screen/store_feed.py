@@ -17,7 +17,7 @@ from ...store.run_directory import RunDirectory
 from ...store.run_lookup import find_run
 from ...views.state.troubles import frozen_text
 from ..errors import CliError
-from ..runs.job_now import JobReader, log_of
+from ..runs.job_now import job_of, log_of
 from ..runs.known_runs import home
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ class StoreFeed:
         self._zero = created_wall
         self._journal: JournalFollower | None = None
         self._story = RunStory()
-        self._job = JobReader()
         self._asked_at: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
 
@@ -99,7 +98,7 @@ class StoreFeed:
             frozen=frozen_text(life) if life.frozen else "",
             troubles=self._troubles,
             health=self._health,
-            job=self._job.read(log_of(story)),
+            job=job_of(log_of(story)),
         )
 
     def _look_at_supervisor(self, wall: float) -> SupervisorLife:

@@ -5,6 +5,9 @@ folder, without restarts, remedies and notices. No file of the user is written.
 """
 
 import re
+import shutil
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -14,6 +17,8 @@ import msgspec
 
 from ...act.config.derive import DeriveError
 from ...act.config.flags import option_groups
+from ...act.config.redirect import redirected
+from ...act.overlay import NoOverlayError
 from ...model.attempt import AttemptStory
 from ...model.change import Change
 from ...model.control_messages import Request
@@ -26,12 +31,15 @@ from ...model.story import RunStory
 from ...model.trial import TrialResult
 from ...store.control_client import ControlError, send
 from ...store.history import HistoryReader
+from ...store.home import make_private, runs_folder
 from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, new_run_id
+from ...store.trials import keep_trial, trials_folder
 from ...views import quantity
+from ..apart import behind_overlays, obey
 from ..errors import CliError, ExitCode
-from ..plan.launch_plan import plan_command, plan_launch, project_spec
+from ..plan.launch_plan import plan_command, plan_launch, plan_project
 from ..plan.specs import Definitions, definitions_of
 from ..preflight.launch_checks import expected_of_run, length_said
 from ..runs.known_runs import all_runs, find_run, home
@@ -322,11 +330,10 @@ def run_to_try(
     ``profiles`` empty: the run's own. ``beside_others``: also while a run trains on the same GPU.
     """
     if command:
-        spec: RunSpec | None = plan_command(command).spec
+        spec = plan_command(command).spec
     else:
-        spec = project_spec(None) if name is None else None
-    if spec is None:
-        spec = find_run(name).load_spec()
+        plan = plan_project(None) if name is None else None
+        spec = find_run(name).load_spec() if plan is None else plan.spec
     own = (spec.settings.profiles.use or NO_PROFILE,)
     names = _ladder(spec) if profiles is None else tuple(dict.fromkeys(profiles)) or own
     others = rivals(spec)
@@ -376,3 +383,79 @@ def trial_outlook(spec: RunSpec, trial: Trial) -> tuple[str, str]:
     note = ", a guess" if guess else "; the time per step is not known" if sooner else ""
     said = f"{least}about {quantity.duration(lasts_s)} (it ends {end}{note})"
     return said, length_said(plan, expected)
+
+
+# One trial on this machine: its output redirected, or behind overlays; its result is kept.
+#
+# Overlays are for a trainer whose output folder nobody can name: they take what it writes (``app/apart.py``).
+
+
+class TrialOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What is tried behind overlays."""
+
+    spec: RunSpec
+    trial: Trial
+
+
+def try_here(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool) -> TrialResult:
+    """Run one trial to its end, in the main thread, and keep its result. An interrupt ends its trainer, too.
+
+    Its output goes into a folder of its own; if nothing names the output folder, the trainer runs behind overlays.
+    ``scratch``: parent of the trial's own folder (default: below TRAINWATCH_HOME, or where an overlay can be); removed
+    afterwards unless ``keep``. A result with extra words, or of no run, is not kept. Raises CliError,
+    KeyboardInterrupt.
+    """
+    definitions = definitions_of(spec)
+    parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
+    planned = plan_trial(spec, trial, trials_folder(home()), definitions)
+    folder = Path(tempfile.mkdtemp(prefix=f"trial-{trial.profile}-", dir=parent))
+    try:
+        preset = definitions.preset_of(spec)
+        try:
+            own = redirected(planned, preset, definitions.profiles.get(trial.profile), folder / "out")
+        except DeriveError as error:
+            result = _behind_overlays(spec, trial, scratch, keep=keep, why=str(error))
+        else:
+            (folder / "out").mkdir()
+            result = measured(own, trial, definitions, trials_folder(home()), spec.gpus)
+        if not trial.extra and (spec.project is not None or RunDirectory(runs_folder(home()) / spec.id).path.exists()):
+            keep_trial(home(), spec.id, result)
+        return result
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)  # it was made above
+
+
+def _behind_overlays(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool, why: str) -> TrialResult:
+    """``why`` the output cannot be redirected."""
+    try:
+        return behind_overlays(
+            "trainwatch.core.app.trial.trial_run", plan_launch(spec), lambda _: TrialOrder(spec=spec, trial=trial),
+            TrialResult, scratch=scratch, keep=keep, say=lambda _: None, take=_with_log,
+        )  # fmt: skip
+    except NoOverlayError as error:
+        raise CliError(
+            ExitCode.FAILED,
+            f"no trial of {trial.profile}: {why}. Overlays over your folders, which need no such option, are not "
+            f"possible here: {error}",
+        ) from None
+
+
+def _with_log(result: TrialResult) -> TrialResult:
+    """The result with its log copied to where it stays."""
+    kept = make_private(trials_folder(home()) / "logs") / f"{result.profile}-{int(result.wall)}.log"
+    try:
+        shutil.copyfile(result.log or "", kept)
+    except OSError:
+        return msgspec.structs.replace(result, log=None)
+    return msgspec.structs.replace(result, log=str(kept))
+
+
+def _try(order: TrialOrder, _folder: Path) -> TrialResult:
+    definitions, state = definitions_of(order.spec), make_private(trials_folder(home()))
+    planned = plan_trial(order.spec, order.trial, state, definitions)
+    return measured(planned, order.trial, definitions, state, order.spec.gpus)
+
+
+if __name__ == "__main__":
+    sys.exit(obey(Path(sys.argv[1]), TrialOrder, _try))

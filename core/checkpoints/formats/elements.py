@@ -67,55 +67,23 @@ TORCH_ELEMENTS: dict[str, Element] = {element.name: element for element in _ELEM
 }
 """By the name of torch's dtype."""
 
+_STORAGES = """
+Bool bool, Byte uint8, Char int8, Short int16, Int int32, Long int64, Half float16, BFloat16 bfloat16, Float float32,
+Double float64, ComplexFloat complex64, ComplexDouble complex128, QInt8 qint8, QUInt8 quint8, QInt32 qint32, QUInt4x2
+quint4x2, QUInt2x4 quint2x4
+"""
 STORAGE_ELEMENTS: dict[str, Element] = {
-    f"{storage}Storage": TORCH_ELEMENTS[name]
-    for storage, name in (
-        ("Bool", "bool"),
-        ("Byte", "uint8"),
-        ("Char", "int8"),
-        ("Short", "int16"),
-        ("Int", "int32"),
-        ("Long", "int64"),
-        ("Half", "float16"),
-        ("BFloat16", "bfloat16"),
-        ("Float", "float32"),
-        ("Double", "float64"),
-        ("ComplexFloat", "complex64"),
-        ("ComplexDouble", "complex128"),
-        ("QInt8", "qint8"),
-        ("QUInt8", "quint8"),
-        ("QInt32", "qint32"),
-        ("QUInt4x2", "quint4x2"),
-        ("QUInt2x4", "quint2x4"),
-    )
+    f"{storage}Storage": TORCH_ELEMENTS[name] for storage, name in (row.split() for row in _STORAGES.split(","))
 }
 """By the name of torch's typed storage class, as it stands in a pickle."""
 
+_CODES = """
+BOOL bool, F4 float4, F6_E2M3 float6_e2m3, F6_E3M2 float6_e3m2, U8 uint8, I8 int8, F8_E5M2 float8_e5m2, F8_E4M3
+float8_e4m3fn, F8_E8M0 float8_e8m0fnu, F8_E4M3FNUZ float8_e4m3fnuz, F8_E5M2FNUZ float8_e5m2fnuz, I16 int16, U16
+uint16, F16 float16, BF16 bfloat16, I32 int32, U32 uint32, F32 float32, C64 complex64, F64 float64, I64 int64, U64
+uint64
+"""
 SAFETENSORS_ELEMENTS: dict[str, Element] = {
-    code: TORCH_ELEMENTS[name]
-    for code, name in (
-        ("BOOL", "bool"),
-        ("F4", "float4"),
-        ("F6_E2M3", "float6_e2m3"),
-        ("F6_E3M2", "float6_e3m2"),
-        ("U8", "uint8"),
-        ("I8", "int8"),
-        ("F8_E5M2", "float8_e5m2"),
-        ("F8_E4M3", "float8_e4m3fn"),
-        ("F8_E8M0", "float8_e8m0fnu"),
-        ("F8_E4M3FNUZ", "float8_e4m3fnuz"),
-        ("F8_E5M2FNUZ", "float8_e5m2fnuz"),
-        ("I16", "int16"),
-        ("U16", "uint16"),
-        ("F16", "float16"),
-        ("BF16", "bfloat16"),
-        ("I32", "int32"),
-        ("U32", "uint32"),
-        ("F32", "float32"),
-        ("C64", "complex64"),
-        ("F64", "float64"),
-        ("I64", "int64"),
-        ("U64", "uint64"),
-    )
+    code: TORCH_ELEMENTS[name] for code, name in (row.split() for row in _CODES.split(","))
 }
 """By the dtype code of a safetensors header."""

@@ -1,5 +1,6 @@
 """``configs/failures.toml`` compiled for one pass over a log: gates, compiled patterns, classes by name."""
 
+import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -10,11 +11,9 @@ from ...model.patterns import LazyPattern, bounded
 from ...model.shipped import (
     FailureCatalogue,
     FailureClass,
-    FailureSignature,
     KernelPattern,
     KeyErrors,
     MessageWords,
-    Noise,
     StatusCode,
 )
 from ..text.carriers import TRACEBACK
@@ -84,9 +83,13 @@ class CompiledCatalogue:
         self._classes = {each.name: each for each in classes}
         self.shapes = shapes
         self.signatures = (
-            *map(_noise, catalogue.noise),
+            *(_compiled("", "noise", 1.0, row.literal, row.pattern) for row in catalogue.noise),
             *mine,
-            *(_shipped(each.name, row) for each in classes for row in each.signatures),
+            *(
+                _compiled(each.name, row.role, row.weight, row.literal, row.pattern)
+                for each in classes
+                for row in each.signatures
+            ),
         )
         """Noise first, then the project's own, then the shipped ones."""
         self._kept: dict[bytes, tuple[CompiledSignature, ...]] = {}
@@ -203,14 +206,6 @@ def _own(failure: str, pattern: str) -> CompiledSignature:
     return _compiled(failure, "root", OWN_WEIGHT, "", pattern)
 
 
-def _noise(row: Noise) -> CompiledSignature:
-    return _compiled("", "noise", 1.0, row.literal, row.pattern)
-
-
-def _shipped(failure: str, row: FailureSignature) -> CompiledSignature:
-    return _compiled(failure, row.role, row.weight, row.literal, row.pattern)
-
-
 def _compiled(failure: str, role: str, weight: float, literal: str, pattern: str) -> CompiledSignature:
     caseless, pattern = pattern.startswith("(?i"), bounded(pattern)
     literal = literal.lower() if caseless else literal
@@ -283,7 +278,7 @@ class StatusCodes:
     """The codes of all classes, compiled for ``find``."""
 
     def __init__(self, classes: Iterable[FailureClass]) -> None:
-        rows = [(each.name, code) for each in classes for code in each.codes]
+        rows = [(each.name, code) for each in classes for code in (*each.codes, *_of_system(each.errnos))]
         self._names = {name: (failure, code) for failure, code in rows for name in code.names}
         self._numbers: dict[tuple[str, int | None], tuple[str, StatusCode]]
         self._numbers = {(code.system, code.number): (failure, code) for failure, code in rows}
@@ -325,6 +320,11 @@ class StatusCodes:
     def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Coded:
         failure, code = row
         return Coded(failure, code.weight, found.start(), found.end())
+
+
+def _of_system(errnos: Mapping[str, float]) -> Iterator[StatusCode]:
+    for name, weight in errnos.items():
+        yield StatusCode(system="errno", weight=weight, number=getattr(errno, name), names=(name,))
 
 
 # What a message means, by the kinds of things it speaks of, in any order and in any library's words.

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from ...model.attempt import EndFacts
 from ...model.patterns import LazyPattern
 from ...model.shipped import Diagnosis, FailureClass
 from ...model.text import plural, size
@@ -35,18 +36,13 @@ NATIVE = frozenset({4, 7, 8, 11})
 """Signals that a program gets for a fault of its own machine code: SIGILL, SIGBUS, SIGFPE, SIGSEGV."""
 
 
-class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """None = unknown. ``oom_kills``: processes that the kernel killed for memory during the attempt.
+class Circumstances(EndFacts, frozen=True, kw_only=True):
+    """None = unknown. ``kernel`` is evidence as the log's lines are, and counts there.
 
-    ``checkpoint``: our verdict on the checkpoint that the attempt resumed from. ``earlier``: classes of the failures
-    that ended the attempts before. ``stack``: where its threads stood at the end. ``trained``: it had made a step.
+    ``earlier``: classes of the failures that ended the attempts before. ``stack``: where its threads stood at the end.
+    ``trained``: it had made a step.
     """
 
-    oom_kills: int | None = None
-    disk_free_bytes: float | None = None
-    disk_free_inodes: float | None = None
-    swap_used: float | None = None
-    checkpoint: str | None = None
     earlier: Sequence[str] = ()
     stack: str = ""
     signal: int | None = None

@@ -263,7 +263,9 @@ def read_last_words(
         return state
     carried = Carried(text, carried.source, carried.level)
     known = [each for each in _evidence(carried, matches, raised=False, catalogue=catalogue) if each.role == "root"]
-    best = max(known, key=lambda each: each.weight, default=None) or _worded(text, carried, catalogue, least=least)
+    best = max(known, key=lambda each: each.weight, default=None)
+    if best is None and not matches:  # a line that speaks of a failure that it does not report has no further words
+        best = _worded(text, carried, catalogue, least=least)
     if best is None or "\n" in text or (best.failure == UNTOLD.failure and _LOCATED.match(text) is None):
         return state
     return _with_line(state, Line(number, line, carried.source, best, [], terminal=False))

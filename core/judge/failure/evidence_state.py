@@ -1,11 +1,13 @@
 """What was gathered from a log so far: findings, blocks in progress, ranks. Bounded and serialisable."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from ...model.patterns import LazyPattern
 from ...model.shipped import EvidenceLine
 from ...model.text import beginning
-from ..text.lines import LineFold
+from ..text.lines import LineFold, plain
 from ..text.numbers import frame_of, marked
 from ..text.reading import Reading
 from .tracebacks import KEPT as BLOCKS_KEPT
@@ -112,6 +114,8 @@ PLACE_LINES = 12
 """Lines below what was raised that may say where."""
 HANDLED_LINES = 2
 """A report this far above the words "trying again" is what they speak of."""
+TAIL_CHARS = 6000
+"""Characters kept of the end of the log."""
 HOT_SEGMENTS = 12
 """Segments read after evidence although no gate opens for them: the details of a message."""
 
@@ -174,6 +178,20 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     fenced: int = 0
     tail: str = ""
     header: tuple[int, str] = (0, "")
+
+    @property
+    def end(self) -> str:
+        """The last text, with the unfinished line."""
+        return self.tail + self.fold.rest
+
+    def last_lines(self) -> Iterator[tuple[int, str]]:
+        """The last lines with text, the newest first: the number, and the plain text, of a bar as it is now."""
+        lines = self.end.split("\n")
+        whole = lines if len(self.tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long line
+        for back, line in enumerate(reversed(whole)):
+            text = plain(line.rstrip("\r").rpartition("\r")[2])
+            if text.strip():
+                yield self.fold.lines + 1 - back, text.strip()
 
     def block(self, source: str) -> Block | None:
         """The newest traceback of a rank or process."""

@@ -6,7 +6,6 @@ out-of-memory error that was caught, a retry of wandb, an earlier run in the sam
 
 import msgspec
 
-from ...model.patterns import LazyPattern
 from ..text.carriers import peel
 from ..text.lines import Finished, fold, is_quiet, lines_with, plain
 from ..text.reading import Reading
@@ -14,7 +13,7 @@ from ..text.shapes import ShapeTable
 from ..text.worded_lines import read_segment
 from .catalogue import CompiledCatalogue, read_kernel_line
 from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
-from .evidence_state import NO_ENDS, TEXT_KEPT, DiagnosisState, Finding, with_finding
+from .evidence_state import NO_ENDS, TAIL_CHARS, TEXT_KEPT, DiagnosisState, Finding, with_finding
 from .tracebacks import find_exception
 
 SURVIVED_STEPS = 4
@@ -23,10 +22,8 @@ an error, and other ranks may finish their current step."""
 KERNEL_KEPT = 5
 MEANING = " — "
 """Between the meaning of a kernel line and the line."""
-TAIL_CHARS = 6000
 LAST_LINES = 6
 """Lines from the end of a log that are read as errors if nothing else shows a cause."""
-_ENDS = LazyPattern(r"[\r\n]+")
 START_EVIDENCE = DiagnosisState()
 
 
@@ -45,11 +42,9 @@ def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue, *, kill
     ``killed``: by SIGKILL, so that they may be ordinary ones: only what is sure counts.
     What a launcher prints about its command is left out: its traceback says how the command was started.
     """
-    lines = [line for line in _ENDS.split(state.tail + state.fold.rest) if line.strip()]
-    if any(FENCE in line for line in lines):  # a quotation
+    told = list(state.last_lines())
+    if any(FENCE in line for _, line in told):  # a quotation
         return state
-    last = state.fold.lines + bool(state.fold.rest)
-    told = [(last - back, plain(line)) for back, line in enumerate(reversed(lines))]
     of_launcher = {each.line for each in state.cascade}
     own = [(number, line) for number, line in told if number not in of_launcher and not is_of_traceback(line)]
     least = SURE_WORDS if killed or any(each.failure != "success" for each in state.findings) else 0.0

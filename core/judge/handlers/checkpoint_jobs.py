@@ -1,6 +1,6 @@
 """What is done for each verified checkpoint, and at the end of a run: evaluations, copies, ``[end]`` commands."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -83,13 +83,19 @@ def follow(builder: StepBuilder) -> None:
         return
     if finished or _trains(builder.state):
         _begin_next(builder, training=not finished)
-        _end_watch_if_done(builder)
+        known = builder.state.evaluations
+        if known.end is not None and known.running is None and not _left(builder):
+            builder.set(evaluations=replace(known, end=None))
+            _end_watch(builder, known.end.reason)
 
 
 def on_outcome(builder: StepBuilder, begun: Begun, outcome: Outcome) -> None:
     """Write the score down, or that it is unknown; tell people once."""
     known = builder.state.evaluations
-    measured = _measured(outcome)
+    try:
+        measured = msgspec.convert(outcome.data, Measured)
+    except msgspec.ValidationError:
+        measured = Measured(why=outcome.detail)
     if measured.interrupted:
         _, times = known.beginnings.get(begun.path, (begun.mtime, 0))
         builder.set(evaluations=replace(known, running=None))
@@ -151,14 +157,13 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     place = memory.spot(state.evaluations.room, settings.evaluate, settings.health, training=training)
     if place is None:
         if not training:
-            _without_room(builder, left[0])
+            _give_up(builder, left[0], "there is no room for it, also after the end of the training")
         return
     chosen = left[0]
     times = memory.beginnings(state.evaluations, chosen)
     assert chosen.mtime is not None
     if times >= memory.MOST_BEGINNINGS:
-        why = f"it began {times} times and did not end"
-        _write(builder, Evaluation(path=chosen.path, mtime=chosen.mtime, step=chosen.step, why=why))
+        _give_up(builder, chosen, f"it began {times} times and did not end")
         return
     order = builder.decide(
         EvaluateCheckpoint,
@@ -183,18 +188,10 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     builder.set(evaluations=replace(known, running=begun, beginnings=counted))
 
 
-def _without_room(builder: StepBuilder, chosen: KnownCheckpoint) -> None:
-    """The training is over and there is still no room: the score stays unknown."""
+def _give_up(builder: StepBuilder, chosen: KnownCheckpoint, why: str) -> None:
+    """The score stays unknown."""
     assert chosen.mtime is not None
-    why = "there is no room for it, also after the end of the training"
     _write(builder, Evaluation(path=chosen.path, mtime=chosen.mtime, step=chosen.step, why=why))
-
-
-def _end_watch_if_done(builder: StepBuilder) -> None:
-    known = builder.state.evaluations
-    if known.end is not None and known.running is None and not _left(builder):
-        builder.set(evaluations=replace(known, end=None))
-        _end_watch(builder, known.end.reason)
 
 
 def _why_end(builder: StepBuilder, begun: Begun) -> str:
@@ -209,14 +206,6 @@ def _why_end(builder: StepBuilder, begun: Begun) -> str:
             # A GPU that the evaluation keeps busy would hide a hang.
             return "no step since; whether the training hangs is not seen beside it"
     return memory.danger(state.evaluations.room, begun.spot, settings.health)
-
-
-def _measured(outcome: Outcome) -> Measured:
-    data: dict[str, Any] = outcome.data
-    try:
-        return msgspec.convert(data, Measured)
-    except msgspec.ValidationError:
-        return Measured(why=outcome.detail)
 
 
 def _write(builder: StepBuilder, found: Evaluation) -> None:
@@ -234,19 +223,16 @@ def _write(builder: StepBuilder, found: Evaluation) -> None:
 # Nothing is ever deleted, here or there.
 
 
-def follow_backups(builder: StepBuilder) -> None:
-    """Begin the next copy, if one is due."""
-    if builder.state.backups.running is None:
-        for chosen in _due(builder, builder.t)[:1]:
-            _begin(builder, chosen)
-
-
-def last(builder: StepBuilder) -> None:
-    """The run ends: copy what is not copied yet; the supervisor waits for what is being copied."""
-    if not builder.knowledge.settings.backup.wanted:
+def follow_backups(builder: StepBuilder, *, last: bool = False) -> None:
+    """Begin the next copy, if one is due. ``last``: the run ends, and all that is not copied yet is."""
+    if not builder.knowledge.settings.backup.wanted or (builder.state.backups.running is not None and not last):
         return
-    for chosen in _due(builder, float("inf")):
-        _begin(builder, chosen)
+    for chosen in _due(builder, float("inf")) if last else _due(builder, builder.t)[:1]:
+        assert chosen.mtime is not None
+        name = base_name(chosen.path)
+        order = builder.decide(BackUpCheckpoint, f"copy {name} off this machine", path=chosen.path, mtime=chosen.mtime)
+        known = builder.state.backups
+        builder.set(backups=replace(known, running=order, path=chosen.path, mtime=chosen.mtime))
 
 
 def on_backup_outcome(builder: StepBuilder, outcome: Outcome) -> None:
@@ -257,7 +243,8 @@ def on_backup_outcome(builder: StepBuilder, outcome: Outcome) -> None:
         kept = dict(list(done.items())[-KEPT:])
         builder.set(backups=replace(known, running=None, done=kept, told=False))
         return
-    times = _times(known, known.path, known.mtime) + 1
+    before = known.failed.get(known.path)
+    times = 1 + (before[1] if before is not None and before[0] == known.mtime else 0)
     failed = {**known.failed, known.path: (known.mtime, times, builder.t + AGAIN_S)}
     builder.set(backups=replace(known, running=None, failed=dict(list(failed.items())[-KEPT:]), told=True))
     builder.note(f"{base_name(known.path)} was not copied: {outcome.detail or 'no detail'}")
@@ -291,19 +278,6 @@ def _is_due(known: Backups, chosen: KnownCheckpoint, t: float) -> bool:
     return failed is None or failed[0] != chosen.mtime or (failed[1] < MOST and t >= failed[2])
 
 
-def _times(known: Backups, path: str, mtime: float) -> int:
-    before = known.failed.get(path)
-    return before[1] if before is not None and before[0] == mtime else 0
-
-
-def _begin(builder: StepBuilder, chosen: KnownCheckpoint) -> None:
-    assert chosen.mtime is not None
-    name = base_name(chosen.path)
-    order = builder.decide(BackUpCheckpoint, f"copy {name} off this machine", path=chosen.path, mtime=chosen.mtime)
-    known = builder.state.backups
-    builder.set(backups=replace(known, running=order, path=chosen.path, mtime=chosen.mtime))
-
-
 # What the user wants at the end of a run (``[end]``): commands that are run once, and a time at which it ends.
 #
 # A command is a decision in the journal before it is run, so a new supervisor never runs it again. The time is fixed
@@ -319,7 +293,7 @@ def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_b
     commands = {"finish": end.at_finish, "give_up": end.at_give_up, "end_by": end.at_end_by or end.at_give_up}
     command = commands[event]
     builder.set(ends=None)
-    last(builder)
+    follow_backups(builder, last=True)
     if command:
         builder.decide(RunAtEnd, f"run {command[0]} at the end ({event})", event=event, command=command)
 

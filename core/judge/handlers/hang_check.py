@@ -60,6 +60,7 @@ def check_hang(builder: StepBuilder) -> None:
 def _input(builder: StepBuilder) -> HangInput:
     state, setting = builder.state, builder.knowledge.settings.hang
     pause = state.pause
+    newest, line = resume_point.newest_verified(state.checkpoints), plain(state.diagnosis.fold.rest).strip()
     part = pause.stopped == "part" and pause.since_t is not None
     return HangInput(
         now=builder.now,
@@ -71,7 +72,7 @@ def _input(builder: StepBuilder) -> HangInput:
         phase_times=state.phase_times,
         ended_well=ended_well(state),
         step=state.attempt.step,
-        checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
+        checkpoint_age_s=builder.t - (state.attempt.start_t if newest is None else newest.t),
         saving=saving.in_progress(state),
         has_saved=any(known.own and known.complete for known in state.checkpoints.known),
         silent_rank=ranks.silent(state.ranks, builder.t),
@@ -80,6 +81,7 @@ def _input(builder: StepBuilder) -> HangInput:
         joining_s=launcher.joining_s(state.launcher),
         stopped_s=builder.t - (pause.since_t or 0.0) if part else None,
         stopped_ranks=pause.ranks,
+        question=line[-120:] if QUESTION.search(line) is not None else "",
     )
 
 
@@ -97,11 +99,6 @@ def is_over(builder: StepBuilder) -> bool:
 def _limit_s(builder: StepBuilder) -> float | None:
     """How long no new highest step is usual at most."""
     return deadlines.limit_s(deadlines.usual_s(builder.state.clock), builder.knowledge.settings.hang.max_s)
-
-
-def _checkpoint_age_s(state: JudgeState) -> float:
-    newest = resume_point.newest_verified(state.checkpoints)
-    return state.time.t - (state.attempt.start_t if newest is None else newest.t)
 
 
 def _check_silence(builder: StepBuilder, run: HangInput) -> None:
@@ -376,6 +373,9 @@ SURE_S = 15.0
 """How long it must wait before people are notified: a person at the terminal answers sooner."""
 PROMPT = LazyPattern(r"[?:>)\]]\s*$")
 """End of an unfinished last line that asks for something."""
+
+QUESTION = LazyPattern(r"\?\s*(?:[\[(][^\])]*[\])])?\s*:?$")
+"""The same of a line that certainly does: ``Overwrite? [y/N]``."""
 
 
 def check_question(builder: StepBuilder, sample: ProcessSample) -> None:

@@ -86,17 +86,12 @@ def used_pct(sample: HostSample) -> float:
     return 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
 
 
-def has_spare(state: JudgeState) -> bool:
-    """Return whether GPU memory is left over on all GPUs of the run."""
-    levels = [band.level for metric, band in state.bands.items() if metric.endswith(".vram")]
-    return bool(levels) and all(level == "underused" for level in levels)
-
-
 def on_spare(builder: StepBuilder) -> None:
     """Hint at the next profile of the ladder if GPU memory is left over for a while."""
     state = builder.state
     since = state.spare_since
-    if not has_spare(state):
+    levels = [band.level for metric, band in state.bands.items() if metric.endswith(".vram")]
+    if not levels or any(level != "underused" for level in levels):
         if since is not None:
             builder.set(spare_since=None)
         return
@@ -157,9 +152,14 @@ RATES = ("learning_rate", "lr")
 
 def rate_options(builder: StepBuilder) -> tuple[Option, ...]:
     """The remedies that fit, without those that propose a rate which the scheduler has reached already."""
-    here = remedy_choice.circumstances(builder)
-    found = remedies.options(builder.knowledge.remedies, TROUBLE, here)
-    return tuple(option for option in found if not _is_lower_already(option, builder.state.progress.lr))
+    printed, here = builder.state.progress.lr, remedy_choice.circumstances(builder)
+
+    def is_reached(option: Option) -> bool:
+        changes = [c for c in option.changes if c.key.replace("-", "_") in RATES]
+        rates = [c.after for c in changes if isinstance(c.after, int | float)]
+        return printed is not None and bool(rates) and printed <= max(rates)
+
+    return tuple(o for o in remedies.options(builder.knowledge.remedies, TROUBLE, here) if not is_reached(o))
 
 
 def describe(builder: StepBuilder, found: tuple[Option, ...]) -> str:
@@ -172,11 +172,6 @@ def propose(builder: StepBuilder, found: tuple[Option, ...], finding: str, incid
     """Record each proposal once; a person takes it."""
     why = f"the loss curve shows it ({finding}); a learning rate is changed by a person only"
     remedy_choice.propose(builder, found, TROUBLE, incident, why=why)
-
-
-def _is_lower_already(option: Option, printed: float | None) -> bool:
-    rates = [c.after for c in option.changes if c.key.replace("-", "_") in RATES and isinstance(c.after, int | float)]
-    return printed is not None and bool(rates) and printed <= max(rates)
 
 
 # What the next run of the same command learns from this one, taken from the judge's state and put into a new one.
@@ -202,27 +197,14 @@ def habits_of(state: JudgeState) -> Habits | None:
         typical_s=clock.typical_s,
         step_s=clock.step_s,
         cpu_cores=seen.cpu_normal,
-        gpus=tuple(
-            GpuHabit(index=n.index, rest_w=n.rest_w, busy_w=n.busy_w, util_pct=n.util_pct, limit_w=n.limit_w)
-            for n in seen.normals
-        ),
+        gpus=tuple(GpuHabit(**{name: getattr(n, name) for name in GpuHabit.__struct_fields__}) for n in seen.normals),
     )
 
 
 def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     """Add what was learned from earlier runs. What this run has learned itself stays."""
     seen, clock, own = state.liveness, state.clock, state.phase_times
-    normals = tuple(
-        GpuNormal(
-            index=g.index,
-            rest_w=g.rest_w,
-            busy_w=g.busy_w,
-            util_pct=g.util_pct,
-            limit_w=g.limit_w,
-            from_earlier_run=True,
-        )
-        for g in habits.gpus
-    )
+    normals = tuple(GpuNormal(**msgspec.structs.asdict(gpu), from_earlier_run=True) for gpu in habits.gpus)
     phases = {phase: phase_times.merged(phase_times.habit(own, phase), known) for phase, known in habits.phases.items()}
     return replace(
         state,

@@ -1,12 +1,10 @@
 """Changes of checkpoints: signs of life, resume points, and progress that restores the restart budget."""
 
-from typing import Any
-
 import msgspec
 
 from ...model.checkpoint import Checkpoint
 from ...model.decision import DeleteCheckpoint, PlanRetention
-from ...model.fact import ActionWithheld, CheckpointsSetAside, OutputKnown, SaveMeasured
+from ...model.fact import ActionWithheld, CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
 from ...model.other_files import kind_of_name
 from ...model.output_place import is_below
@@ -67,12 +65,6 @@ def _is_news(knowledge: Knowledge, before: KnownCheckpoint | None, event: Checkp
     return not checkpoint_index.is_same_save(before, event, knowledge.created_wall)
 
 
-def _is_new_save(knowledge: Knowledge, before: KnownCheckpoint | None, event: CheckpointEvent) -> bool:
-    """Return whether this run completed it, and it is not only reported again."""
-    own = checkpoint_index.origin_of_event(event, knowledge.created_wall) == "run"
-    return event.event == "complete" and own and _is_news(knowledge, before, event)
-
-
 def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
     """Return whether the attempt is at this step now, give or take two printed lines."""
     if attempt.step is None or saved_step is None:
@@ -119,7 +111,8 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         return
     attempt = state.attempt
     event = _by_the_log(state, before, event)
-    is_new = _is_new_save(builder.knowledge, before, event)
+    own = checkpoint_index.origin_of_event(event, created_wall) == "run"
+    is_new = event.event == "complete" and own and _is_news(builder.knowledge, before, event)
     of_epoch, since = _step_of_epoch(state, event, before, is_new=is_new)
     event = replace(event, step=None) if of_epoch else event
     if event.step is not None and is_live(state.machine) and is_new:
@@ -179,7 +172,9 @@ def _complete(
         why = "written by an attempt that had started over"
         builder.set(checkpoints=checkpoint_index.mark_bad(builder.state.checkpoints, event.path, why))
     elif good and is_live(machine):
-        _measure(builder, known.t)
+        cost, measured = pace.with_checkpoint(builder.state.save_cost, known.t)
+        builder.set(save_cost=cost)
+        saving.tell_cost(builder, measured)
         if not aside:  # of this run's branch: progress, and a moment at which a restart loses little
             restarts.saved(builder, known)
             if known.unclear is None:
@@ -222,15 +217,6 @@ def _unclear(builder: StepBuilder, before: KnownCheckpoint | None, event: Checkp
     told = before is not None and before.is_state and checkpoint_index.is_same_save(before, event, wall)
     if known is not None and known.is_state and not told:
         hints.on_saved(builder, known)
-
-
-def _measure(builder: StepBuilder, written_t: float) -> None:
-    """Take what the checkpoint cost, if the step after it was made."""
-    cost, measured = pace.with_checkpoint(builder.state.save_cost, written_t)
-    builder.set(save_cost=cost)
-    if measured is not None:
-        number = builder.state.attempt.number
-        builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))
 
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
@@ -390,7 +376,11 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
         return
     if _in_doubt(builder) or not is_watched(builder.state.machine):
         return
-    for found in _proposed(outcome.data):
+    try:
+        proposed = msgspec.convert(outcome.data.get("delete", ()), tuple[Checkpoint, ...])
+    except msgspec.ValidationError:
+        return
+    for found in proposed:
         why_not = _objection(builder, found)
         if why_not is None and gate.is_closed(builder):
             _withhold(builder, found)
@@ -427,13 +417,6 @@ def _in_doubt(builder: StepBuilder) -> bool:
     return builder.state.attempt.nan_t is not None or any(
         incident.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for incident in builder.state.incidents
     )
-
-
-def _proposed(data: dict[str, Any]) -> tuple[Checkpoint, ...]:
-    try:
-        return msgspec.convert(data.get("delete", ()), tuple[Checkpoint, ...])
-    except msgspec.ValidationError:
-        return ()
 
 
 def _is_deletable(known: KnownCheckpoint) -> bool:

@@ -3,7 +3,7 @@
 import msgspec
 
 from ...model.attempt import DIVERGING
-from ...model.fact import PhaseChanged, SaveMeasured
+from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.progress import Progress
 from .. import attempt_progress
@@ -19,7 +19,7 @@ from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.lines import LineFold
 from ..text.reading import Reading
-from . import hints, on_checkpoints, on_samples
+from . import hints, on_checkpoints, on_samples, saving
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -85,7 +85,9 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     """Take a chunk without a heartbeat."""
     state, source, before = builder.state, chunk.source, builder.state.log_activity
     phase = after.phase if source in {None, HEARTBEAT} else before.phase
-    log = activity.with_text(before, phase, chunk.text, builder.now, alive=_was_alive(state, builder.now))
+    margin_s = 2.0 * (state.time.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
+    alive = liveness.was_alive(state.liveness, state.clock.last, builder.now, margin_s)
+    log = activity.with_text(before, phase, chunk.text, builder.now, alive=alive)
     changed = phase != before.phase
     if changed and log.trusted:
         _phase_ended(builder)
@@ -126,12 +128,6 @@ def _keep(builder: StepBuilder, chunk: LogChunk) -> None:
         _write_progress(builder, changed=changed)
 
 
-def _was_alive(state: JudgeState, now: float) -> bool:
-    """Return whether a step or another sign of life was seen just before, or nothing can be seen at all."""
-    margin_s = 2.0 * (state.time.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
-    return liveness.was_alive(state.liveness, state.clock.last, now, margin_s)
-
-
 def _see_evidence(builder: StepBuilder, text: str) -> None:
     builder.set(diagnosis=read_evidence(builder.state.diagnosis, text, builder.knowledge.catalogue))
 
@@ -164,11 +160,12 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         pause=pauses.with_step(state.pause, t),
         saving=NO_SAVE,
         peak=_peak(state, step, progress, now),
-        loss=_with_loss(state, progress, t),
         pace=state.pace if step is None else take_step(state.pace, step, now),
     )
-    if measured is not None:
-        builder.fact(SaveMeasured(attempt=state.attempt.number, cost_s=measured.cost_s, every_s=measured.every_s))
+    if progress.loss is not None:
+        position = None if step is None else (state.attempt.offset or 0) + step
+        builder.set(loss=loss.with_loss(state.loss, progress.loss, t, position))
+    saving.tell_cost(builder, measured)
     _advance(builder)
     if state.launcher.from_step is not None:
         on_samples.on_first_step(builder)
@@ -183,7 +180,10 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         _pace(builder)
     if progress.loss is not None:
         if builder.state.attempt.nan_t is not None:
-            _finite_again(builder)
+            # A bad step that was skipped does no harm.
+            builder.set(attempt=replace(builder.state.attempt, nan_t=None))
+            classes = [i.class_ for i in builder.state.incidents if i.kind == "loss" and i.class_ != DIVERGING]
+            builder.close_all("the loss is a number again", *classes)
         _on_loss(builder)
     if phase != state.log_activity.phase or state.progress_t is None or t - state.progress_t >= JOURNAL_S:
         _write_progress(builder, changed=phase != state.log_activity.phase)
@@ -254,14 +254,6 @@ def _nan(builder: StepBuilder, read: Reading) -> None:
     nan_rollback.on_nan_steps(builder, read)
 
 
-def _finite_again(builder: StepBuilder) -> None:
-    """Close the warning: a bad step that was skipped does no harm."""
-    builder.set(attempt=replace(builder.state.attempt, nan_t=None))
-    for incident in builder.state.incidents:
-        if incident.kind == "loss" and incident.class_ != DIVERGING:
-            builder.close_incident(incident.id, "the loss is a number again")
-
-
 def _pace(builder: StepBuilder) -> None:
     """Compare the newest block of the step clock with the usual pace."""
     before, clock, seen = builder.state.stall, builder.state.clock, builder.state.liveness
@@ -273,13 +265,6 @@ def _pace(builder: StepBuilder) -> None:
         builder.warn("stall", name, f"{slow.describe_slow(after, clock, seen)}{advice}", title=f"slow ({name})")
     elif before.open and not after.open:
         builder.close_all("as fast as usual again", *slow.CLASSES)
-
-
-def _with_loss(state: JudgeState, progress: Progress, t: float) -> loss.Loss:
-    if progress.loss is None:
-        return state.loss
-    position = None if progress.run_step is None else (state.attempt.offset or 0) + progress.run_step
-    return loss.with_loss(state.loss, progress.loss, t, position)
 
 
 def _on_loss(builder: StepBuilder) -> None:

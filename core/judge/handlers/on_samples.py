@@ -27,7 +27,6 @@ from ..findings import health, pace
 from ..findings.health import Faults
 from ..hang import activity, deadlines, launcher, liveness, pauses, ranks
 from ..hang.liveness import with_gpus
-from ..knowledge import Knowledge
 from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, unclear_states
 from ..recovery.attempts import TERMINATION, close_quiet
@@ -122,12 +121,13 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
     """Take a sample of memory and disk."""
     state = _sampled(builder)
     machine, free = state.machine, sample.disk_free_bytes
+    swap, swap_total = sample.swap_used_bytes, sample.swap_total_bytes
     seen = {
         "disk_free_bytes": free if free is not None else state.disk_free_bytes,
         "disk_total_bytes": sample.disk_total_bytes if sample.disk_total_bytes is not None else state.disk_total_bytes,
         "disk_free_inodes": sample.disk_free_inodes,
         "disk_low": _disk_low(state.disk_low, sample),
-        "swap_used": _swap_used(sample),
+        "swap_used": round(swap / swap_total, 3) if swap is not None and swap_total else None,
         "oom_kills_before": _oom_kills_before(state, sample),
         "oom_kills": sample.oom_kills,
         "oom_counter": sample.oom_counter,
@@ -138,8 +138,8 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
     _take_levels(builder, health.host_values(sample))
     if state.tight_since is not None or (is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
-    if isinstance(machine, WaitingForRoom) and restarts.has_room(sample, machine):
-        restarts.on_room(builder, machine)
+    if isinstance(machine, WaitingForRoom):
+        restarts.on_room(builder, machine, sample)
     if is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
         unclear_states.recognise(builder)
         unclear_states.tell(builder)
@@ -167,12 +167,6 @@ def _disk_low(low: DiskLow | None, sample: HostSample) -> DiskLow | None:
     if free is None or (low is not None and low.free_bytes <= free and sample.t - low.t <= LOW_FOR_S):
         return low
     return DiskLow(free, sample.t)
-
-
-def _swap_used(sample: HostSample) -> float | None:
-    if sample.swap_used_bytes is None or not sample.swap_total_bytes:
-        return None
-    return round(sample.swap_used_bytes / sample.swap_total_bytes, 3)
 
 
 def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
@@ -211,8 +205,10 @@ def on_process(builder: StepBuilder, sample: ProcessSample) -> None:
         return
     now = builder.now
     seen = liveness.with_process(state.liveness, sample, now, builder.knowledge.settings.hang, state.clock.last)
-    busy = _others_work(seen, now, pauses.longest_gap(state.time.period_s))
-    pause = pauses.with_process(state.pause, sample, builder.t, others_work=busy)
+    # Something that is not stopped still runs if a GPU of the run or its CPU is busy now.
+    fresh = seen.gpu_at is not None and now - seen.gpu_at <= pauses.longest_gap(state.time.period_s)
+    works = bool(seen.cpu_bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
+    pause = pauses.with_process(state.pause, sample, builder.t, others_work=works)
     builder.set(peak=peak, liveness=seen, pause=pause)
     _see_ranks(builder, sample)
     machine = builder.state.machine
@@ -274,7 +270,7 @@ def _see_ranks(builder: StepBuilder, sample: ProcessSample) -> None:
         return
     found = ranks.with_processes(state.ranks, sample.ranks, builder.t)
     known, again = launcher.with_sample(state.launcher, sample)
-    most = launcher.most_restarts(known)
+    most = max((agent.max_restarts or 0 for agent in known.agents), default=0)
     if most and not known.told:
         known = replace(known, told=True)
         builder.note(
@@ -397,7 +393,11 @@ def on_other_trainers(builder: StepBuilder, seen: OtherTrainersSeen) -> None:
         builder.close_all("the other trainer is over: what it wrote is still there", OTHER_TRAINER)
     elif is_live(builder.state.machine):
         reason, evidence = _reason(seen.trainers), tuple(_evidence(seen.trainers))
-        advice = _advice(builder.knowledge, seen.trainers)
+        pids, stop = " ".join(str(each.pid) for each in seen.trainers), builder.knowledge.typed("stop")
+        advice = (
+            f"`{seen.trainers[0].command}` was started without trainwatch beside this attempt; each may overwrite what "
+            f"the other saves: end one (`kill {pids}` or `{stop}`)"
+        )
         if known is None:
             number = builder.open_incident(
                 "checkpoint", OTHER_TRAINER, reason, evidence=evidence, explanation=advice, title=TITLE
@@ -414,14 +414,6 @@ def _reason(trainers: Sequence[OtherTrainer]) -> str:
     since = f", since {first.began}" if first.began else ""
     who = f"another trainer (pid {first.pid}{since})" + (f" and {plural(more, 'other')}" if more else "")
     return f"{who} writes to {first.folder or 'the same output folder'}, too"
-
-
-def _advice(knowledge: Knowledge, trainers: Sequence[OtherTrainer]) -> str:
-    pids = " ".join(str(each.pid) for each in trainers)
-    return (
-        f"`{trainers[0].command}` was started without trainwatch beside this attempt; each may overwrite what the "
-        f"other saves: end one (`kill {pids}` or `{knowledge.typed('stop')}`)"
-    )
 
 
 def _evidence(trainers: Sequence[OtherTrainer]) -> Iterator[Evidence]:
@@ -452,12 +444,6 @@ def _files(files: Sequence[str]) -> str:
 
 SUSPENDED = "suspended"
 """Class of the incident (kind ``stall``)."""
-
-
-def _others_work(seen: liveness.Liveness, now: float, fresh_s: float) -> bool:
-    """Return whether a GPU of the run or its CPU is busy now: something that is not stopped still runs."""
-    gpu = seen.gpu_at is not None and now - seen.gpu_at <= fresh_s and not activity.LOADED.isdisjoint(seen.gpu)
-    return gpu or bool(seen.cpu_bits & 1)
 
 
 def _follow_pause(builder: StepBuilder) -> None:

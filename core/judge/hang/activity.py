@@ -185,11 +185,6 @@ def may_be_own(gpu: GpuReading) -> bool:
     return gpu.own is not False or bool(gpu.own_mem_bytes)
 
 
-def are_at_rest(gpus: tuple[GpuReading, ...], states: tuple[GpuState, ...]) -> bool:
-    """Return whether all of them are seen to do nothing. Low power alone may be a slice of a GPU that works."""
-    return all(s == "idle" and g.util_pct is not None for s, g in zip(states, gpus, strict=True))
-
-
 SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake", "board limit"})
 """Reasons for low clocks that are not usual under full load, as a power cap is."""
 
@@ -201,12 +196,6 @@ def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
         if gpu.throttle:
             reasons |= SLOWING.intersection(gpu.throttle)
     return tuple(sorted(reasons)) if reasons else ()
-
-
-def mean_util(before: float | None, gpus: tuple[GpuReading, ...]) -> float | None:
-    """Return their utilisation, per cent, smoothed with the value before; None if no reading has one."""
-    known = [gpu.util_pct for gpu in gpus if gpu.util_pct is not None]
-    return _blend(before, sum(known) / len(known)) if known else None
 
 
 def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:
@@ -256,11 +245,6 @@ def _steady(normal: GpuNormal, util: float | None, power: float | None) -> float
     return before + NEWEST_WEIGHT * (power - before)
 
 
-def can_learn(normals: tuple[GpuNormal, ...]) -> bool:
-    """Return whether some GPU has enough samples to learn from."""
-    return any(normal.count >= LEARN_SAMPLES for normal in normals)
-
-
 def learn(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
     """Learn from the samples before a step: they are usual."""
     return tuple(_learn(n) if n.count >= LEARN_SAMPLES else n for n in normals)
@@ -273,10 +257,10 @@ def _learn(normal: GpuNormal) -> GpuNormal:
     return GpuNormal(
         index=normal.index,
         rest_w=normal.rest_w,
-        busy_w=_blend(usual_w, power) if power > 0.0 else normal.busy_w,
+        busy_w=blend(usual_w, power) if power > 0.0 else normal.busy_w,
         limit_w=normal.limit_w,
         steady_w=normal.steady_w,
-        util_pct=_blend(usual_pct, util),
+        util_pct=blend(usual_pct, util),
     )
 
 
@@ -285,7 +269,7 @@ def drop_samples(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
     return tuple(msgspec.structs.replace(n, power_sum=0.0, util_sum=0.0, count=0) for n in normals)
 
 
-def _blend(before: float | None, newest: float) -> float:
+def blend(before: float | None, newest: float) -> float:
     return newest if before is None else before + NEWEST_WEIGHT * (newest - before)
 
 

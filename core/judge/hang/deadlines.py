@@ -68,78 +68,56 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When a time ended in which nothing was read: lines that were printed in it may come at once. None = none do."""
 
 
+_NO_BLOCK: dict[str, float] = {"block_n": 0, "block_sum_s": 0.0, "block_max_s": 0.0, "block_steps": 0}
+
+
 def begin_attempt(clock: StepClock, now: float) -> StepClock:
     """Start the clock of a new attempt; what is usual for this run stays known."""
     return msgspec.structs.replace(
-        clock,
-        start=now,
-        last=now,
-        beats=0,
-        block_n=0,
-        block_sum_s=0.0,
-        block_max_s=0.0,
-        block_steps=0,
-        far_n=0,
-        longest_s=0.0,
-        behind_from=None,
+        clock, start=now, last=now, beats=0, far_n=0, longest_s=0.0, behind_from=None, **_NO_BLOCK
     )
 
 
 def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announced: bool = False) -> StepClock:
     """Take a heartbeat: the training advanced by ``steps`` (1 if unknown). ``announced``: after another phase."""
-    interval = now - clock.last
-    if interval > clock.longest_s:
-        clock = msgspec.structs.replace(clock, longest_s=interval)
-    beats = clock.beats + 1
-    if beats <= warmup_beats or interval < 0.0:
-        return msgspec.structs.replace(clock, last=now, beats=beats)
-    typical = clock.typical_s
-    if clock.behind_from is not None:  # neither these lines nor the one that ends them show a pace
-        at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < BLOCK_S
-        return msgspec.structs.replace(clock, last=now, beats=beats, behind_from=clock.behind_from if at_once else None)
+    interval, typical = now - clock.last, clock.typical_s
+    changes: dict[str, object] = {
+        "last": now,
+        "beats": clock.beats + 1,
+        "longest_s": max(clock.longest_s, interval),
+    }
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
-    if (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
+    if clock.beats < warmup_beats or interval < 0.0:
+        pass
+    elif clock.behind_from is not None:  # neither these lines nor the one that ends them show a pace
+        at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < BLOCK_S
+        changes["behind_from"] = clock.behind_from if at_once else None
+    elif (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
         # Announced phases are learned apart (phase_times.py).
-        pause = clock.pause_s if announced else max(interval, clock.pause_s * PAUSE_FADE)
-        return msgspec.structs.replace(clock, last=now, beats=beats, pause_s=pause, far_n=clock.far_n + 1)
-    n = clock.block_n + 1
-    total = clock.block_sum_s + interval
-    most = max(clock.block_max_s, interval)
-    count = clock.block_steps + steps
+        pause_s = clock.pause_s if announced else max(interval, clock.pause_s * PAUSE_FADE)
+        changes |= {"pause_s": pause_s, "far_n": clock.far_n + 1}
+    else:
+        changes |= {"far_n": clock.far_n if far else 0, **_in_block(clock, interval, steps)}
+    return msgspec.structs.replace(clock, **changes)
+
+
+def _in_block(clock: StepClock, interval: float, steps: int) -> dict[str, object]:
+    """What an interval of the usual pace changes."""
+    n, total = clock.block_n + 1, clock.block_sum_s + interval
+    most, count = max(clock.block_max_s, interval), clock.block_steps + steps
     if total < BLOCK_S:
-        return msgspec.structs.replace(
-            clock,
-            last=now,
-            beats=beats,
-            block_n=n,
-            block_sum_s=total,
-            block_max_s=most,
-            block_steps=count,
-            far_n=clock.far_n if far else 0,
-        )
+        return {"block_n": n, "block_sum_s": total, "block_max_s": most, "block_steps": count}
     slowest = (*clock.slowest, most)[-BLOCKS:]
     means = (*clock.means, total / n)[-BLOCKS:]
-    return msgspec.structs.replace(
-        clock,
-        last=now,
-        beats=beats,
-        block_n=0,
-        block_sum_s=0.0,
-        block_max_s=0.0,
-        block_steps=0,
-        far_n=clock.far_n if far else 0,
-        slowest=slowest,
-        means=means,
-        slow_s=robust_slowest(slowest),
-        typical_s=sorted(means)[len(means) // 2],
-        step_s=total / max(count, 1),
-    )
-
-
-def robust_slowest(slowest: tuple[float, ...]) -> float:
-    """Return the second slowest of the blocks, the slowest of fewer than four: one odd step does not count."""
-    ordered = sorted(slowest)
-    return ordered[-1] if len(ordered) < 4 else ordered[-2]
+    return {
+        **_NO_BLOCK,
+        "slowest": slowest,
+        "means": means,
+        # The second slowest of the blocks, the slowest of fewer than four: one odd step does not count.
+        "slow_s": sorted(slowest)[-1 if len(slowest) < 4 else -2],
+        "typical_s": sorted(means)[len(means) // 2],
+        "step_s": total / max(count, 1),
+    }
 
 
 def usual_s(clock: StepClock) -> float | None:
@@ -166,9 +144,7 @@ def after_gap(clock: StepClock, now: float) -> StepClock:
 
     What it printed then is read at once; the block in which that happens would show a pace that never was.
     """
-    return msgspec.structs.replace(
-        clock, last=now, block_n=0, block_sum_s=0.0, block_max_s=0.0, block_steps=0, behind_from=now
-    )
+    return msgspec.structs.replace(clock, last=now, behind_from=now, **_NO_BLOCK)
 
 
 SPIN = 4.2
@@ -247,6 +223,8 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     stopped_s: float | None = None
     """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
     stopped_ranks: tuple[Rank, ...] = ()
+    question: str = ""
+    """The unfinished last line of the log, if it asks for something."""
 
     @cached_property
     def since(self) -> float:

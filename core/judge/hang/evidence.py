@@ -1,7 +1,7 @@
 """What a verdict of a hang is told with: stack frames, signs of the GPUs, sentences."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,7 @@ from .liveness import Liveness
 # seconds in one place.
 
 
-class Sign(msgspec.Struct, frozen=True, kw_only=True):
+class Sign(NamedTuple):
     """The kind of hang that a stack shows. ``what``: a sentence of evidence."""
 
     kind: HangKind
@@ -129,6 +129,8 @@ def evidence_of(run: HangInput) -> list[str]:
         )
     if seen.procs_normal is not None and seen.procs is not None and seen.procs < seen.procs_normal:
         lines.append(f"{plural(seen.procs_normal - seen.procs, 'process', 'processes')} fewer than usual")
+    if run.question:
+        lines.append(f'the log ends with a question: "{run.question}"')
     if run.still_prints:
         lines.append(
             f"the log grew by {plural(log.printed_lines, 'line')} since the last step, but the step does not advance"

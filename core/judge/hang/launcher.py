@@ -62,11 +62,6 @@ def with_sample(known: Launcher, sample: ProcessSample) -> tuple[Launcher, tuple
     )
 
 
-def most_restarts(known: Launcher) -> int:
-    """How often an agent starts its workers again by itself; 0 = never, or not known."""
-    return max((agent.max_restarts or 0 for agent in known.agents), default=0)
-
-
 def joining_s(known: Launcher) -> float | None:
     """How long the agents still may wait for each other, none of them with a worker; None if they do not.
 

@@ -121,36 +121,29 @@ def with_step(seen: Liveness, beat_at: float, *, announced: bool) -> Liveness:
 
     ``announced``: another phase came in between, so that nothing is learned about training.
     """
-    train_silence_s = seen.longest_silence_s if announced else max(seen.longest_silence_s, silence(seen, beat_at))
-    spin = max(seen.longest_spin_s, seen.spin_s)
-    due = seen.cpu_count >= activity.LEARN_SAMPLES or activity.can_learn(seen.normals)
-    if not due and seen.silence_s == 0.0 and spin == seen.longest_spin_s and train_silence_s == seen.longest_silence_s:
-        return seen
-    changes: dict[str, object] = {
-        "longest_silence_s": train_silence_s,
-        "longest_spin_s": spin,
-        "silence_s": 0.0,
-        "spin_s": 0.0,
-        "spin_from": None,
-    }
-    if announced:
-        changes |= {"cpu_sum": 0.0, "run_sum": 0.0, "cpu_count": 0, "normals": activity.drop_samples(seen.normals)}
-    elif due:
-        if seen.cpu_count >= activity.LEARN_SAMPLES:
-            mean = seen.cpu_sum / seen.cpu_count
-            usual = seen.cpu_normal
+    longest_s = seen.longest_silence_s if announced else max(seen.longest_silence_s, silence(seen, beat_at))
+    spin_s, enough = max(seen.longest_spin_s, seen.spin_s), seen.cpu_count >= activity.LEARN_SAMPLES
+    due = enough or any(normal.count >= activity.LEARN_SAMPLES for normal in seen.normals)
+    changes: dict[str, object] = {}
+    if due or seen.silence_s != 0.0 or spin_s != seen.longest_spin_s or longest_s != seen.longest_silence_s:
+        changes |= {"longest_silence_s": longest_s, "longest_spin_s": spin_s, **_NO_SPELL}
+        if announced:
+            changes |= {**_NO_CPU, "normals": activity.drop_samples(seen.normals)}
+        elif due:
             changes |= {
-                "cpu_sum": 0.0,
-                "run_sum": 0.0,
-                "cpu_count": 0,
-                "cpu_normal": mean if usual is None else usual + activity.NEWEST_WEIGHT * (mean - usual),
+                "normals": activity.learn(seen.normals),
+                "procs_normal": seen.procs,
+                "zombies_normal": seen.zombies,
             }
-        changes |= {
-            "normals": activity.learn(seen.normals),
-            "procs_normal": seen.procs,
-            "zombies_normal": seen.zombies,
-        }
-    return msgspec.structs.replace(seen, **changes)
+            if enough:
+                usual = activity.blend(seen.cpu_normal, seen.cpu_sum / seen.cpu_count)
+                changes |= {**_NO_CPU, "cpu_normal": usual}
+    return msgspec.structs.replace(seen, **changes) if changes else seen
+
+
+_NO_SPELL: dict[str, object] = {"silence_s": 0.0, "spin_s": 0.0, "spin_from": None}
+_NO_CPU: dict[str, object] = {"cpu_sum": 0.0, "run_sum": 0.0, "cpu_count": 0}
+"""Of the time since the last step."""
 
 
 def silence(seen: Liveness, beat_at: float) -> float:
@@ -179,20 +172,10 @@ def after_gap(seen: Liveness, now: float) -> Liveness:
         seen,
         start_at=now,
         normals=activity.drop_samples(seen.normals),
-        read_bytes=None,
-        write_bytes=None,
-        net_bytes=None,
-        net_seen_at=None,
-        net_bits=0,
-        cpu_bits=0,
-        run_n=0,
-        io_bits=0,
-        cpu_sum=0.0,
-        run_sum=0.0,
-        cpu_count=0,
-        spin_from=None,
-        silence_s=0.0,
-        spin_s=0.0,
+        **dict.fromkeys(("read_bytes", "write_bytes", "net_bytes", "net_seen_at")),
+        **dict.fromkeys(("net_bits", "cpu_bits", "io_bits", "run_n"), 0),
+        **_NO_SPELL,
+        **_NO_CPU,
     )
 
 
@@ -235,9 +218,9 @@ def last_sign(seen: Liveness, *, cpu: bool) -> float:
 
 def was_alive(seen: Liveness, beat_at: float, now: float, margin_s: float) -> bool:
     """Return whether the trainer was alive when it printed what came ``now``, or nothing can be seen at all."""
-    if seen.process_at is None and seen.gpu_at is None:
-        return True
-    return now - max(beat_at, last_sign(seen, cpu=True)) <= ALIVE_S + margin_s
+    return (seen.process_at is None and seen.gpu_at is None) or now - max(
+        beat_at, last_sign(seen, cpu=True)
+    ) <= ALIVE_S + margin_s
 
 
 def silence_now(seen: Liveness, now: float, beat_at: float) -> float:
@@ -260,12 +243,14 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     foreign = not any(activity.may_be_own(g) for g in gpus)
     states = tuple([activity.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
     # Of GPUs that were others until now it is not known what they did before.
-    at_rest = not foreign and not others and activity.are_at_rest(gpus, states)
+    # Low power alone may be a slice of a GPU that works.
+    idle = all(s == "idle" and g.util_pct is not None for s, g in zip(states, gpus, strict=True))
+    utils = [gpu.util_pct for gpu in gpus if gpu.util_pct is not None]
     changes: dict[str, object] = {
         "foreign": foreign,
         "throttle": activity.throttle(gpus),
-        "util_pct": activity.mean_util(seen.util_pct, gpus),
-        "unrest_at": seen.unrest_at if at_rest else now,
+        "util_pct": activity.blend(seen.util_pct, sum(utils) / len(utils)) if utils else None,
+        "unrest_at": seen.unrest_at if idle and not foreign and not others else now,
         "normals": normals,
         "gpu": states,
     }
@@ -303,15 +288,17 @@ WAITING_CORES = 1.6
 """Cores per GPU up to which processes may only be waiting for their GPUs: each rank polls on one core."""
 
 
+def _window(period_s: float) -> int:
+    """Samples that ``WINDOW_S`` holds."""
+    return min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / period_s)))
+
+
 def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
     """Take a sample of the process tree."""
-    last = seen.process_at
+    last, cpu = seen.process_at, sample.cpu_cores
     elapsed = now - last if last is not None else 0.0
-    window = seen.window
-    if elapsed > 0.0:
-        window = min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / elapsed)))
+    window = _window(elapsed) if elapsed > 0.0 else seen.window
     mask = (1 << window) - 1
-    cpu = sample.cpu_cores
     cpu_bits = (seen.cpu_bits << 1) & mask
     many = False
     run_n = seen.run_n + 1 if sample.states.get("R", 0) else 0
@@ -363,7 +350,7 @@ def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> L
     before, last = seen.net_bytes, seen.net_seen_at
     if before is None or last is None or now <= last:
         return msgspec.structs.replace(seen, net_bytes=net_bytes, net_seen_at=now)
-    window = min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / (now - last))))
+    window = _window(now - last)
     bits = (seen.net_bits << 1) & ((1 << window) - 1)
     if _moved(before, net_bytes) >= NET_BYTES_PER_S * (now - last):
         bits |= 1
@@ -383,14 +370,9 @@ def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang)
     mounts = sample.silent_mounts
     if not sample.states.get("D", 0):
         freed_at = now if is_blocked(seen) else seen.unblocked_at
+        free: dict[str, object] = dict.fromkeys(("blocked_from", "answer_from"))
         return msgspec.structs.replace(
-            seen,
-            blocked=0,
-            blocked_from=None,
-            stuck=False,
-            unblocked_at=freed_at,
-            silent_mounts=mounts,
-            answer_from=None,
+            seen, blocked=0, stuck=False, unblocked_at=freed_at, silent_mounts=mounts, **free
         )
     answer_from = seen.answer_from if seen.answer_from is not None else now
     blocked_from = seen.blocked_from if seen.blocked_from is not None else now

@@ -47,46 +47,30 @@ Ranks = tuple[SeenRank, ...]
 def with_processes(ranks: Ranks, found: tuple[Rank, ...], t: float) -> Ranks:
     """Take a sample of the processes."""
     now = {each.rank: each for each in found}
-    kept = []
-    for before in ranks:
-        process = now.pop(before.rank, None)
-        each = _with_line(before, process, t)
-        if process is not None and process.state == "T":
-            each = msgspec.structs.replace(each, stopped_t=t)
-        if process is None or process.state in "ZX":
-            gone = each.gone_t if each.gone_t is not None or each.pid is None else t
-            kept.append(each if gone == each.gone_t else msgspec.structs.replace(each, gone_t=gone))
-        elif (process.pid, process.state) == (each.pid, each.state) and each.gone_t is None:
-            kept.append(each)
-        else:
-            same = process.pid == each.pid and process.state == each.state
-            kept.append(
-                msgspec.structs.replace(
-                    each,
-                    pid=process.pid,
-                    state=process.state,
-                    since_t=each.since_t if same else t,
-                    gone_t=None,
-                )
-            )
-    kept += [
-        _with_line(SeenRank(rank=p.rank, pid=p.pid, state=p.state, since_t=t, node=p.node), p, t)
-        for p in now.values()
-        if p.state not in "ZX"
-    ]
+    kept = [_with_process(before, now.pop(before.rank, None), t) for before in ranks]
+    kept += [_with_process(SeenRank(rank=p.rank, node=p.node), p, t) for p in now.values() if p.state not in "ZX"]
     return tuple(sorted(kept, key=lambda each: each.rank)[:AT_MOST])
 
 
-def _with_line(each: SeenRank, process: Rank | None, t: float) -> SeenRank:
-    """Take the newest line of its own log file."""
-    if process is None or not process.line:
-        return each
-    at = t - process.seen_s - (process.line_age_s or 0.0)
-    if process.line == each.line and each.own:
-        return each
-    step = step_of(process.line)
+def _with_process(each: SeenRank, process: Rank | None, t: float) -> SeenRank:
+    """Take its process, and the newest line of its own log file."""
+    if process is not None and process.line and (process.line != each.line or not each.own):
+        at = t - process.seen_s - (process.line_age_s or 0.0)
+        step = step_of(process.line)
+        each = msgspec.structs.replace(
+            each, line=process.line, line_t=at, step=each.step if step is None else step, own=True
+        )
+    if process is None or process.state in "ZX":
+        gone = each.gone_t is not None or each.pid is None
+        return each if gone else msgspec.structs.replace(each, gone_t=t)
+    same = (process.pid, process.state) == (each.pid, each.state)
     return msgspec.structs.replace(
-        each, line=process.line, line_t=at, step=each.step if step is None else step, own=True
+        each,
+        pid=process.pid,
+        state=process.state,
+        since_t=each.since_t if same else t,
+        gone_t=None,
+        stopped_t=t if process.state == "T" else each.stopped_t,
     )
 
 
@@ -139,18 +123,13 @@ def silent(ranks: Ranks, now_t: float) -> str:
     processes = [each for each in ranks if each.pid is not None]
     if processes and all(each.gone_t is not None for each in processes):
         return ""
-    return _gone(ranks) or _blocked(ranks) or _behind(ranks, now_t)
-
-
-def _blocked(ranks: Ranks) -> str:
-    return _all_but_some(
-        ranks, [each for each in ranks if _lives(each) and each.state == "D"], "is blocked in the kernel (state D)"
+    gone = [each for each in ranks if each.gone_t is not None]
+    blocked = [each for each in ranks if each.pid is not None and each.gone_t is None and each.state == "D"]
+    return (
+        _all_but_some(ranks, gone, "has ended, and the others wait for it")
+        or _all_but_some(ranks, blocked, "is blocked in the kernel (state D)")
+        or _behind(ranks, now_t)
     )
-
-
-def _gone(ranks: Ranks) -> str:
-    found = [each for each in ranks if each.gone_t is not None]
-    return _all_but_some(ranks, found, "has ended, and the others wait for it")
 
 
 def _behind(ranks: Ranks, now_t: float) -> str:
@@ -179,10 +158,6 @@ def stopped(ranks: Ranks) -> str:
         or (each.stopped_t is not None and each.gone_t is not None and each.gone_t - each.stopped_t <= BEHIND_S)
     ]
     return _all_but_some(ranks, found, "was stopped (state T), and the others waited for it")
-
-
-def _lives(each: SeenRank) -> bool:
-    return each.pid is not None and each.gone_t is None
 
 
 def _all_but_some(ranks: Ranks, found: list[SeenRank], what: str) -> str:

@@ -105,6 +105,8 @@ POLLING = 2.0
 """x ``hang.max_s``: several cores are busy, but no GPU works and no byte moves: a polling loop."""
 QUIET_SHARE = 0.65
 """x the deadline from which a run is quiet."""
+TOLD_S = 165.0
+"""Without a sign of life for so long before the first step, or after the end, people are told."""
 STILL_S = 4.0
 """Without a sign of life for so long, people are told when the silence would be a hang."""
 DEAD_FOR_SURE = 2.0
@@ -148,7 +150,7 @@ def done_but_alive(run: HangInput, share: float) -> Answer:
         return None
     deadline_s = (deadlines.EXPECTED if run.log.exit_work_at is None else deadlines.LONG_WORK) * run.hang.min_s
     quiet_s = run.still_s if run.loaded or not run.sees_gpu else run.dead_s
-    if quiet_s < share * deadline_s and run.still_s < CONCLUSIVE * share * deadline_s:
+    if quiet_s < _told_from(run, deadline_s, share) and run.still_s < CONCLUSIVE * share * deadline_s:
         return "alive"
     return _verdict(
         run, "exiting", "the training is done, but its process does not end", quiet_s, deadline_s, weight="certain"
@@ -219,11 +221,18 @@ def no_sign_of_life(run: HangInput, share: float) -> Answer:
     if run.blocked and share >= 1.0:
         deadline_s = max(deadline_s, deadlines.BLOCKED_S)
     late = run.silence_s >= run.late_s or (run.clock.beats and run.dead_s >= CONCLUSIVE * deadline_s)
-    if not late or run.dead_s < share * _without_sign_s(run, deadline_s) or run.silence_s < share * deadline_s:
+    least_s = share * deadline_s if run.clock.beats else _told_from(run, deadline_s, share)
+    if not late or run.dead_s < min(least_s, share * _without_sign_s(run, deadline_s)) or run.silence_s < least_s:
         return None
     at_once = run.stopped_s is not None and run.silence_s - run.stopped_s <= run.fresh_s
     reason = run.waiting or (_stopped(run) if at_once else "no step and no sign of life")
     return _dead(run, _kind(run), reason, run.dead_s, deadline_s)
+
+
+def _told_from(run: HangInput, deadline_s: float, share: float) -> float:
+    """Return from when people are told before the first step, or after the end; or the deadline."""
+    uploads = run.log.exit_work_at is not None  # which may move no byte that is seen
+    return share * deadline_s if share >= 1.0 or uploads else min(share * deadline_s, TOLD_S)
 
 
 def blocked_for_now(run: HangInput, share: float) -> Answer:

@@ -48,7 +48,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     may_fall_back = settings.profiles.fall_back and failed.settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = memory.count(state.history, cause.class_)
-    unproven = launched and unclear_states.failed_at_start(builder)
+    attempt = state.attempt
+    given = launched and attempt.resume_from is not None and attempt.beat_t is None
+    unproven = given and unclear_states.is_unproven(builder)
     refuted = unproven and unclear_states.is_refuted(builder, cause)
     refused = unclear_states.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
     stride = state.attempt.stride
@@ -86,7 +88,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         found_resume=unclear_states.advice(builder) if refuted else (),
         refused_option=refused,
         other_way=unclear_states.other_way(builder) if refused else (),
-        unproven_resume=unclear_states.doubt(builder) if unproven and not refuted else (),
+        unproven_resume=unclear_states.advice(builder, refuted=False) if unproven and not refuted else (),
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if reset or (lost and state.gpus_usable is False) else class_.waits_for,
         gpus_usable=False if reset else state.gpus_usable,

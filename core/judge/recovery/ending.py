@@ -31,7 +31,6 @@ from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.resume_point import newest_own
 from ..state import JudgeState
-from ..text.lines import plain
 from ..text.reading import Reading
 
 NEARLY = 0.98
@@ -382,7 +381,6 @@ def ended_well(state: JudgeState) -> bool:
 # The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
 
 KILLED = "killed_by_user"
-WITHIN = "within one print interval of the end"
 PROVEN, UNPROVEN = 0.9, 0.5
 """Confidence in an exit status of success, with proof of the end and without."""
 BARE_SIGNAL = LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b")
@@ -404,13 +402,15 @@ class End(msgspec.Struct, frozen=True):
     """How an attempt ended, and why.
 
     ``kind``: ``unproven``: success that nothing proves and nothing contradicts. ``why``: what shows the kind, as a
-    clause; "" if the diagnosis says all. ``after``: what came after a training that was over.
+    clause; "" if the diagnosis says all. ``after``: what came after a training that was over. ``is_last_line``: only
+    the last printed line, within one print interval of the end, shows it.
     """
 
     kind: Literal["finished", "unproven", "ended_early", "failed"]
     diagnosis: Diagnosis
     why: str = ""
     after: EvidenceLine | None = None
+    is_last_line: bool = False
 
 
 def judge_end(
@@ -431,8 +431,9 @@ def judge_end(
             case Proven(why=why):
                 return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
             case Unproven(place=last, is_last_line=True):
-                why = f"{last} is the last printed {'epoch' if last.startswith('epoch') else 'step'}, {WITHIN}"
-                return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
+                what = "epoch" if last.startswith("epoch") else "step"
+                why = f"{last} is the last printed {what}, within one print interval of the end"
+                return End("finished", finished(log, catalogue, why, sure=PROVEN), why, is_last_line=True)
             case Unproven(place=last):
                 why = f"nothing in the log says that this was the end{f' ({last})' if last else ''}"
                 return End("unproven", finished(log, catalogue, why, sure=UNPROVEN), why)
@@ -475,38 +476,25 @@ def diagnosis_of(
     kernel: str = "",
 ) -> Diagnosis:
     """What ended the run with this log, given in chunks. ``kernel``: lines of the kernel log."""
-    log, reading, tail = kernel_evidence(START_EVIDENCE, kernel, catalogue), START, ""
+    log, reading = kernel_evidence(START_EVIDENCE, kernel, catalogue), START
     for chunk in chunks:
         log = read_evidence(log, chunk, catalogue)
         reading = read_progress(reading, chunk, catalogue.shapes, skim=True)
-        tail = (tail + chunk)[-TAIL_CHARS:]
     attempt = AttemptProgress(number=1, beat_t=0.0 if reading.heartbeats or reading.progress.step is not None else None)
     state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
     found = judge_end(state, knowledge, code=exit_code, about=about).diagnosis
     if found.failure != "unknown":
         return found
-    shown = {each.line: each for each in (*_last_lines(tail, log.fold.lines + 1), *found.cascade)}
+    last = (EvidenceLine(at, kept_text(line)) for at, line in itertools.islice(log.last_lines(), LAST_LINES))
+    shown = {each.line: each for each in (*last, *found.cascade)}
     if found.cause is not None:
         shown.pop(found.cause.line, None)
     return msgspec.structs.replace(found, cascade=tuple(shown[line] for line in sorted(shown)))
 
 
-TAIL_CHARS = 8192
 LAST_LINES = 3
 """Lines from the end of the log that are shown if nothing shows why it ended."""
-
-
-def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
-    """The last lines with text. ``number``: of the line with which ``tail`` ends."""
-    found: list[EvidenceLine] = []
-    lines = tail.split("\n")
-    whole = lines if len(tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long line
-    for back, line in enumerate(reversed(whole)):
-        words = plain(line.rstrip("\r").rpartition("\r")[2]).strip()  # the last redraw of a bar
-        if words and len(found) < LAST_LINES:
-            found.append(EvidenceLine(number - back, kept_text(words)))
-    return found
 
 
 # Whether a trainer that exited with success ended before the length that its settings say, where its log shows none.
@@ -711,6 +699,6 @@ def _epochs_before(state: JudgeState, now: Reading) -> float | None:
 
 def _numbers_that_rise(seen: DiagnosisState) -> tuple[int, ...]:
     """Whole numbers that stand in one of the last lines only."""
-    lines = [line for line in (seen.tail + seen.fold.rest).splitlines() if line.strip()][-LINES:]
-    found = [{int(match[0].replace(",", "")) for match in NUMBER.finditer(line)} for line in lines]
+    lines = itertools.islice(seen.last_lines(), LINES)
+    found = [{int(match[0].replace(",", "")) for match in NUMBER.finditer(line)} for _, line in lines]
     return tuple(sorted({n for numbers in found for n in numbers if sum(n in each for each in found) == 1}))

@@ -1,5 +1,6 @@
 """What an exit or a failed launch means: the training is done, a person ended it, or it is a failure."""
 
+import itertools
 from typing import assert_never
 
 import msgspec
@@ -40,12 +41,11 @@ from ..run_states import (
     is_live,
 )
 from ..state import JudgeState, StepBuilder
-from ..text.lines import plain
 from ..text.numbers import placed
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
 from .attempts import PASSING, TERMINATION, end_early, end_facts, ended, finish, launch_again_later
-from .ending import KEYBOARD, KILLED, SITE, WITHIN, is_bare, judge_end, main_reading
+from .ending import KEYBOARD, KILLED, SITE, is_bare, judge_end, main_reading
 from .policy import PERSON_SURE
 
 
@@ -90,7 +90,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     match end.kind:
         case "finished":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
-            if end.why.endswith(WITHIN):
+            if end.is_last_line:
                 said = f"exit {observation.code}; {end.why}"
             elif observation.code not in knowledge.preset.success_exit_codes:
                 after = "" if end.after is None else f": {beginning(end.after.text.strip(), 200)}"
@@ -155,8 +155,7 @@ def _may_restart(builder: StepBuilder) -> bool:
         return False
     if any(cause.ended_early for cause in state.history) or main_reading(state).now.end_words is not None:
         return False
-    lines = (state.diagnosis.tail + state.diagnosis.fold.rest).splitlines()
-    return not any(ON_PURPOSE.search(line) for line in [line for line in lines if line.strip()][-LAST_WORDS:])
+    return not any(ON_PURPOSE.search(line) for _, line in itertools.islice(state.diagnosis.last_lines(), LAST_WORDS))
 
 
 def _crashed(
@@ -233,7 +232,7 @@ def _cause(
 ) -> Cause:
     """What ended the attempt, as the history keeps it."""
     attempt, seen = builder.state.attempt, builder.state.diagnosis
-    line = last_line(seen.tail + seen.fold.rest) if diagnosis.cause is None else diagnosis.cause.text
+    line = last_line(seen.end) if diagnosis.cause is None else diagnosis.cause.text
     at = 0 if diagnosis.cause is None else diagnosis.cause.line
     block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
     own = block is not None and bool(block.own) and block.last.startswith(f"{block.own.rpartition(':')[0]}:")
@@ -265,11 +264,7 @@ def _own_end(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> O
 
 def _shown_last(state: JudgeState) -> EvidenceLine:
     """The last line of the log that is not blank."""
-    fold = state.diagnosis.fold
-    lines = (state.diagnosis.tail + fold.rest).split("\n")
-    found = ((back, text) for back, each in enumerate(reversed(lines)) if (text := plain(each).strip()))
-    back, text = next(found, (0, ""))
-    return EvidenceLine(fold.lines + 1 - back, text)
+    return EvidenceLine(*next(state.diagnosis.last_lines(), (state.diagnosis.fold.lines + 1, "")))
 
 
 OWN_TIMEOUT = 124
@@ -319,8 +314,7 @@ TELLING = 3
 
 def _seen_before(builder: StepBuilder) -> str:
     """Remember the last line of a log without a known cause; a sentence if it ended attempts before, else ""."""
-    found = builder.state.diagnosis
-    line = last_line(found.tail + found.fold.rest)
+    line = last_line(builder.state.diagnosis.end)
     if not line or progress_of((f"{line}\n",), builder.knowledge.shapes).step is not None:
         return ""  # what it prints while it trains is no cause
     skeleton = skeleton_of(line)
@@ -371,9 +365,8 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
 
 def _circumstances(state: JudgeState) -> Circumstances:
     """What was so when the trainer ended, beside its log."""
-    known = msgspec.structs.asdict(end_facts(state))
-    del known["kernel"]  # the evidence has it already
-    return Circumstances(**known, earlier=tuple(cause.class_ for cause in state.history if cause.kind == "crash"))
+    earlier = tuple(cause.class_ for cause in state.history if cause.kind == "crash")
+    return Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)
 
 
 def _exit_in_words(observation: Exit) -> str:

@@ -155,7 +155,8 @@ def _ask(builder: StepBuilder, waiting: Waiting) -> None:
 
 def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
     name = shlex.quote(builder.knowledge.run_id or builder.knowledge.run)
-    lines = [action.why, action.price, *(_command(answer, name) for answer in action.answers)]
+    answers = [answer.partition(": ") for answer in action.answers]
+    lines = [action.why, action.price, *(f"{what}: `{does.format(run=name)}`" for what, _, does in answers)]
     if action.asks:
         minutes = builder.knowledge.settings.restart.ask_timeout_s / 60
         lines.append(f"without an answer nothing is ended or started, and this is asked again in {minutes:.0f} min")
@@ -165,12 +166,6 @@ def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
     builder.notify(
         "withheld", f"would have {action.sentence}", "\n".join(filter(None, lines)), incident=action.incident
     )
-
-
-def _command(answer: str, run: str) -> str:
-    """``yes: `trainwatch resume luca```."""
-    what, _, command = answer.partition(": ")
-    return f"{what}: `{command.format(run=run)}`"
 
 
 def act_words(builder: StepBuilder) -> str:

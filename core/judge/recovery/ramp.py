@@ -47,8 +47,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
         return  # an operator or a remedy chose already; or no step was made on this rung, so nothing speaks for it
     spilled = next((i for i in builder.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
-        if gate.is_closed(builder):
-            _withhold(builder, ladder[at - 1], spilled.reason)
+        if _is_withheld(builder, ladder[at - 1], spilled.reason):
             return
         _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
         builder.set(switch=True)
@@ -60,9 +59,11 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     above = ladder[at + 1]
     if any(rung.profile == above for rung in ramp.failed):
         return
-    why = f"{reached} on {ladder[at]} without trouble{_price(builder, known)}"
-    if gate.is_closed(builder):
-        _withhold(builder, above, why)
+    why = f"{reached} on {ladder[at]} without trouble"
+    by_preset = builder.knowledge.preset.resume == "weights" and known.shape == "file"
+    if known.holds == "weights" or by_preset:
+        why += "; the restart resumes from weights alone, so the optimizer state is lost"
+    if _is_withheld(builder, above, why):
         return
     builder.fact(
         RampMoved(
@@ -73,19 +74,11 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
 
 
-def _price(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> str:
-    """What the restart loses beside time, as a clause; "" if nothing."""
-    by_preset = builder.knowledge.preset.resume == "weights" and known.shape == "file"
-    if known.holds != "weights" and not by_preset:
-        return ""
-    return "; the restart resumes from weights alone, so the optimizer state is lost"
-
-
-def _withhold(builder: StepBuilder, to: str, why: str) -> None:
-    """Record once that the ramp would switch; a person can order it as any switch."""
+def _is_withheld(builder: StepBuilder, to: str, why: str) -> bool:
+    """Whether the ramp may not switch; that it would is recorded once. A person can order it as any switch."""
     ramp = builder.state.ramp
-    if ramp.withheld == to:
-        return
+    if not gate.is_closed(builder) or ramp.withheld == to:
+        return gate.is_closed(builder)
     builder.set(ramp=replace(ramp, withheld=to))
     gate.tell(
         builder,
@@ -97,6 +90,7 @@ def _withhold(builder: StepBuilder, to: str, why: str) -> None:
             answers=(f"yes: trainwatch profile {to} {{run}}",),
         ),
     )
+    return True
 
 
 def rung(builder: StepBuilder) -> Rung | None:

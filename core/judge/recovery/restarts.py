@@ -152,7 +152,7 @@ def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -
         gone = replace(machine, gone_t=builder.t)
         builder.move("processes_gone", gone, "no process is left")
         if machine.exited:
-            _after_end(builder, gone)
+            after_end(builder, gone)
         return
     if not machine.kill:
         reason = f"the gentle stop did not end it ({outcome.detail or 'no detail'})"
@@ -181,20 +181,20 @@ def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation:
         end_saving(builder, new, "it ended by itself after it was asked for a checkpoint")
         return
     if new.gone_t is not None:
-        _after_end(builder, new)
+        after_end(builder, new)
 
 
 def on_status_lost(builder: StepBuilder, machine: Stopping) -> None:
     """No process is left and no exit status came in time."""
     _ended(builder, machine, None)
-    _after_end(builder, replace(machine, exited=True))
+    after_end(builder, replace(machine, exited=True))
 
 
 def _ended(builder: StepBuilder, machine: Stopping, observation: Exit | None) -> None:
     ended(builder, "finished" if machine.then == "finish" else "killed" if machine.kill else "stopped", observation)
 
 
-def _after_end(builder: StepBuilder, machine: Stopping) -> None:
+def after_end(builder: StepBuilder, machine: Stopping) -> None:
     """The attempt ended and no process of it is left."""
     plan = machine.plan
     match machine.then:
@@ -290,17 +290,12 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
 
-def has_room(sample: HostSample, machine: WaitingForRoom) -> bool:
-    """Whether the sample shows the room that is waited for."""
-    if machine.until_t is not None:
-        return False
-    return (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
-
-
-def on_room(builder: StepBuilder, machine: WaitingForRoom) -> None:
-    """There is room on the disk again."""
-    builder.note("the disk has space again")
-    choose(builder, machine.plan)
+def on_room(builder: StepBuilder, machine: WaitingForRoom, sample: HostSample) -> None:
+    """Go on if the sample shows the room that is waited for."""
+    has_room = (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
+    if machine.until_t is None and has_room:
+        builder.note("the disk has space again")
+        choose(builder, machine.plan)
 
 
 # When a restart counts as successful, and what the failure cost.
@@ -419,19 +414,20 @@ def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
 def _recover(builder: StepBuilder) -> None:
     state = builder.state
     attempt = state.attempt
-    lost = lost_steps(state.failed_position, _resumed_at(state), attempt.stride)
+    taken, resumed_at = attempt.resume_verdict == "taken", None
+    if attempt.resume_from is None or attempt.resume_verdict == "ignored":
+        resumed_at = 0
+    elif taken or attempt.weights_only:
+        resumed_at = attempt.resumed_at
+    lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
     # If the printed step starts again, the run's own count is the one that continues.
     own = attempt.weights_only or attempt.elsewhere or attempt.counts_anew
     resumed_step = attempt.resumed_at if own else attempt.resume_step
-    taken = attempt.resume_verdict == "taken"
     again = "" if lost is None else f", {plural(lost, 'step')} lost"
     ending = f"recovered: {_how(attempt, resumed_step)}{again}"
     for incident in state.incidents:
-        if (
-            incident.kind not in {"crash", "hang", "resume"}
-            or incident.attempt >= attempt.number
-            or stays_open(incident)
-        ):
+        closes = incident.kind in {"crash", "hang", "resume"} and incident.attempt < attempt.number
+        if not closes or stays_open(incident):
             continue
         builder.close_incident(
             incident.id,
@@ -487,13 +483,6 @@ def _warn(builder: StepBuilder, why: str) -> None:
     number = builder.open_incident("resume", "started_over" if known else COUNTS_ANEW, why, severity="warning")
     title = "started over" if known else "the count began anew"
     builder.notify("warning", title, f"{why}; it trains on", incident=number)
-
-
-def _resumed_at(state: JudgeState) -> int | None:
-    attempt = state.attempt
-    if attempt.resume_from is None or attempt.resume_verdict == "ignored":
-        return 0
-    return attempt.resumed_at if attempt.resume_verdict == "taken" or attempt.weights_only else None
 
 
 def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:

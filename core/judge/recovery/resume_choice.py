@@ -24,7 +24,6 @@ from ..resume.checkpoint_index import (
     KnownCheckpoint,
     base_name,
     cleared,
-    is_meant,
     is_verified,
     passed_over,
     values_of,
@@ -151,8 +150,11 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
         is_of_run = isinstance(step, int) and not (known is not None and known.of_epoch)
         _verified(builder, replace(plan, step=step if is_of_run else plan.step))
         return
-    if _is_left_to_the_trainer(builder, plan, verdict, outcome):
-        why = str(outcome.data.get("reason") or outcome.detail or verdict)
+    why, left = str(outcome.data.get("reason") or outcome.detail or verdict), verdict == "opaque"
+    if outcome.data.get("understood") is False and not left:
+        # One that lacks a member must be named by a person, unless all saves of its trainer lack it.
+        left = plan.wanted is not None or output_folders.is_left_to_the_trainer(builder.state.checkpoints, path)
+    if left:
         builder.note(f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself")
         _verified(builder, plan)
         return
@@ -165,24 +167,12 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     if plan.wanted is None and verdict in {UNREAD, "writing"}:
         _read_later(builder, plan, str(outcome.detail or verdict))
         return
-    why = str(outcome.data.get("reason") or outcome.detail or verdict)
     number, reason = _set_bad(builder, path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
         hold(builder, plan, "refused_checkpoint", reason, incident=number)
         return
     builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
     choose(builder, replace(plan, path=None, step=None))
-
-
-def _is_left_to_the_trainer(builder: StepBuilder, plan: RestartPlan, verdict: str, outcome: Outcome) -> bool:
-    """Whether the verdict says only that it is not understood.
-
-    One that lacks a member must be named by a person, unless all saves of its trainer lack it.
-    """
-    if verdict == "opaque" or outcome.data.get("understood") is not False:
-        return verdict == "opaque"
-    assert plan.path is not None
-    return plan.wanted is not None or output_folders.is_left_to_the_trainer(builder.state.checkpoints, plan.path)
 
 
 def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdict: str, outcome: Outcome) -> bool:
@@ -195,7 +185,8 @@ def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdic
     known = checkpoint_index.find(index, path)
     if verdict == "complete" or known is None:
         return False
-    return is_meant(index, path) and (plan.before_t is None or values_of(index, known).compared)
+    values = values_of(index, known)
+    return bool(known.nonfinite) and not values.new and (plan.before_t is None or values.compared)
 
 
 def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -242,8 +233,17 @@ def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before
 
 
 def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
-    """Distrust a checkpoint and open an incident. Returns its id and its reason."""
-    distrust(builder, path, why, verdict)
+    """Never resume from a checkpoint until it is written again, and open an incident. Returns its id and its reason."""
+    index = builder.state.checkpoints
+    if checkpoint_index.find(index, path) is None:
+        entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
+        builder.set(checkpoints=replace(index, known=(*index.known, entry)))
+        return _tell_bad(builder, path, verdict, why, ending)
+    builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
+    known = checkpoint_index.find(builder.state.checkpoints, path)
+    if known is not None and verdict in get_args(Verdict):
+        told = checkpoint_index.as_fact(known, builder.knowledge.created_wall, checkpoint_index.verdict_of(verdict))
+        builder.fact(told)
     return _tell_bad(builder, path, verdict, why, ending)
 
 
@@ -266,18 +266,3 @@ def clear_doubt(builder: StepBuilder) -> None:
     paths = builder.state.checkpoints.doubt.paths
     builder.fact(CheckpointsSetAside(paths=paths, why=""))
     builder.set(checkpoints=checkpoint_index.changed(cleared(builder.state.checkpoints), paths, aside=None))
-
-
-def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt") -> None:
-    """Never resume from a checkpoint until it is written again."""
-    index = builder.state.checkpoints
-    if checkpoint_index.find(index, path) is None:
-        entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
-        builder.set(checkpoints=replace(index, known=(*index.known, entry)))
-        return
-    builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
-    known = checkpoint_index.find(builder.state.checkpoints, path)
-    if known is not None and verdict in get_args(Verdict):
-        builder.fact(
-            checkpoint_index.as_fact(known, builder.knowledge.created_wall, checkpoint_index.verdict_of(verdict))
-        )

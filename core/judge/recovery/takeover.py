@@ -71,28 +71,22 @@ GO_ON = RestartPlan(reason="continue after an interruption")
 def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.state.machine
+    _lost(builder)
     match machine:
         case Idle() if builder.knowledge.begin_from is not None:
             wanted = builder.knowledge.begin_from
             resume_choice.choose(builder, RestartPlan(reason="first launch", by="the start of the run", wanted=wanted))
         case Idle():
             attempts.launch(builder, RestartPlan(reason="first launch", by="the start of the run"))
-        case Starting(stop_requested=True) | Stopping(then="hold" | "end"):
-            _lost(builder)
+        case Stopping(then="end", plan=plan) if plan.deadline_t is not None:  # the machine ended before all was done
+            builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
+            restarts.clear_and_restart(builder, GO_ON)
+        case Starting(stop_requested=True) | Stopping(then="end"):
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
-        case Stopping(then="end_by", plan=plan):
-            _lost(builder)
-            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
-            checkpoint_jobs.over(builder)
-        case Stopping(then="finish"):
-            _lost(builder)
-            attempts.conclude(builder, "the training had finished")
-        case Stopping(then="give_up", plan=plan):
-            _lost(builder)
-            attempts.give_up(builder, plan.ending, plan.incident, plan.advice)
-        case Stopping(plan=plan):
-            _lost(builder)
+        case Stopping(then="restart", plan=plan):
             restarts.clear_and_restart(builder, plan)
+        case Stopping():
+            restarts.after_end(builder, machine)
         case (
             Cleaning(plan=plan) | Listing(plan=plan) | Copying(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan)
         ):
@@ -101,7 +95,6 @@ def go_on(builder: StepBuilder) -> None:
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restarts.clear_and_restart(builder, meant)
         case Starting() | Running() | Hung() | Paused() | Suspended() | Queued():
-            _lost(builder)
             builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restarts.clear_and_restart(builder, GO_ON)
         case Interrupted():
@@ -116,8 +109,7 @@ def go_on(builder: StepBuilder) -> None:
 
 def _lost(builder: StepBuilder) -> None:
     state = builder.state
-    machine = state.machine
-    if run_states.is_live(machine):
+    if run_states.is_live(state.machine):
         builder.fact(AttemptEnded(attempt=state.attempt.number, how="lost", last_step=state.attempt.step))
         attempts.remember_end(builder)
 
@@ -136,6 +128,10 @@ def started(builder: StepBuilder, start: Start) -> None:
     if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
         fresh = opening.first_step, opening.first_epoch
     settings = restarts.settings_of(state, start.profile)
+    # With weights alone it counts its steps from zero: as the launch reports, else the preset.
+    restores = machine.restores if isinstance(machine, Starting) else None
+    if restores not in {"state", "weights"}:
+        restores = builder.knowledge.preset.resume if start.resume_from is not None else None
     attempt = AttemptProgress(
         number=start.attempt,
         pid=start.pid,
@@ -146,7 +142,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         profile=start.profile,
         adopted=start.adopted,
         adopted_t=builder.t if start.adopted else None,
-        weights_only=_weights_only(builder, start, machine),
+        weights_only=restores == "weights",
         stride=state.attempt.stride,
         resume_verdict="none" if start.resume_from is None else "open",
         told_resume=machine.told_resume if isinstance(machine, Starting) else None,
@@ -222,13 +218,6 @@ def started(builder: StepBuilder, start: Start) -> None:
     _stand(builder, start, same=same, was=machine)
 
 
-def _weights_only(builder: StepBuilder, start: Start, machine: run_states.Machine) -> bool:
-    """Whether the trainer restores weights only and counts steps from zero: as the launch reports, else the preset."""
-    if isinstance(machine, Starting) and machine.restores in {"state", "weights"}:
-        return machine.restores == "weights"
-    return builder.knowledge.preset.resume == "weights" and start.resume_from is not None
-
-
 def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Machine) -> None:
     """The state of the run with this trainer. A stop that the last supervisor had decided is repeated."""
     how = f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}"
@@ -257,13 +246,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
 
 _MACHINES: dict[RunState, Machine] = {
     "idle": Idle(),
-    "starting": Starting(launched=True),
     "running": Running(),
-    "hung": Starting(launched=True),
-    "stopping": Starting(launched=True),
-    "paused": Starting(launched=True),
-    "suspended": Starting(launched=True),
-    "queued": Starting(launched=True),
     "cleaning": Interrupted(),
     "backing_off": Interrupted(),
     "interrupted": Interrupted(),
@@ -272,7 +255,10 @@ _MACHINES: dict[RunState, Machine] = {
     "ended_early": EndedEarly(),
     "given_up": GivenUp(),
 }
-"""The state for a new supervisor that has only the story: the decisions that were waited for are not known."""
+"""The state for a new supervisor that has only the story: the decisions that were waited for are not known.
+
+In every other state a trainer may run.
+"""
 
 
 def from_story(
@@ -343,7 +329,7 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     A snapshot is written with every change of state, so the newest one has all of it: who asked for a stop, and what
     was to follow. If it does not fit the story (cut off, of another version), the state is derived from the story.
     """
-    machine = _MACHINES[story.state]
+    machine = _MACHINES.get(story.state, Starting(launched=True))
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
     if not isinstance(machine, Starting | Running | Hung | Paused | Suspended | Queued) or (

@@ -209,7 +209,11 @@ def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
         return ()
     index = builder.state.checkpoints
     copied = {k.path for k in index.known if k.kept is not None}
-    seen = (*_unsure(builder), *map(_sighting, resume_point.of_unknown_origin(index)))
+    older = [
+        Sighting(folder=k.path.rstrip("/").rpartition("/")[0], path=k.path, t=k.t, evidence=UNKNOWN_ORIGIN)
+        for k in resume_point.of_unknown_origin(index)
+    ]
+    seen = (*_unsure(builder), *older)
     return tuple(one for one in seen if one.path not in copied)
 
 
@@ -244,11 +248,6 @@ def tell_output(builder: StepBuilder) -> None:
         title="it is not known where the run saves",
         explanation=f"{follows}; --output-dir names the folder that the trainer saves to",
     )
-
-
-def _sighting(known: KnownCheckpoint) -> Sighting:
-    folder = known.path.rstrip("/").rpartition("/")[0]
-    return Sighting(folder=folder, path=known.path, t=known.t, evidence=UNKNOWN_ORIGIN)
 
 
 def _names(paths: Iterable[str]) -> str:
@@ -478,12 +477,6 @@ def note_taken(builder: StepBuilder) -> None:
         builder.note(f"the way to resume is proved: {_way(builder)}")
 
 
-def failed_at_start(builder: StepBuilder) -> bool:
-    """Whether the attempt was given an unproven resume and ended before its first step."""
-    attempt = builder.state.attempt
-    return is_unproven(builder) and attempt.resume_from is not None and attempt.beat_t is None
-
-
 def refused(builder: StepBuilder, cause: Cause) -> str:
     """The option of the resume that the trainer says it does not know; "" = it made a step, or does not say so."""
     attempt, seen = builder.state.attempt, builder.state.diagnosis
@@ -530,26 +523,18 @@ def other_way(builder: StepBuilder) -> tuple[str, ...]:
     return (write, f"if the script was changed: `{typed('resume')}` once it takes the option again")
 
 
-def doubt(builder: StepBuilder) -> tuple[str, ...]:
-    """What a person should know of it after a failure that has another cause, a sentence each."""
-    return (f"no resume by {_way(builder)} has been proved yet", *_kept(builder))
-
-
-def advice(builder: StepBuilder) -> tuple[str, ...]:
-    """What a person can do if it was wrong, a sentence each; empty if it is proved."""
+def advice(builder: StepBuilder, *, refuted: bool = True) -> tuple[str, ...]:
+    """What a person can do if it was wrong, or has to know of it (not ``refuted``), a sentence each; none if proved."""
     if not is_unproven(builder):
         return ()
-    wrong = (
-        f"the way to resume was only found in the source ({builder.knowledge.resume_support.found}) and seems wrong: "
-        "write {resume} into the command where the path of a checkpoint belongs, then "
-        f"`{builder.knowledge.typed('resume', '--', 'NEW', 'COMMAND')}`"
-    )
-    return (wrong, *_kept(builder))
-
-
-def _kept(builder: StepBuilder) -> tuple[str, ...]:
-    folder = builder.state.found_resume.folder
-    return (f"the state before it is kept in {folder}",) if folder else ()
+    folder, known = builder.state.found_resume.folder, f"no resume by {_way(builder)} has been proved yet"
+    if refuted:
+        known = (
+            f"the way to resume was only found in the source ({builder.knowledge.resume_support.found}) and seems "
+            "wrong: write {resume} into the command where the path of a checkpoint belongs, then "
+            f"`{builder.knowledge.typed('resume', '--', 'NEW', 'COMMAND')}`"
+        )
+    return (known, f"the state before it is kept in {folder}") if folder else (known,)
 
 
 def _way(builder: StepBuilder) -> str:

@@ -489,12 +489,6 @@ def values_of(index: CheckpointIndex, known: KnownCheckpoint) -> Values:
     return Values(tuple(name for name in names if name not in always), compared=True)
 
 
-def is_meant(index: CheckpointIndex, path: str) -> bool:
-    """Return whether a checkpoint that is not finite is none the worse for it."""
-    known = find(index, path)
-    return known is not None and bool(known.nonfinite) and not values_of(index, known).new
-
-
 def _judged(index: CheckpointIndex, known: KnownCheckpoint) -> CheckpointIndex:
     marked = known.damage is not None and known.damage[0] == "nonfinite"
     if values_of(index, known).new:

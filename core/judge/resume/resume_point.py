@@ -172,9 +172,8 @@ class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 # known.
 #
 # Sources: argparse, click, typer, absl and gflags, fire, tyro, docopt, getopt, optparse, hydra, OmegaConf,
-# jsonargparse,
-# simple-parsing, ``HfArgumentParser``, pydantic, dataclasses. Known false alarm: an error that quotes the option for
-# another reason.
+# jsonargparse, simple-parsing, ``HfArgumentParser``, pydantic, dataclasses. Known false alarm: an error that quotes the
+# option for another reason.
 
 BY_HAND = re.compile(r"(?:Type|Attribute|Key)Error\b")
 """What a script raises for a name that it does not know, if it has no parser. The class is that of a bug."""
@@ -203,7 +202,9 @@ def refused(names: Sequence[str], *, cause: str, below: Sequence[str], last: Seq
     if class_ == "config_error":
         named = [name for name in names if _alone(name, below) or speaks_of(name, (cause, *below))]
     elif class_ == "unknown":
-        named = [name for name in names if speaks_of(name, _of_the_end(last))]
+        told = [line for line in last if line.strip(_BOX)][-LAST_LINES:]
+        ended = [line for line in told if peel(line).level not in _QUIET]
+        named = [name for name in names if speaks_of(name, ended)]
     elif class_ == "code_bug" and BY_HAND.match(cause):
         named = [name for name in names if speaks_of(name, (cause,))]
     else:
@@ -216,11 +217,6 @@ def refused(names: Sequence[str], *, cause: str, below: Sequence[str], last: Seq
 def speaks_of(option: str, lines: Iterable[str]) -> bool:
     """Whether one of the lines names the option, as it is written or in quotes, and is no list of what there is."""
     return any(_names(option, line) for line in lines)
-
-
-def _of_the_end(last: Sequence[str]) -> list[str]:
-    told = [line for line in last if line.strip(_BOX)]
-    return [line for line in told[-LAST_LINES:] if peel(line).level not in _QUIET]
 
 
 def _names(option: str, line: str) -> bool:

@@ -144,13 +144,13 @@ def _pace_by_clocks(
 
 def _rule(row: Rule, label: Label, news: TrainingFields, rest: str) -> Rule:
     """What the bar's row, its label and its postfix tell about its count."""
-    rule = row._replace(names_last=row.names_last or news.rule.names_last)
+    rule = msgspec.structs.replace(row, names_last=True) if news.rule.names_last else row
     if row.per_epoch is None and news.epoch is not None:
-        rule = rule._replace(per_epoch=True)
+        rule = msgspec.structs.replace(rule, per_epoch=True)
     elif row.per_epoch is None and _COUNTS_STEPS.search(label.key) is not None:
-        rule = rule._replace(per_epoch=False)
+        rule = msgspec.structs.replace(rule, per_epoch=False)
     if "v_num" in rest and row.base is None:  # Lightning's version number; its epochs count from 0
-        rule = rule._replace(base=0)
+        rule = msgspec.structs.replace(rule, base=0)
     return rule
 
 
@@ -172,8 +172,7 @@ def _read_description(news: TrainingFields, before: str) -> None:
     epoch = find_epoch(before)
     if epoch is not None:
         news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
-    if news.lr is None and ("lr" in before or "rate" in before):
-        news.lr = find_lr(before)
+    news.lr = find_lr(before)
 
 
 def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) -> Reading:
@@ -197,8 +196,7 @@ def _read_postfix(news: TrainingFields, rest: str) -> None:
     """Learning rate, epoch and global step after the bar: tqdm's postfix, or a log line on the same line."""
     if "step=" in rest and (found := _STEP_IN_POSTFIX.search(rest)) is not None:
         news.overall = parse_count(found["step"])
-    if "lr" in rest or "rate" in rest:
-        news.lr = find_lr(rest)
+    news.lr = find_lr(rest) or news.lr
     if news.epoch is None and "epoch" in rest:
         epoch = find_epoch(rest)
         if epoch is not None:

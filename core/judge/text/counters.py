@@ -311,17 +311,23 @@ def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
 
     ``of_step`` False: the line is about an epoch, so a bare time at its end is that of the epoch.
     """
-    found = None if _PER_UNIT.search(low) else _RATE.search(low) or _RATE_KEY.search(low)
+    found = None
+    if any(word in low for word in _OF_A_RATE) and _PER_UNIT.search(low) is None:
+        found = _RATE.search(low) or _RATE_KEY.search(low)
     if found is not None and not _ROUNDED.match(low, found.start()):
         rate = parse_number(found["value"])
         return 1.0 / rate if rate else None
     for pattern, word in _DURATIONS if of_step else _DURATIONS[:-1]:
-        found = pattern.search(low) if word in low else None
-        if found is None or (pattern is _BARE_TIME and not _is_of_a_step(found, low)):
+        if word not in low or (found := pattern.search(low)) is None:
+            continue
+        if pattern is _BARE_TIME and not _is_of_a_step(found, low):
             continue
         units = (text for name, text in found.groupdict().items() if name not in ("value", "mean"))
         return seconds_of(found["value"], next((unit for unit in units if unit), "s"))
     return None
+
+
+_OF_A_RATE = ("/s", "/ s", "/_s", "per", "ups", "speed")
 
 
 def _is_of_a_step(found: re.Match[str], low: str) -> bool:
@@ -331,13 +337,15 @@ def _is_of_a_step(found: re.Match[str], low: str) -> bool:
 
 
 _DURATIONS = (
-    (_PER_UNIT, ""),
+    (_PER_UNIT, "/"),
     (_OF_THE_STEP, "iter_time="),
     (_OF_THE_STEP, "forward_time"),
     (_TIMED, ""),
     (_BARE_TIME, "time"),
     (_SECONDS_KEY, "step"),
-    (_TOOK, ""),
+    (_TOOK, "took"),
+    (_TOOK, " in "),
+    (_TOOK, "time "),
     (_RUN, ""),
     (_FIELD_MS, "ms"),
     (_TRAILING, "("),

@@ -156,7 +156,7 @@ _LIKELY = words(
 
 def find_lr(low: str) -> float | None:
     """Learning rate; the first one if there are several parameter groups."""
-    found = _LR.search(low) or _LR_BEHIND.search(low)
+    found = _LR.search(low) or _LR_BEHIND.search(low) if "lr" in low or "learning" in low else None
     return None if found is None else parse_number(found["lr"])
 
 

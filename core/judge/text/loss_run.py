@@ -107,7 +107,8 @@ def with_printed(
     ``moved``: the line is not another drawing of the step before. ``new_epoch``: first loss since the epoch changed or
     the counter began again.
     """
-    run = msgspec.structs.replace(run, without=0, spread=max(run.spread, run.without))
+    if run.without:
+        run = msgspec.structs.replace(run, without=0, spread=max(run.spread, run.without))
     if new_epoch:
         run = _next_epoch(run, finite=value is not None)
     if value is None:

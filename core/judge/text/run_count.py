@@ -11,7 +11,7 @@ Known limits: "Epoch 3/9" counts from 1 unless an epoch 0 was printed; an epoch 
 above 1, may count from either, and the run step is unknown. Epochs that were not seen count as long as the present one.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -30,7 +30,7 @@ Apart = Literal["", "before", "after", "bar"]
 """Where epochs are printed that do not stand beside the counter: above it, below it, or as a bar of finished epochs."""
 
 
-class Rule(NamedTuple):
+class Rule(msgspec.Struct, frozen=True):
     """What a row of log_shapes.toml, or a label, tells about its counter.
 
     ``per_epoch``: it begins again in each epoch, False = it runs through, None = not known. ``firm``: that is certain.

@@ -195,7 +195,7 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     news.rule, news.seconds, news.eta = shape.rule, _seconds(groups), parse_clock(named("left") or "?")
     take_named(news, reading, line, low)
     if news.total is not None and news.epoch is not None and news.rule.per_epoch is None:
-        news.rule = news.rule._replace(per_epoch=True)
+        news.rule = msgspec.structs.replace(news.rule, per_epoch=True)
     return advance(reading, news, shape.row.name)
 
 

@@ -54,7 +54,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         return reading  # all settings on one line
     loss = find_loss(low) if "loss" in low or " l_" in low else None
     epoch = find_epoch(low) if "ep" in low else None
-    lr = find_lr(low) if "lr" in low or "learning" in low else None
+    lr = find_lr(low)
     step = find_step(low)
     if loss is None and (objective := find_objective(low)) is not None and (step or epoch or lr or has_count(low)):
         loss = objective
@@ -284,14 +284,15 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
     if rank != reading.rank:
         reading = msgspec.structs.replace(reading, rank=rank)
     for part in (line,) if own is line else plain(own).split("\n"):
-        reading = _read_part(reading, part, number, shapes)
+        read = _read_part if reading.record or part[-1:] in _GOES_ON else _read_own
+        reading = read(reading, part, number, shapes)
     return reading
 
 
 def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after a line, or after the record that it ends: JSON over several lines is read as one line."""
     before, text = reading.record, line.strip()
-    if not before and not (text[:1] in _QUOTES and text[-1:] in _GOES_ON):
+    if not before and text[:1] not in _QUOTES:
         return _read_own(reading, line, number, shapes)
     if before:
         reading = msgspec.structs.replace(reading, record="")
@@ -302,12 +303,16 @@ def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         text = f"{{{text}"
     if sum(map(text.count, "{[")) > sum(map(text.count, "}]")):
         return msgspec.structs.replace(reading, record=text)
-    return _read_own(reading, text, number, shapes)
+    read, known = _read_own(reading, text, number, shapes), reading.progress
+    epoch = read.progress.epoch
+    if known.loss is None or known.epoch is None or epoch is None or read.progress.step != known.step:
+        return read
+    return reading if epoch <= known.epoch else read  # a summary of what was printed line by line
 
 
 RECORD_CHARS = 2_000
 """Characters of a record over several lines that are put together."""
-_QUOTES, _GOES_ON = ("'", '"', "{"), (",", "{", "[")
+_QUOTES, _GOES_ON = ("'", '"', "{"), frozenset(",{[")
 _OF_A_RECORD = LazyPattern(r"[\]\[{}\"']|[-+]?\d|(?:true|false|null|nan|none|tensor)\b", re.IGNORECASE)
 
 

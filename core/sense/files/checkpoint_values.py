@@ -10,7 +10,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from ...model.patterns import matches
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..sampler import OnProblem, ignore_problem
 from .checkpoint_scan import signature
+from .inotify import walk
 
 SHARE = 0.05
 """Share of the time that is spent reading: 20 s for a checkpoint are followed by 400 s without."""
@@ -242,18 +243,21 @@ def find_samples(directory: Path, globs: Sequence[str] = (), newest: int = NEWES
     """
     if not directory.is_dir():
         return ()
+    os.scandir(directory).close()
     matching: list[Sample] = []
     in_folders: list[Sample] = []
     elsewhere: list[Sample] = []
-    for entry, inside in _walk(directory):
+    for entry in walk([str(directory)], depth=DEPTH, most=ENTRIES, into=lambda each: not each.name.startswith(".")):
+        path = Path(entry.path).relative_to(directory)
+        if path.suffix.lower() not in SUFFIXES:
+            continue
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError:  # deleted since
             continue
         if not stat.S_ISREG(status.st_mode):
             continue
-        named = inside or SAMPLE_FOLDER.search(Path(entry.name).stem) is not None
-        path = Path(entry.path).relative_to(directory)
+        named = any(SAMPLE_FOLDER.search(part) for part in (*path.parts[:-1], path.stem))
         step, epoch = moment_of(path)
         expected = bool(globs) and matches(path.as_posix(), globs)
         (matching if expected else in_folders if named else elsewhere).append(
@@ -264,31 +268,6 @@ def find_samples(directory: Path, globs: Sequence[str] = (), newest: int = NEWES
         )  # fmt: skip
     found = matching or in_folders or elsewhere
     return tuple(sorted(found, key=lambda s: (-s.mtime, s.name))[:newest])
-
-
-def _walk(directory: Path) -> Iterator[tuple["os.DirEntry[str]", bool]]:
-    """(picture, whether it is in a folder named for samples), breadth first, within DEPTH and ENTRIES."""
-    folders: list[tuple[str, int, bool]] = [(str(directory), 0, False)]
-    seen = 0
-    first = True
-    while folders:
-        folder, depth, inside = folders.pop(0)
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    seen += 1
-                    if seen > ENTRIES:
-                        return
-                    if entry.is_dir(follow_symlinks=False):
-                        if depth < DEPTH and not entry.name.startswith("."):
-                            named = inside or SAMPLE_FOLDER.search(entry.name) is not None
-                            folders.append((entry.path, depth + 1, named))
-                    elif Path(entry.name).suffix.lower() in SUFFIXES:
-                        yield entry, inside
-        except OSError:
-            if first:
-                raise
-        first = False
 
 
 def moment_of(path: Path) -> tuple[int | None, int | None]:

@@ -12,8 +12,8 @@ a process of the run was seen with it.
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from ...model.rounds import next_round
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..process.run_tree import RunTree
 from ..sampler import OnProblem, ProblemReport, Wakeup, ignore_problem
-from .inotify import FolderTree, Inotify, OpenFile, ended_at, open_for_writing
+from .inotify import FolderTree, Inotify, OpenFile, ended_at, open_for_writing, walk
 from .writers import Writers, may_be_saved, written_by
 
 WAKE_S = 0.2
@@ -542,45 +542,20 @@ FILES = 4096
 
 
 def written_since(folders: Iterable[str], since_wall: float, limit_s: float) -> Iterator[str]:
-    """Files that were written or put there since, but logs, samples and the like; links to folders are followed once.
+    """Files that were written or put there since, but logs, samples and the like, within ``limit_s``.
 
     A copy may keep the modification time of its original; the time of its last change is that of the copying.
-
-    Ends after ``limit_s``: the working folder of a training may hold a data set of millions of files.
     """
-    end = time.monotonic() + limit_s
-    waiting = deque((os.path.realpath(folder), 0) for folder in folders)
-    linked: deque[tuple[str, int]] = deque()
-    seen: set[str] = set()
-    found = 0
-    while waiting or linked:
-        folder, depth = waiting.popleft() if waiting else linked.popleft()
-        if folder in seen:
-            continue
-        if time.monotonic() > end or found >= FILES:
-            return
-        seen.add(folder)
-        for entry in _entries(folder):
-            try:
-                if entry.is_dir():
-                    if depth < DEPTH and not is_copy_folder(entry.name):
-                        later = linked if entry.is_symlink() else waiting
-                        later.append((os.path.realpath(entry.path) if entry.is_symlink() else entry.path, depth + 1))
-                elif not is_other_file(entry.name) and entry.is_file() and _written(entry) >= since_wall:
-                    found += 1
-                    yield entry.path
-            except OSError:
-                continue
+    end_s = time.monotonic() + limit_s
+    found = walk(folders, depth=DEPTH, into=lambda entry: not is_copy_folder(entry.name), links=True, end_s=end_s)
+    late = (each.path for each in found if not is_other_file(each.name) and _written(each) >= since_wall)
+    return islice(late, FILES)
 
 
 def _written(entry: os.DirEntry[str]) -> float:
-    status = entry.stat()
-    return max(status.st_mtime, status.st_ctime)
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """When a file was written or put there, in seconds since the epoch; 0 for what is none."""
     try:
-        with os.scandir(folder) as entries:
-            return list(entries)
+        status = entry.stat()
+        return max(status.st_mtime, status.st_ctime) if entry.is_file() else 0.0
     except OSError:
-        return []
+        return 0.0

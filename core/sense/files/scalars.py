@@ -15,7 +15,7 @@ from ...model.observation import MOST_METRICS, MetricValues
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..process.run_tree import RunTree
 from ..sampler import OnProblem, Sampler, ignore_problem
-from .inotify import OpenFile, open_for_writing
+from .inotify import OpenFile, open_for_writing, walk
 
 # Records of a TensorBoard event file (TFRecord): length, masked CRC32C of it, data, masked CRC32C of that.
 #
@@ -444,26 +444,5 @@ def logdir(path: Path, roots: Sequence[str]) -> str:
 
 def _below(roots: Sequence[str]) -> Iterator[Path]:
     """Event files in the output folders, and in the usual ones beside the script."""
-    left = [ENTRIES]
-    for root in roots[:-1]:
-        yield from _walk(root, DEEP, left)
-    for name in USUAL if roots else ():
-        yield from _walk(str(Path(roots[-1], name)), DEEP, left)
-
-
-def _walk(folder: str, deep: int, left: list[int]) -> Iterator[Path]:
-    below: list[str] = []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                left[0] -= 1
-                if left[0] < 0:
-                    return
-                if NAME in entry.name:
-                    yield Path(entry.path)
-                elif deep and entry.is_dir(follow_symlinks=False):
-                    below.append(entry.path)
-    except OSError:
-        return
-    for each in below:
-        yield from _walk(each, deep - 1, left)
+    places = (*roots[:-1], *(str(Path(roots[-1], name)) for name in USUAL)) if roots else ()
+    return (Path(each.path) for each in walk(places, depth=DEEP, most=ENTRIES) if NAME in each.name)

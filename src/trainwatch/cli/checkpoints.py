@@ -9,17 +9,13 @@ from trainwatch.core.model.verdict_words import verdict_word
 
 from . import checkpoint_text as text
 from .output import print_json, printable
-from .verb import Act, Verb, act_part, add_part, add_parts
+from .verb import Act, Verbs, act_part, add_part, add_parts
 
 if TYPE_CHECKING:
     from trainwatch.core.model.checkpoint import Checkpoint
 
 
-CHECKPOINTS_HELP = "list, verify, show, compare, rate, prune and back up checkpoints"
-CHECKPOINTS_DESCRIPTION = (
-    "Works with saved checkpoints. Nothing is ever unpickled; only prune --apply and backup write."
-)
-CHECKPOINTS_EXAMPLE = "list outputs/ --json"
+VERBS = Verbs()
 
 
 def checkpoints_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +51,15 @@ def checkpoints_arguments(parser: argparse.ArgumentParser) -> None:
     backup.add_argument(
         "destination", help="a folder (made if missing), or a name that does not exist yet; nothing is overwritten"
     )
+
+
+VERBS(
+    "checkpoints",
+    "list, verify, show, compare, rate, prune and back up checkpoints",
+    "Works with saved checkpoints. Nothing is ever unpickled; only prune --apply and backup write.",
+    "list outputs/ --json",
+    checkpoints_arguments,
+)(act_part)
 
 
 def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
@@ -177,10 +182,3 @@ def act_backup(args: argparse.Namespace) -> int:
         told = "and verified" if done.checkpoint.understood else "byte for byte; whether it is whole cannot be told"
         print(f"{printable(done.destination)}: copied {told} ({verdict_word(done.checkpoint.verdict)})")
     return ExitCode.DONE
-
-
-VERBS = {
-    "checkpoints": Verb(
-        CHECKPOINTS_HELP, CHECKPOINTS_DESCRIPTION, CHECKPOINTS_EXAMPLE, checkpoints_arguments, act_part
-    ),
-}

@@ -2,19 +2,42 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .launch_options import add_settings
-from .operation import add_force, add_operation, add_remedies, confirm, operate
+from .operation import confirm, operate
 from .output import print_json, printable, warn
-from .run_argument import add_run, run_of
-from .verb import Verb
+from .run_argument import RUN, run_of
+from .verb import JSON, Argument, Verb, Verbs, arg, flag, one_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.enable import Enabling
+
+
+VERBS = Verbs()
+
+
+NEVER = "do not ask (this verb never asks; accepted for scripts)"
+ASKED_YES = arg("--yes", "-y", action="store_true", help="do not ask")
+YES = arg("--yes", "-y", action="store_true", help=NEVER)
+"""Every verb takes it, so that scripts need not know which of them ask."""
+FRESH = flag("--fresh", "from the beginning, whatever checkpoints there are")
+NEXT_ATTEMPT = (
+    arg("--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"),
+    arg(
+        "--with",
+        dest="remedies",
+        action="append",
+        default=[],
+        metavar="REMEDY",
+        help="apply a remedy that was proposed (named in `trainwatch events`)",
+    ),
+    flag("--without-remedies", "take back all remedies that were applied"),
+    flag("--force", "although a check fails (see `trainwatch check`)"),
+)
 
 
 def sent(
@@ -22,60 +45,48 @@ def sent(
     description: str = "",
     example: str = "",
     *,
-    options: Callable[[argparse.ArgumentParser], None] = lambda _parser: None,
+    options: Sequence[Argument] = (),
     fields: Mapping[str, str] = {},
     ask: str | None = None,
     launches: bool = False,
 ) -> Verb:
     """A verb that sends a command to the supervisor of a run.
 
-    ``options``: adds its own; ``fields``: of the command, each with the option that has its value. ``ask``: asked
+    ``options``: its own; ``fields``: of the command, each with the option that has its value. ``ask``: asked
     on a terminal. ``launches``: it starts an attempt, and a supervisor if there is none.
     """
-
-    def add(parser: argparse.ArgumentParser) -> None:
-        options(parser)
-        add_operation(parser, asks=ask is not None)
 
     def act(args: argparse.Namespace) -> int:
         values = {field: getattr(args, option) for field, option in fields.items()}
         forced = args.force if launches else None
         return operate(args, ask=ask, starts_supervisor=launches, forced=forced, **values)
 
-    return Verb(help_, description or help_, example, add, act)
+    return Verb(help_, description or help_, example, (*options, ASKED_YES if ask else YES, RUN), act)
 
 
-RESUME_DESCRIPTION = (
+@VERBS(
+    "resume",
+    "continue after a pause, a stop, an interruption or a give-up",
     "Continues a run after a stop, an interruption or a give-up, from its newest verified checkpoint. A run that is "
     "paused, or that a signal stopped, goes on where it is. A command after -- replaces that of the run: resume RUN -- "
-    "NEW COMMAND."
+    "NEW COMMAND.",
+    "--from outputs/name-000004.safetensors",
+    usage("trainwatch resume [options] [RUN] [-- NEW COMMAND …]"),
+    one_of(
+        FRESH,
+        arg(
+            "--from",
+            dest="checkpoint",
+            metavar="CHECKPOINT",
+            help='file or directory to resume from: a path, a name in the output folder, or "newest" there',
+        ),
+        flag("--paused", "only if it is paused; starts no attempt (also: unpause)"),
+    ),
+    add_settings,
+    *NEXT_ATTEMPT,
+    YES,
+    RUN,
 )
-
-
-def resume_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "trainwatch resume [options] [RUN] [-- NEW COMMAND …]"
-    begin = parser.add_mutually_exclusive_group()
-    begin.add_argument("--fresh", action="store_true", help="from the beginning, whatever checkpoints there are")
-    begin.add_argument(
-        "--from",
-        dest="checkpoint",
-        metavar="CHECKPOINT",
-        help='file or directory to resume from: a path, a name in the output folder, or "newest" there',
-    )
-    begin.add_argument("--paused", action="store_true", help="only if it is paused; starts no attempt (also: unpause)")
-    add_settings(parser)
-    _add_next_attempt(parser)
-    add_operation(parser, asks=False)
-
-
-def _add_next_attempt(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
-    )
-    add_remedies(parser)
-    add_force(parser)
-
-
 def resume_verb(args: argparse.Namespace) -> int:
     by = "command line"
     if args.paused:
@@ -116,48 +127,18 @@ def resume_verb(args: argparse.Namespace) -> int:
     )
 
 
-def restart_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--fresh", action="store_true", help="from the beginning, whatever checkpoints there are")
-    _add_next_attempt(parser)
-
-
-def act_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("mode", choices=("all", "ask", "notify"), help="what is done without you")
-
-
-def ack_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--incident", type=int, metavar="N", help="which incident")
-
-
-def profile_options(parser: argparse.ArgumentParser) -> None:
-    from trainwatch.core.model.preset import NO_PROFILE
-
-    parser.add_argument(
-        "profile",
-        metavar="NAME",
-        help=f"profile to switch to (see `trainwatch profiles`); {NO_PROFILE}: your own config as it stands",
-    )
-    when = parser.add_mutually_exclusive_group()
-    when.add_argument("--now", action="store_true", help="restart at once")
-    when.add_argument("--at-checkpoint", action="store_true", help="at the next checkpoint (the default)")
-
-
-ENABLE_HELP = "resume a run after a reboot, by systemd or cron"
-ENABLE_DESCRIPTION = (
+@VERBS(
+    "enable",
+    "resume a run after a reboot, by systemd or cron",
     "Writes a unit of systemd's user manager that supervises the run after a reboot (it resumes from the newest "
     "verified checkpoint) and replaces a supervisor that died or froze. If systemd does not run, the line for "
-    "cron is printed or, under WSL2, for Windows. A unit of yours is never written over, nor is your crontab edited."
+    "cron is printed or, under WSL2, for Windows. A unit of yours is never written over, nor is your crontab edited.",
+    "--print",
+    RUN,
+    flag("--print", "show what would be written, and write nothing"),
+    JSON,
+    flag("--yes", "accepted for scripts; nothing is asked"),
 )
-ENABLE_EXAMPLE = "--print"
-
-
-def enable_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run(parser)
-    parser.add_argument("--print", action="store_true", help="show what would be written, and write nothing")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--yes", action="store_true", help="accepted for scripts; nothing is asked")
-
-
 def enable_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.enable import enabling_of
 
@@ -195,22 +176,18 @@ def enable(found: "Enabling", args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-FORGET_HELP = "remove what is kept about a run that is over; its outputs stay"
-FORGET_DESCRIPTION = (
+@VERBS(
+    "forget",
+    "remove what is kept about a run that is over; its outputs stay",
     "Removes the run's folder in the state folder: journal, logs, charts, evidence. Checkpoints and all other files of "
     "your training stay where they are. Refused while a supervisor or the trainer is alive. "
-    "--old: removes ended runs, but keeps the newest of each job, as many as [state] keep says; asks for each."
+    "--old: removes ended runs, but keeps the newest of each job, as many as [state] keep says; asks for each.",
+    "luca",
+    arg("run", nargs="?", help="name or id of the run"),
+    flag("--old", "ended runs beyond [state] keep of their job, one by one"),
+    arg("--keep", type=int, metavar="N", help="with --old: keep the newest N of each job"),
+    arg("--yes", "-y", action="store_true", help="do not ask"),
 )
-FORGET_EXAMPLE = "luca"
-
-
-def forget_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", help="name or id of the run")
-    parser.add_argument("--old", action="store_true", help="ended runs beyond [state] keep of their job, one by one")
-    parser.add_argument("--keep", type=int, metavar="N", help="with --old: keep the newest N of each job")
-    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
-
-
 def forget_verb(args: argparse.Namespace) -> int:
     """0 if it was removed, or if there is none to remove."""
     if args.old == (args.run is not None):
@@ -257,14 +234,17 @@ def _forget_old(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def supervise_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", help="name or id of the run")
-    parser.add_argument("--detach", action="store_true", help="continue in the background; prints the pid")
-    parser.add_argument("--json", action="store_true", help="JSON lines instead of text")
-    parser.add_argument("--try", dest="only_try", action="store_true", help="load what it needs, and end")
-    parser.add_argument("--then", metavar="JSON", help="an operator command to begin with")
-
-
+@VERBS(
+    "supervise",
+    None,
+    "Supervises a known run in the foreground, or detached from the terminal.",
+    "luca-1a2b3c4d --detach",
+    arg("run", help="name or id of the run"),
+    flag("--detach", "continue in the background; prints the pid"),
+    flag("--json", "JSON lines instead of text"),
+    arg("--try", dest="only_try", action="store_true", help="load what it needs, and end"),
+    arg("--then", metavar="JSON", help="an operator command to begin with"),
+)
 def supervise_verb(args: argparse.Namespace) -> int:
     """Supervise; the exit code is that of ``--headless``, with ``--detach`` 4 if the run has a supervisor."""
     from trainwatch.core.model.json_line import decode_exact
@@ -292,9 +272,9 @@ def supervise_verb(args: argparse.Namespace) -> int:
     return code
 
 
-NEXT_ATTEMPT = {name: name for name in ("fresh", "incident", "remedies", "without_remedies")}
+OF_NEXT_ATTEMPT = {name: name for name in ("fresh", "incident", "remedies", "without_remedies")}
 
-VERBS = {
+VERBS |= {
     "stop": sent(
         "end the training gently; it is not restarted until `resume`",
         "Ends the training gently: signals with time to save, then SIGKILL. It is not started again until `resume` or "
@@ -308,19 +288,12 @@ VERBS = {
         ask="Kill {run} now? What was not saved since the last checkpoint is lost.",
     ),
     "pause": sent("freeze the process tree (SIGSTOP); GPU memory stays held"),
-    "resume": Verb(
-        "continue after a pause, a stop, an interruption or a give-up",
-        RESUME_DESCRIPTION,
-        "--from outputs/name-000004.safetensors",
-        resume_arguments,
-        resume_verb,
-    ),
     "restart": sent(
         "end this attempt, start the next from the newest checkpoint",
         "Ends this attempt of the training and starts the next one from the newest verified checkpoint: one that was "
         "read and found complete.",
-        options=restart_options,
-        fields=NEXT_ATTEMPT,
+        options=(FRESH, *NEXT_ATTEMPT),
+        fields=OF_NEXT_ATTEMPT,
         launches=True,
     ),
     "save": sent(
@@ -338,25 +311,25 @@ VERBS = {
         "question is sent with what it costs, and nothing is ended, started or deleted before you answer. notify: "
         "nothing is ended, started or deleted; the journal and the report have what would have been done.",
         "notify luca",
-        options=act_options,
+        options=(arg("mode", choices=("all", "ask", "notify"), help="what is done without you"),),
         fields={"act": "mode"},
     ),
     "ack": sent(
-        "acknowledge the newest open incident (or --incident N)", options=ack_options, fields={"incident": "incident"}
+        "acknowledge the newest open incident (or --incident N)",
+        options=(arg("--incident", type=int, metavar="N", help="which incident"),),
+        fields={"incident": "incident"},
     ),
     "profile": sent(
         "switch the settings profile, at the next checkpoint or --now",
         example="conservative --now",
-        options=profile_options,
+        options=(
+            arg(
+                "profile",
+                metavar="NAME",
+                help="profile to switch to (see `trainwatch profiles`); none: your own config as it stands",
+            ),
+            one_of(flag("--now", "restart at once"), flag("--at-checkpoint", "at the next checkpoint (the default)")),
+        ),
         fields={"profile": "profile", "now": "now"},
-    ),
-    "enable": Verb(ENABLE_HELP, ENABLE_DESCRIPTION, ENABLE_EXAMPLE, enable_arguments, enable_verb),
-    "forget": Verb(FORGET_HELP, FORGET_DESCRIPTION, FORGET_EXAMPLE, forget_arguments, forget_verb),
-    "supervise": Verb(
-        None,
-        "Supervises a known run in the foreground, or detached from the terminal.",
-        "luca-1a2b3c4d --detach",
-        supervise_arguments,
-        supervise_verb,
     ),
 }

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, get_args
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import jsonable, print_json, warn
-from .run_argument import add_run, run_to_read
-from .verb import Verb
+from .run_argument import RUN, run_to_read
+from .verb import JSON, Verbs, arg, flag
 
 if TYPE_CHECKING:
     from trainwatch.core.app.logs import LogMetrics
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
 
 
+VERBS = Verbs()
+
+
 FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm": "html", ".json": "json"}
 
-REPORT_HELP = "what happened, what it cost, what waits for you; without secrets"
-REPORT_DESCRIPTION = (
+
+@VERBS(
+    "report",
+    "what happened, what it cost, what waits for you; without secrets",
     "Reports a run: attempts, incidents with cause and evidence, checkpoints, changes, and what needs a "
-    "decision, with the facts about this machine that a bug report needs. Secrets are removed."
+    "decision, with the facts about this machine that a bug report needs. Secrets are removed.",
+    "-o night.html",
+    RUN,
+    arg("-o", "--output", metavar="F", help="file to write; must not exist (default: standard output)"),
+    arg("--format", choices=("md", "html", "json"), help="default: by the file's ending, else md"),
+    flag("--short", "a few lines: what happened, what it cost, what needs you"),
+    flag("--json", "the same as --format json"),
 )
-REPORT_EXAMPLE = "-o night.html"
-
-
-def report_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run(parser)
-    parser.add_argument("-o", "--output", metavar="F", help="file to write; must not exist (default: standard output)")
-    parser.add_argument("--format", choices=("md", "html", "json"), help="default: by the file's ending, else md")
-    parser.add_argument("--short", action="store_true", help="a few lines: what happened, what it cost, what needs you")
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
-
-
 def report_verb(args: argparse.Namespace) -> int:
     """2 if the file exists."""
     target = Path(args.output) if args.output else None
@@ -98,40 +98,34 @@ def _write(target: Path, text: str) -> None:
         raise CliError(code, f"{target}: {error.strerror or error}") from None
 
 
-DIAGNOSE_HELP = "why a run failed, from its log"
-DIAGNOSE_DESCRIPTION = (
+@VERBS(
+    "diagnose",
+    "why a run failed, from its log",
     "Reads a log once and reports the failure class, the first cause and its consequences. The options add what else "
     "is known of the end; --run takes all of that from a run. Patterns for messages that trainwatch does not recognise "
     "can be set in trainwatch.toml ([diagnose] patterns), or with --teach, which writes trainwatch.learned.toml beside "
-    "it."
-)
-DIAGNOSE_EXAMPLE = "outputs/train.log --exit-code 1 --json"
-
-
-def diagnose_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("log", nargs="?", help="the log, or - for standard input")
-    parser.add_argument(
-        "--run", metavar="RUN", help="the newest attempt of this run, with all that is known of its end"
-    )
-    parser.add_argument("--exit-code", type=int, help="exit code of the trainer (negative or 128+N: a signal)")
-    parser.add_argument("--oom-kills", type=int, metavar="N", help="processes that the kernel killed for memory")
-    parser.add_argument("--disk-free", type=float, metavar="BYTES", help="room on the disk of the output")
-    parser.add_argument("--inodes-free", type=float, metavar="N", help="files that could still be created there")
-    parser.add_argument("--swap-used", type=float, metavar="PERCENT", help="share of swap in use")
-    parser.add_argument("--kernel-log", metavar="FILE", help="lines of the kernel log from that time (dmesg)")
-    parser.add_argument(
+    "it.",
+    "outputs/train.log --exit-code 1 --json",
+    arg("log", nargs="?", help="the log, or - for standard input"),
+    arg("--run", metavar="RUN", help="the newest attempt of this run, with all that is known of its end"),
+    arg("--exit-code", type=int, help="exit code of the trainer (negative or 128+N: a signal)"),
+    arg("--oom-kills", type=int, metavar="N", help="processes that the kernel killed for memory"),
+    arg("--disk-free", type=float, metavar="BYTES", help="room on the disk of the output"),
+    arg("--inodes-free", type=float, metavar="N", help="files that could still be created there"),
+    arg("--swap-used", type=float, metavar="PERCENT", help="share of swap in use"),
+    arg("--kernel-log", metavar="FILE", help="lines of the kernel log from that time (dmesg)"),
+    arg(
         "--checkpoint",
         choices=("complete", "torn", "corrupt", "nonfinite"),
         help="verdict on the checkpoint that it resumed from (trainwatch checkpoints verify)",
-    )
-    parser.add_argument("--stacks", metavar="FILE", help="where its threads stood at the end (py-spy dump)")
-    parser.add_argument(
+    ),
+    arg("--stacks", metavar="FILE", help="where its threads stood at the end (py-spy dump)"),
+    arg(
         "--earlier", action="append", default=[], metavar="CLASS", help="how an earlier attempt ended (may be repeated)"
-    )
-    parser.add_argument("--teach", metavar="CLASS", help="remember the line that ended it as one of this failure class")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-
-
+    ),
+    arg("--teach", metavar="CLASS", help="remember the line that ended it as one of this failure class"),
+    JSON,
+)
 def diagnose_verb(args: argparse.Namespace) -> int:
     """0 whenever there is an answer (``unknown`` included)."""
     from trainwatch.core.app.logs import diagnose_log, project_folder, teach
@@ -206,22 +200,16 @@ def _kept(blocks: Iterator[str], tail: list[str]) -> Iterator[str]:
         yield block
 
 
-PROGRESS_HELP = "the progress that a log shows"
-PROGRESS_DESCRIPTION = (
+@VERBS(
+    "progress",
+    "the progress that a log shows",
     "Reads a log once and reports the progress of the training after its last line. Patterns for lines that it does "
-    "not recognise can be set in trainwatch.toml ([progress] shapes)."
+    "not recognise can be set in trainwatch.toml ([progress] shapes).",
+    "outputs/train.log --json",
+    arg("log", help="the log, or - for standard input"),
+    flag("--all", "also the newest value of every number that it prints by name"),
+    JSON,
 )
-PROGRESS_EXAMPLE = "outputs/train.log --json"
-
-
-def progress_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("log", help="the log, or - for standard input")
-    parser.add_argument(
-        "--all", action="store_true", help="also the newest value of every number that it prints by name"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-
-
 def progress_verb(args: argparse.Namespace) -> int:
     """Print the progress; unknown values are null (JSON) or left out (text)."""
     import msgspec
@@ -301,19 +289,15 @@ def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
             yield file
 
 
-REPLAY_HELP = "feed a recorded trace to the judge"
-REPLAY_DESCRIPTION = "Shows what trainwatch would have detected and decided, with other settings if you like."
-REPLAY_EXAMPLE = "night.jsonl --set hang.deadline_factor=4 --json"
-
-
-def replay_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", help="a trace (JSON lines, also compressed), from `trainwatch export --trace`, or -")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, such as hang.min_s=60"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-
-
+@VERBS(
+    "replay",
+    "feed a recorded trace to the judge",
+    "Shows what trainwatch would have detected and decided, with other settings if you like.",
+    "night.jsonl --set hang.deadline_factor=4 --json",
+    arg("trace", help="a trace (JSON lines, also compressed), from `trainwatch export --trace`, or -"),
+    arg("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, such as hang.min_s=60"),
+    JSON,
+)
 def replay_verb(args: argparse.Namespace) -> int:
     """0 whenever the trace could be read."""
     from trainwatch.core.app.traces import replay_trace
@@ -333,22 +317,10 @@ def replay_verb(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-EXPORT_HELP = "write the measured values of a run as CSV, JSON or Parquet"
-EXPORT_DESCRIPTION = (
-    "--csv, --jsonl and --parquet write every series of the run's history (progress, GPUs, host, process, and the "
-    "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "
-    "step, mean, min, max, unit; to standard output, or to the new file of -o. Points are as fine as the history keeps "
-    "them: a second in the last hour, ten minutes after eight days. --trace writes the observations of the sensors "
-    "(bounded), for `trainwatch replay` or a bug report. --metrics writes only the trainer's own numbers, as CSV. "
-    "Tokens, passwords and values of secret variables are removed from texts."
-)
-EXPORT_EXAMPLE = "--csv -o night.csv"
-
-
 def export_arguments(parser: argparse.ArgumentParser) -> None:
     from trainwatch.core.app.metrics_out import Format
 
-    add_run(parser)
+    RUN(parser)
     what = parser.add_mutually_exclusive_group(required=True)
     for form, words in zip(get_args(Format), ("CSV", "JSON lines", "Parquet (needs pyarrow)"), strict=True):
         what.add_argument(
@@ -359,6 +331,18 @@ def export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="F", help="file for --csv, --jsonl, --parquet; must not exist")
 
 
+@VERBS(
+    "export",
+    "write the measured values of a run as CSV, JSON or Parquet",
+    "--csv, --jsonl and --parquet write every series of the run's history (progress, GPUs, host, process, and the "
+    "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "
+    "step, mean, min, max, unit; to standard output, or to the new file of -o. Points are as fine as the history keeps "
+    "them: a second in the last hour, ten minutes after eight days. --trace writes the observations of the sensors "
+    "(bounded), for `trainwatch replay` or a bug report. --metrics writes only the trainer's own numbers, as CSV. "
+    "Tokens, passwords and values of secret variables are removed from texts.",
+    "--csv -o night.csv",
+    export_arguments,
+)
 def export_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.traces import export_metrics, export_trace
 
@@ -389,12 +373,3 @@ def _series(args: argparse.Namespace) -> int:
     export_series(args.run, args.form, sys.stdout.buffer, warn)
     sys.stdout.buffer.flush()
     return ExitCode.DONE
-
-
-VERBS = {
-    "report": Verb(REPORT_HELP, REPORT_DESCRIPTION, REPORT_EXAMPLE, report_arguments, report_verb),
-    "diagnose": Verb(DIAGNOSE_HELP, DIAGNOSE_DESCRIPTION, DIAGNOSE_EXAMPLE, diagnose_arguments, diagnose_verb),
-    "progress": Verb(PROGRESS_HELP, PROGRESS_DESCRIPTION, PROGRESS_EXAMPLE, progress_arguments, progress_verb),
-    "replay": Verb(REPLAY_HELP, REPLAY_DESCRIPTION, REPLAY_EXAMPLE, replay_arguments, replay_verb),
-    "export": Verb(EXPORT_HELP, EXPORT_DESCRIPTION, EXPORT_EXAMPLE, export_arguments, export_verb),
-}

@@ -8,31 +8,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 
 from .launch_options import check_line
 from .output import printable, warn
-from .run_argument import add_run, run_of
-
-
-def add_operation(parser: argparse.ArgumentParser, *, asks: bool) -> None:
-    """Add RUN and --yes. Every verb takes --yes, so that scripts need not know which of them ask."""
-    never = "" if asks else " (this verb never asks; accepted for scripts)"
-    parser.add_argument("--yes", "-y", action="store_true", help=f"do not ask{never}")
-    add_run(parser)
-
-
-def add_force(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="although a check fails (see `trainwatch check`)")
-
-
-def add_remedies(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose remedies for the next attempt."""
-    parser.add_argument(
-        "--with",
-        dest="remedies",
-        action="append",
-        default=[],
-        metavar="REMEDY",
-        help="apply a remedy that was proposed (named in `trainwatch events`)",
-    )
-    parser.add_argument("--without-remedies", action="store_true", help="take back all remedies that were applied")
+from .run_argument import run_of
 
 
 def operate(

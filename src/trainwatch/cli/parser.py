@@ -194,7 +194,8 @@ def _parser(wanted: Sequence[str], *, overview: bool, bare: bool) -> OneLinePars
             epilog=f"example: trainwatch {name} {one.example}".rstrip(),
             **shown,
         )
-        one.add_arguments(inner)
+        for argument in one.arguments:
+            argument(inner)
         inner.set_defaults(act=one.act)
     return parser
 

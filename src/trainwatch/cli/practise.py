@@ -7,25 +7,22 @@ from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.suggestion import typed
 
 from .output import print_json
-from .verb import Verb
+from .verb import JSON, Verbs, arg, flag
 
-DEMO_HELP = "a short real training with scripted failures, in about a minute"
-DEMO_DESCRIPTION = (
+VERBS = Verbs()
+
+
+@VERBS(
+    "demo",
+    "a short real training with scripted failures, in about a minute",
     "Launches a short real training that crashes once and hangs once, and shows how it is restarted. Everything "
-    "is real: processes, checkpoints, evidence, restarts. State goes to TRAINWATCH_HOME/demo."
+    "is real: processes, checkpoints, evidence, restarts. State goes to TRAINWATCH_HOME/demo.",
+    "--headless --json",
+    flag("--torch", "the PyTorch trainer (needs torch) instead of the numpy one"),
+    arg("--headless", dest="demo_headless", action="store_true", help="no screen; print line by line"),
+    flag("--json", "with --headless: JSON lines, the result object last"),
+    flag("--fake-gpu", "show a simulated GPU, labelled as such"),
 )
-DEMO_EXAMPLE = "--headless --json"
-
-
-def demo_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--torch", action="store_true", help="the PyTorch trainer (needs torch) instead of the numpy one"
-    )
-    parser.add_argument("--headless", dest="demo_headless", action="store_true", help="no screen; print line by line")
-    parser.add_argument("--json", action="store_true", help="with --headless: JSON lines, the result object last")
-    parser.add_argument("--fake-gpu", action="store_true", help="show a simulated GPU, labelled as such")
-
-
 def demo_verb(args: argparse.Namespace) -> int:
     """0 if the training finished after the crash and the hang."""
     from trainwatch.core.app.examples import demo_result, demo_run
@@ -56,18 +53,14 @@ def demo_verb(args: argparse.Namespace) -> int:
     return code or (ExitCode.DONE if outcome["finished"] else ExitCode.FAILED)
 
 
-DRILL_HELP = "real faults in an example trainer: is each detected and survived?"
-DRILL_DESCRIPTION = (
+@VERBS(
+    "drill",
+    "real faults in an example trainer: is each detected and survived?",
     "Runs a short real training once per fault and shows what was detected, after how long, and how it ended. "
-    "Takes about a minute. State goes to TRAINWATCH_HOME/drill."
+    "Takes about a minute. State goes to TRAINWATCH_HOME/drill.",
+    "",
+    JSON,
 )
-DRILL_EXAMPLE = ""
-
-
-def drill_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-
-
 def drill_verb(args: argparse.Namespace) -> int:
     """1 if a fault was not detected or not survived."""
     from trainwatch.core.app.examples import drill
@@ -93,9 +86,3 @@ def _print(row: dict[str, Any]) -> None:
         f"attempts {row['attempts']}, steps lost {row['lost_steps']}, {row['state']}",
         flush=True,
     )
-
-
-VERBS = {
-    "demo": Verb(DEMO_HELP, DEMO_DESCRIPTION, DEMO_EXAMPLE, demo_arguments, demo_verb),
-    "drill": Verb(DRILL_HELP, DRILL_DESCRIPTION, DRILL_EXAMPLE, drill_arguments, drill_verb),
-}

@@ -14,8 +14,8 @@ from .operation import confirm
 from .output import jsonable, print_json, printable, warn
 from .parser import every_action, whole_parser
 from .prepare_text import add_list_and_show, named, print_list, print_one, show_checks
-from .run_argument import RUN_HELP
-from .verb import Verb, add_part, add_parts
+from .run_argument import RUN
+from .verb import JSON, Verbs, add_part, add_parts, arg, flag, one_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.model.host import Host
@@ -24,24 +24,19 @@ if TYPE_CHECKING:
     from trainwatch.core.model.trial import TrialResult
 
 
-CHECK_HELP = "pre-flight: find what could end the run before it does"
-CHECK_DESCRIPTION = (
+VERBS = Verbs()
+
+
+@VERBS(
+    "check",
+    "pre-flight: find what could end the run before it does",
     "Checks config, disk, GPU, the trainer's interpreter, the resume point, tmux, and settings of the host that "
-    "end processes (logout, sleep). Changes nothing. Without a project it checks the machine, as `trainwatch doctor`."
+    "end processes (logout, sleep). Changes nothing. Without a project it checks the machine, as `trainwatch doctor`.",
+    "--json",
+    arg("--run", dest="run_name", metavar="NAME", help="which run, if there are several"),
+    flag("--after", "check a run that is over instead: log, loss, every checkpoint, what to keep and to back up"),
+    JSON,
 )
-CHECK_EXAMPLE = "--json"
-
-
-def check_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, if there are several")
-    parser.add_argument(
-        "--after",
-        action="store_true",
-        help="check a run that is over instead: log, loss, every checkpoint, what to keep and to back up",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-
-
 def check_verb(args: argparse.Namespace) -> int:
     """1 if a check failed."""
     if args.after:
@@ -55,19 +50,15 @@ def check_verb(args: argparse.Namespace) -> int:
     return show_checks(checks, as_json=args.json)
 
 
-DOCTOR_HELP = "is this machine ready: GPUs, driver, memory, tmux, logout, sleep"
-DOCTOR_DESCRIPTION = (
+@VERBS(
+    "doctor",
+    "is this machine ready: GPUs, driver, memory, tmux, logout, sleep",
     "Checks this machine, with no project and no run: GPUs and their driver, memory, tmux, trainwatch's own state "
     "folder, and settings of the host that end processes (logout, sleep, WSL2). It is the part of `trainwatch check` "
-    "that is about the machine. Changes nothing."
+    "that is about the machine. Changes nothing.",
+    "--json",
+    JSON,
 )
-DOCTOR_EXAMPLE = "--json"
-
-
-def doctor_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-
-
 def doctor_verb(args: argparse.Namespace) -> int:
     """1 if a check failed."""
     from trainwatch.core.app.preflight.checklist import machine_checks
@@ -75,42 +66,30 @@ def doctor_verb(args: argparse.Namespace) -> int:
     return show_checks(machine_checks(), as_json=args.json)
 
 
-REHEARSE_HELP = "train to the first checkpoint, kill it, prove that it resumes"
-REHEARSE_DESCRIPTION = (
+@VERBS(
+    "rehearse",
+    "train to the first checkpoint, kill it, prove that it resumes",
     "Runs COMMAND (without one: the run of this folder's trainwatch.toml) in a scratch folder to its first checkpoint, "
     "kills it, resumes it as a real run would be, and checks whether the step and the loss go on and a hang would be "
-    "seen. No file of yours is written. Exit code 0: tonight is safe; 1: it is not, or it cannot be told."
+    "seen. No file of yours is written. Exit code 0: tonight is safe; 1: it is not, or it cannot be told.",
+    "-- python train.py --output_dir outputs --resume '{resume}'",
+    usage("trainwatch rehearse [options] -- COMMAND …"),
+    arg("--timeout", type=float, default=1800.0, metavar="S", help="longest time, seconds (default 1800)"),
+    arg("--name", help="which run of trainwatch.toml, or the name of the command's run"),
+    arg("--preset", help="framework preset (default: recognised from the command)"),
+    arg("--profile", help="profile of training settings"),
+    arg("--config", metavar="F", help="the trainer's own TOML or YAML"),
+    arg("--output-dir", metavar="D", help="where the trainer saves checkpoints"),
+    arg("--scratch", metavar="DIR", help="where the scratch folder is made (default: where there is room)"),
+    flag("--keep", "keep the scratch folder"),
+    JSON,
+    arg("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line"),
 )
-REHEARSE_EXAMPLE = "-- python train.py --output_dir outputs --resume '{resume}'"
-
-
-def rehearse_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "trainwatch rehearse [options] -- COMMAND …"
-    parser.add_argument(
-        "--timeout", type=float, default=1800.0, metavar="S", help="longest time, seconds (default 1800)"
-    )
-    parser.add_argument("--name", help="which run of trainwatch.toml, or the name of the command's run")
-    parser.add_argument("--preset", help="framework preset (default: recognised from the command)")
-    parser.add_argument("--profile", help="profile of training settings")
-    parser.add_argument("--config", metavar="F", help="the trainer's own TOML or YAML")
-    parser.add_argument("--output-dir", metavar="D", help="where the trainer saves checkpoints")
-    parser.add_argument(
-        "--scratch", metavar="DIR", help="where the scratch folder is made (default: where there is room)"
-    )
-    parser.add_argument("--keep", action="store_true", help="keep the scratch folder")
-    parser.add_argument(
-        "--write", action="store_true", help="write the trainwatch.toml that was proven, if there is none"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line")
-
-
 def rehearse_verb(args: argparse.Namespace) -> int:
     """0 if the rehearsal found nothing that would stop the real run."""
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.rehearse.conclusion import write_proven
     from trainwatch.core.app.rehearse.rehearse import Limits, rehearse
     from trainwatch.core.views.rehearsal_text import rehearsal_lines
 
@@ -135,17 +114,10 @@ def rehearse_verb(args: argparse.Namespace) -> int:
         warn(unused)
     limits = Limits(limit_s=args.timeout, scratch=Path(args.scratch) if args.scratch else None, keep=args.keep)
     result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))
-    written = None
-    if args.write and result.safe:
-        written = write_proven(Path(plan.spec.cwd), result.config)
     if args.json:
-        print_json(rehearsal_object(result) | {"written": None if written is None else str(written)})
+        print_json(rehearsal_object(result))
     else:
         print("\n".join(printable(line) for line in rehearsal_lines(result)))
-        if written is not None:
-            print(f"written: {written}")
-    if args.write and not result.safe:
-        warn("nothing was written: this is not proven")
     return ExitCode.DONE if result.safe else ExitCode.FAILED
 
 
@@ -157,41 +129,38 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
     return {"safe": result.safe, **found, "resume": resume, "hang_after_s": hang}
 
 
-TRIAL_HELP = "measure a profile on this machine for some minutes"
-TRIAL_DESCRIPTION = (
+@VERBS(
+    "trial",
+    "measure a profile on this machine for some minutes",
     "Runs this project's command under a profile for some minutes (from its first step on), with its output apart from "
     "yours, ends it gently, and shows what it needed here: seconds per step, GPU memory, RAM, GPU load, and whether it "
     "was stable: it started, showed no error, its memory did not grow, the loss fell, evaluations got no worse. Your "
     "checkpoints are not touched. Options after -- are added to the command and override those of the profile; a "
-    "COMMAND after -- is tried as it is."
+    "COMMAND after -- is tried as it is.",
+    "--profile safe_mode --timeout 300 -- --epochs 5 --batch_size 16 --quiet",
+    usage("trainwatch trial [options] [RUN] [-- OPTIONS … | -- COMMAND …]"),
+    one_of(
+        arg(
+            "--profile",
+            metavar="P",
+            action="append",
+            help="which profile; may be given several times (default: the run's)",
+        ),
+        flag("--all", "each profile of the ladder, safest first"),
+    ),
+    arg("--minutes", type=float, default=5.0, metavar="M", help="length of each trial (default 5)"),
+    arg("--timeout", type=float, metavar="S", help="longest time of each trial, start-up included"),
+    arg("--steps", type=int, metavar="N", help="end a trial after so many steps, if that is sooner"),
+    arg("--scratch", metavar="DIR", help="where trials write (default: below TRAINWATCH_HOME)"),
+    flag("--keep", "keep what the trainer wrote"),
+    arg("--yes", "-y", action="store_true", help="even while a run trains on the same GPU"),
+    JSON,
+    arg("run", nargs="?", help="run whose command is used (default: this project's, else one started in this folder)"),
 )
-TRIAL_EXAMPLE = "--profile safe_mode --timeout 300 -- --epochs 5 --batch_size 16 --quiet"
-
-
-def trial_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "trainwatch trial [options] [RUN] [-- OPTIONS … | -- COMMAND …]"
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--profile", metavar="P", action="append", help="which profile; may be given several times (default: the run's)"
-    )
-    which.add_argument("--all", action="store_true", help="each profile of the ladder, safest first")
-    parser.add_argument("--minutes", type=float, default=5.0, metavar="M", help="length of each trial (default 5)")
-    parser.add_argument("--timeout", type=float, metavar="S", help="longest time of each trial, start-up included")
-    parser.add_argument("--steps", type=int, metavar="N", help="end a trial after so many steps, if that is sooner")
-    parser.add_argument("--scratch", metavar="DIR", help="where trials write (default: below TRAINWATCH_HOME)")
-    parser.add_argument("--keep", action="store_true", help="keep what the trainer wrote")
-    parser.add_argument("--yes", "-y", action="store_true", help="even while a run trains on the same GPU")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument(
-        "run", nargs="?", help="run whose command is used (default: this project's, else one started in this folder)"
-    )
-
-
 def trial_verb(args: argparse.Namespace) -> int:
     """One trial after the other; 1 if one of them was not stable."""
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.trial.trial_here import try_here
-    from trainwatch.core.app.trial.trial_run import Trial, TrialLength, run_to_try, trial_outlook
+    from trainwatch.core.app.trial.trial_run import Trial, TrialLength, run_to_try, trial_outlook, try_here
 
     _refuse_nonsense(args)
     words = tuple(args.command_after_dashes or ())
@@ -248,11 +217,6 @@ def _refuse_nonsense(args: argparse.Namespace) -> None:
         raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
 
 
-PROFILES_HELP = "bundles of training settings"
-PROFILES_DESCRIPTION = "Shows profiles: bundles of training settings, shipped and your own."
-PROFILES_EXAMPLE = "show balanced"
-
-
 def profiles_arguments(parser: argparse.ArgumentParser) -> None:
     parts = add_list_and_show(parser, "profiles", "balanced")
     diff = add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive")
@@ -260,6 +224,13 @@ def profiles_arguments(parser: argparse.ArgumentParser) -> None:
     diff.add_argument("b", help="name of another one")
 
 
+@VERBS(
+    "profiles",
+    "bundles of training settings",
+    "Shows profiles: bundles of training settings, shipped and your own.",
+    "show balanced",
+    profiles_arguments,
+)
 def profiles_verb(args: argparse.Namespace) -> int:
     """3 if there is none of that name."""
     from trainwatch.core.app.plan.specs import profiles_here
@@ -291,15 +262,13 @@ def _diff(a: "Profile", b: "Profile", *, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-PRESETS_HELP = "what trainwatch knows about frameworks"
-PRESETS_DESCRIPTION = "Shows presets: what trainwatch knows about frameworks, shipped and your own."
-PRESETS_EXAMPLE = "show kohya"
-
-
-def presets_arguments(parser: argparse.ArgumentParser) -> None:
-    add_list_and_show(parser, "presets", "kohya")
-
-
+@VERBS(
+    "presets",
+    "what trainwatch knows about frameworks",
+    "Shows presets: what trainwatch knows about frameworks, shipped and your own.",
+    "show kohya",
+    lambda parser: add_list_and_show(parser, "presets", "kohya"),
+)
 def presets_verb(args: argparse.Namespace) -> int:
     """3 if there is none of that name."""
     from trainwatch.core.app.plan.specs import presets_here
@@ -310,23 +279,19 @@ def presets_verb(args: argparse.Namespace) -> int:
     return print_list(known, args.verb, as_json=args.json)
 
 
-HOSTS_HELP = "other machines: which answer, and put trainwatch there"
-HOSTS_DESCRIPTION = (
+@VERBS(
+    "hosts",
+    "other machines: which answer, and put trainwatch there",
     "Lists the machines of [hosts.NAME] and asks each for its trainwatch. `install NAME` puts a copy of this one into "
     "a folder of its own there (asks; needs Python 3.11 there), `remove NAME` takes that folder away again. "
     "`trainwatch --on NAME VERB` runs a verb there, `trainwatch --on NAME` opens the screen "
-    "there, `trainwatch runs --on all` lists the runs of all."
+    "there, `trainwatch runs --on all` lists the runs of all.",
+    "install box1",
+    arg("part", nargs="?", choices=("list", "install", "remove"), default="list", help="default: list"),
+    arg("name", nargs="?", help="the host"),
+    flag("--json", 'one JSON object: {"hosts": […]}'),
+    arg("--yes", "-y", action="store_true", help="do not ask"),
 )
-HOSTS_EXAMPLE = "install box1"
-
-
-def hosts_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("part", nargs="?", choices=("list", "install", "remove"), default="list", help="default: list")
-    parser.add_argument("name", nargs="?", help="the host")
-    parser.add_argument("--json", action="store_true", help='one JSON object: {"hosts": […]}')
-    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
-
-
 def hosts_verb(args: argparse.Namespace) -> int:
     """1 if a host that was named on the command line does not answer."""
     from trainwatch.core.app.hosts.known_hosts import all_hosts, host_named
@@ -385,18 +350,21 @@ def _row(host: "Host", *, may_ask: bool) -> dict[str, Any]:
 
 
 NOTIFY_HELP = "send a test notice to all that [notify] names"
-NOTIFY_DESCRIPTION = (
-    "`trainwatch notify test` sends one notice as a run would, and says who was notified. It needs a trainwatch.toml "
-    "with [notify] urls or command, or a run that was started with one."
-)
-NOTIFY_EXAMPLE = "test"
 
 
 def notify_arguments(parser: argparse.ArgumentParser) -> None:
     test = add_part(add_parts(parser), "test", NOTIFY_HELP, "notify test")
-    test.add_argument("run", nargs="?", help=RUN_HELP)
+    RUN(test)
 
 
+@VERBS(
+    "notify",
+    NOTIFY_HELP,
+    "`trainwatch notify test` sends one notice as a run would, and says who was notified. It needs a trainwatch.toml "
+    "with [notify] urls or command, or a run that was started with one.",
+    "test",
+    notify_arguments,
+)
 def notify_verb(args: argparse.Namespace) -> int:
     """1 if somebody was not notified."""
     from trainwatch.core.app.notify import send_test_notice
@@ -412,15 +380,6 @@ def notify_verb(args: argparse.Namespace) -> int:
 
 
 SHELLS = ("bash", "zsh", "fish")
-COMPLETION_HELP = "print the completion script of your shell (bash, zsh, fish)"
-COMPLETION_DESCRIPTION = (
-    "Prints a script that completes verbs, options, files and names of runs. Put it where your shell finds it. "
-    "bash: ~/.local/share/bash-completion/completions/trainwatch, or without the package bash-completion the line "
-    "`source <(trainwatch completion bash)` in ~/.bashrc; zsh: a file _trainwatch in a folder of $fpath, or after "
-    "compinit the line `source <(trainwatch completion zsh)` in ~/.zshrc; "
-    "fish: ~/.config/fish/completions/trainwatch.fish. Then open a new shell. After an update print it again."
-)
-COMPLETION_EXAMPLE = "bash"
 FILES = frozenset({"F", "FILE", "LOG", "PATH", "CHECKPOINT", "TRACE", "A", "B"})
 """Metavars of arguments that name a file or a folder."""
 FOLDERS = frozenset({"DIR", "DEST", "DIRECTORY"})
@@ -461,11 +420,18 @@ complete -c trainwatch -n 'contains -- -- (commandline -opc)' -ka '(_trainwatch_
 _WORD = r"[\w.][\w.-]*"
 
 
-def completion_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", nargs="?", choices=SHELLS, help="which shell (default: that of $SHELL)")
-    parser.add_argument("--runs", action="store_true", help="print the names of your runs instead, one per line")
-
-
+@VERBS(
+    "completion",
+    "print the completion script of your shell (bash, zsh, fish)",
+    "Prints a script that completes verbs, options, files and names of runs. Put it where your shell finds it. "
+    "bash: ~/.local/share/bash-completion/completions/trainwatch, or without the package bash-completion the line "
+    "`source <(trainwatch completion bash)` in ~/.bashrc; zsh: a file _trainwatch in a folder of $fpath, or after "
+    "compinit the line `source <(trainwatch completion zsh)` in ~/.zshrc; "
+    "fish: ~/.config/fish/completions/trainwatch.fish. Then open a new shell. After an update print it again.",
+    "bash",
+    arg("shell", nargs="?", choices=SHELLS, help="which shell (default: that of $SHELL)"),
+    flag("--runs", "print the names of your runs instead, one per line"),
+)
 def completion_verb(args: argparse.Namespace) -> int:
     """Print the script. 2 without a shell that is known."""
     if args.runs:
@@ -518,18 +484,3 @@ def _names_of_runs() -> list[str]:
     names = [(run.load_spec().name, run.id) for run in all_runs()]
     often = Counter(name for name, _ in names)
     return sorted(name if often[name] == 1 and re.fullmatch(_WORD, name) else run_id for name, run_id in names)
-
-
-VERBS = {
-    "check": Verb(CHECK_HELP, CHECK_DESCRIPTION, CHECK_EXAMPLE, check_arguments, check_verb),
-    "doctor": Verb(DOCTOR_HELP, DOCTOR_DESCRIPTION, DOCTOR_EXAMPLE, doctor_arguments, doctor_verb),
-    "rehearse": Verb(REHEARSE_HELP, REHEARSE_DESCRIPTION, REHEARSE_EXAMPLE, rehearse_arguments, rehearse_verb),
-    "trial": Verb(TRIAL_HELP, TRIAL_DESCRIPTION, TRIAL_EXAMPLE, trial_arguments, trial_verb),
-    "profiles": Verb(PROFILES_HELP, PROFILES_DESCRIPTION, PROFILES_EXAMPLE, profiles_arguments, profiles_verb),
-    "presets": Verb(PRESETS_HELP, PRESETS_DESCRIPTION, PRESETS_EXAMPLE, presets_arguments, presets_verb),
-    "hosts": Verb(HOSTS_HELP, HOSTS_DESCRIPTION, HOSTS_EXAMPLE, hosts_arguments, hosts_verb),
-    "notify": Verb(NOTIFY_HELP, NOTIFY_DESCRIPTION, NOTIFY_EXAMPLE, notify_arguments, notify_verb),
-    "completion": Verb(
-        COMPLETION_HELP, COMPLETION_DESCRIPTION, COMPLETION_EXAMPLE, completion_arguments, completion_verb
-    ),
-}

@@ -4,15 +4,16 @@ import argparse
 from typing import TYPE_CHECKING
 
 from .output import warn
+from .verb import arg
 
 if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
 
-RUN_HELP = "name or id of a run (default: the one of this folder or its trainwatch.toml, else the only one)"
-
-
-def add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", help=RUN_HELP)
+RUN = arg(
+    "run",
+    nargs="?",
+    help="name or id of a run (default: the one of this folder or its trainwatch.toml, else the only one)",
+)
 
 
 def run_of(args: argparse.Namespace) -> "RunDirectory":

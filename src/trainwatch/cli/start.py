@@ -13,7 +13,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from .launch_options import add_launch_options, add_settings, check_line, overrides_of, supervise_run
 from .operation import confirm
 from .output import outlive_reader, print_json, printable, printable_lines, warn
-from .verb import Act, Verb, act_part, add_part, add_parts
+from .verb import Act, Verbs, act_part, add_part, add_parts, arg, flag, one_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -22,39 +22,35 @@ if TYPE_CHECKING:
     from trainwatch.core.model.trial import Queue, QueueEntry
 
 
-RUN_HELP = "launch a command and supervise it"
-RUN_DESCRIPTION = (
+VERBS = Verbs()
+
+
+@VERBS(
+    "run",
+    "launch a command and supervise it",
     "Launches COMMAND under a small runner that outlives this terminal, and supervises it. On a terminal the "
     "screen opens; without one, events are printed line by line. A run of the same command that was interrupted goes "
     "on; if there are checkpoints that a start from the beginning may overwrite, it is refused (exit code 4) unless "
     "--from or --fresh says what to do with them. Without COMMAND: the run of this folder's trainwatch.toml. "
-    "With COMMAND that file is not used."
+    "With COMMAND that file is not used.",
+    "--output-dir outputs -- python train.py --config cfg.yaml",
+    usage("trainwatch run [options] -- COMMAND …"),
+    arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
+    one_of(
+        arg(
+            "--from",
+            dest="checkpoint",
+            metavar="CHECKPOINT",
+            help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder',
+        ),
+        flag("--fresh", "start from the beginning: the trainer may overwrite the checkpoints that are there"),
+    ),
+    arg("--yes", "-y", action="store_true", help="do not ask (--fresh)"),
+    flag("--force", "start although a check fails (see `trainwatch check`)"),
+    flag("--dry-run", "show what would be started, and start nothing"),
+    add_settings,
+    lambda parser: add_launch_options(parser, adopted=False),
 )
-RUN_EXAMPLE = "--output-dir outputs -- python train.py --config cfg.yaml"
-
-
-def run_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "trainwatch run [options] -- COMMAND …"
-    parser.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
-    begin = parser.add_mutually_exclusive_group()
-    begin.add_argument(
-        "--from",
-        dest="checkpoint",
-        metavar="CHECKPOINT",
-        help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder',
-    )
-    begin.add_argument(
-        "--fresh",
-        action="store_true",
-        help="start from the beginning: the trainer may overwrite the checkpoints that are there",
-    )
-    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh)")
-    parser.add_argument("--force", action="store_true", help="start although a check fails (see `trainwatch check`)")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
-    add_settings(parser)
-    add_launch_options(parser, adopted=False)
-
-
 def run_verb(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless``, as `trainwatch wait` has them."""
     from msgspec import structs
@@ -262,31 +258,28 @@ def _value(value: Any) -> str:
     return "on" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-ADOPT_HELP = "supervise a training that is already running, in tmux or anywhere"
-ADOPT_DESCRIPTION = (
+@VERBS(
+    "adopt",
+    "supervise a training that is already running, in tmux or anywhere",
     "Without --session or --pid it takes the one training that runs: in a tmux pane, on a GPU, or with progress in its "
     "log; if several do, it lists them. It finds the trainer's command, working folder, environment, config and log, "
     "and supervises it from now on. The trainer itself is not touched. If it hangs or crashes, the same command is "
     "started again from the newest verified checkpoint. A command after -- replaces the one that was found: write "
-    "{resume} into it where the checkpoint's path belongs."
+    "{resume} into it where the checkpoint's path belongs.",
+    "--session luca --output-dir outputs/luca --max-restarts 3",
+    usage("trainwatch adopt [--session TMUX | --pid PID] [--output-dir D] [options] [-- COMMAND …]"),
+    one_of(
+        arg(
+            "--session",
+            metavar="TMUX",
+            help="tmux session (or SESSION:WINDOW.PANE, or %%PANE) in which the training runs",
+        ),
+        arg("--pid", type=int, metavar="PID", help="process id of the trainer (of its launcher, if it has one)"),
+    ),
+    arg("--log", metavar="F", help="the trainer's log (default: found from its output)"),
+    arg("--socket", metavar="NAME", help="tmux server socket (tmux -L NAME; default: [tmux] socket)"),
+    lambda parser: add_launch_options(parser, adopted=True),
 )
-ADOPT_EXAMPLE = "--session luca --output-dir outputs/luca --max-restarts 3"
-
-
-def adopt_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "trainwatch adopt [--session TMUX | --pid PID] [--output-dir D] [options] [-- COMMAND …]"
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--session", metavar="TMUX", help="tmux session (or SESSION:WINDOW.PANE, or %%PANE) in which the training runs"
-    )
-    which.add_argument(
-        "--pid", type=int, metavar="PID", help="process id of the trainer (of its launcher, if it has one)"
-    )
-    parser.add_argument("--log", metavar="F", help="the trainer's log (default: found from its output)")
-    parser.add_argument("--socket", metavar="NAME", help="tmux server socket (tmux -L NAME; default: [tmux] socket)")
-    add_launch_options(parser, adopted=True)
-
-
 def adopt_verb(args: argparse.Namespace) -> int:
     """Adopt and supervise it; the exit code is that of ``--headless``, as `trainwatch wait` has them."""
     from trainwatch.core.app.adopt import AdoptRequest, adopt
@@ -308,24 +301,18 @@ def adopt_verb(args: argparse.Namespace) -> int:
     return supervise_run(RunToStart(run), args, "adopted")
 
 
-INIT_HELP = "write a commented trainwatch.toml"
-INIT_DESCRIPTION = (
+@VERBS(
+    "init",
+    "write a commented trainwatch.toml",
     "Writes trainwatch.toml into this folder, with every key and what it means. The framework is detected from "
-    "the command and the config. An existing file is never overwritten."
+    "the command and the config. An existing file is never overwritten.",
+    "--output-dir outputs -- python train.py --config cfg.yaml",
+    arg("--name", help="the run's name (default: the folder's)"),
+    arg("--preset", help="framework preset (default: detected)"),
+    arg("--config", metavar="F", help="the trainer's own TOML or YAML"),
+    arg("--output-dir", metavar="D", help="where the trainer saves (default: as its own flags or config say)"),
+    arg("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line"),
 )
-INIT_EXAMPLE = "--output-dir outputs -- python train.py --config cfg.yaml"
-
-
-def init_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", help="the run's name (default: the folder's)")
-    parser.add_argument("--preset", help="framework preset (default: detected)")
-    parser.add_argument("--config", metavar="F", help="the trainer's own TOML or YAML")
-    parser.add_argument(
-        "--output-dir", metavar="D", help="where the trainer saves (default: as its own flags or config say)"
-    )
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line")
-
-
 def init_verb(args: argparse.Namespace) -> int:
     """2 if it exists or an option is wrong."""
     from trainwatch.core.app.plan.new_project import write_project
@@ -336,16 +323,6 @@ def init_verb(args: argparse.Namespace) -> int:
     print(f"{path}: written (preset {preset}{saves}); check its values, then: trainwatch check, trainwatch")
     print(printable(resume_line(resume)))
     return ExitCode.DONE
-
-
-QUEUE_HELP = "start runs one after the other, when a GPU has room"
-QUEUE_DESCRIPTION = (
-    "Runs that wait for GPUs of this machine. Each is started in its turn on the least loaded GPUs that have enough "
-    "free memory, never beside a process that the queue did not start. The need is measured by `trainwatch trial` or "
-    "stated; without either a run gets a GPU for itself alone. The queue outlives this terminal; after a reboot it "
-    "goes on with `trainwatch queue work`, or by itself with `trainwatch queue enable`."
-)
-QUEUE_EXAMPLE = "add --gpu-memory 10GB -- python train.py --config cfg.yaml"
 
 
 def queue_arguments(parser: argparse.ArgumentParser) -> None:
@@ -382,6 +359,18 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
     start = parts.add_parser("start", description="Starts the run of one entry; the queue itself calls it.")
     start.add_argument("entry", type=int, help="the number of the entry")
     start.set_defaults(act_part=act_start)
+
+
+VERBS(
+    "queue",
+    "start runs one after the other, when a GPU has room",
+    "Runs that wait for GPUs of this machine. Each is started in its turn on the least loaded GPUs that have enough "
+    "free memory, never beside a process that the queue did not start. The need is measured by `trainwatch trial` or "
+    "stated; without either a run gets a GPU for itself alone. The queue outlives this terminal; after a reboot it "
+    "goes on with `trainwatch queue work`, or by itself with `trainwatch queue enable`.",
+    "add --gpu-memory 10GB -- python train.py --config cfg.yaml",
+    queue_arguments,
+)(act_part)
 
 
 def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
@@ -555,11 +544,3 @@ def _need(entry: "QueueEntry") -> str:
     if entry.need_bytes is None:
         return f"its need for GPU memory is {entry.need_why.replace('a GPU', what)}"
     return f"it needs {memory(entry.need_bytes)} of {what} ({entry.need_why})"
-
-
-VERBS = {
-    "run": Verb(RUN_HELP, RUN_DESCRIPTION, RUN_EXAMPLE, run_arguments, run_verb),
-    "adopt": Verb(ADOPT_HELP, ADOPT_DESCRIPTION, ADOPT_EXAMPLE, adopt_arguments, adopt_verb),
-    "init": Verb(INIT_HELP, INIT_DESCRIPTION, INIT_EXAMPLE, init_arguments, init_verb),
-    "queue": Verb(QUEUE_HELP, QUEUE_DESCRIPTION, QUEUE_EXAMPLE, queue_arguments, act_part),
-}

@@ -1,10 +1,15 @@
-"""What a verb of the command line is. Each file of a section has a table ``VERBS`` of them, by name."""
+"""What a verb of the command line is. Each file of a section has a table ``VERBS`` of them, by name.
+
+``@VERBS(name, help, description, example, *arguments)`` stands before the function that carries the verb out.
+"""
 
 import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 Act = Callable[[argparse.Namespace], int]
+Argument = Callable[[argparse.ArgumentParser], object]
+"""Adds an argument of a verb to its parser."""
 
 
 class Verb(NamedTuple):
@@ -16,8 +21,50 @@ class Verb(NamedTuple):
     help: str | None
     description: str
     example: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    arguments: tuple[Argument, ...]
     act: Act
+
+
+class Verbs(dict[str, Verb]):
+    """The verbs of one file."""
+
+    def __call__(
+        self, name: str, help_: str | None, description: str, example: str, *arguments: Argument
+    ) -> Callable[[Act], Act]:
+        """For the function that carries the verb out. The rest: see ``Verb``."""
+
+        def add(act: Act) -> Act:
+            self[name] = Verb(help_, description, example, arguments, act)
+            return act
+
+        return add
+
+
+def arg(*names: str, **options: Any) -> Argument:
+    """As ``add_argument`` of argparse."""
+    return lambda parser: parser.add_argument(*names, **options)
+
+
+def flag(name: str, help_: str) -> Argument:
+    return arg(name, action="store_true", help=help_)
+
+
+def usage(words: str) -> Argument:
+    return lambda parser: setattr(parser, "usage", words)
+
+
+def one_of(*arguments: Argument, required: bool = False) -> Argument:
+    """Arguments of which only one can be given."""
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        group: Any = parser.add_mutually_exclusive_group(required=required)
+        for argument in arguments:
+            argument(group)
+
+    return add
+
+
+JSON = flag("--json", "one JSON object")
 
 
 def add_parts(parser: argparse.ArgumentParser, *, required: bool = True) -> Any:

@@ -12,29 +12,28 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.suggestion import typed
 
 from .output import end_when_unread, print_json, printable, warn
-from .run_argument import RUN_HELP, add_run, run_of, run_to_read
-from .verb import Verb
+from .run_argument import RUN, run_of, run_to_read
+from .verb import JSON, Verbs, arg, flag
 
 if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
     from trainwatch.core.model.record import Record
 
 
-STATUS_HELP = "the state of a run"
-STATUS_DESCRIPTION = "Shows the status of a run: state, progress, machine, checkpoints, incidents."
-STATUS_EXAMPLE = "--json"
+VERBS = Verbs()
 
 
-def status_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--brief", action="store_true", help="with --json: at most 300 bytes")
-    parser.add_argument("--since", metavar="ID", help='with --brief: {"unchanged": true} if its "id" is still this one')
-    parser.add_argument(
-        "--exit-code", action="store_true", help="exit with the code that `wait` would have now; 7: it goes on"
-    )
-
-
+@VERBS(
+    "status",
+    "the state of a run",
+    "Shows the status of a run: state, progress, machine, checkpoints, incidents.",
+    "--json",
+    RUN,
+    JSON,
+    flag("--brief", "with --json: at most 300 bytes"),
+    arg("--since", metavar="ID", help='with --brief: {"unchanged": true} if its "id" is still this one'),
+    flag("--exit-code", "exit with the code that `wait` would have now; 7: it goes on"),
+)
 def status_verb(args: argparse.Namespace) -> int:
     """0 whenever the run is known, but for ``--exit-code``."""
     from trainwatch.core.app.runs.run_status import status_of
@@ -84,21 +83,17 @@ def _brief(status: dict[str, Any], since: str | None) -> dict[str, Any]:
     return told
 
 
-RUNS_HELP = "all known runs"
-RUNS_DESCRIPTION = (
+@VERBS(
+    "runs",
+    "all known runs",
     "Lists the runs that this machine knows, newest first. Ended runs of `demo` and `drill` are only counted; "
     "--all lists them, --json always has them. `--on all` lists those of all machines of [hosts], too; all are asked "
-    "at the same time, and one that does not answer is named with the reason."
+    "at the same time, and one that does not answer is named with the reason.",
+    "--json",
+    flag("--json", 'one JSON object: {"runs": […]}'),
+    flag("--all", "list ended runs of demo and drill, too"),
+    arg("--on", metavar="HOST", help="of that host; `all`: of this machine and of all hosts"),
 )
-RUNS_EXAMPLE = "--json"
-
-
-def runs_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help='one JSON object: {"runs": […]}')
-    parser.add_argument("--all", action="store_true", help="list ended runs of demo and drill, too")
-    parser.add_argument("--on", metavar="HOST", help="of that host; `all`: of this machine and of all hosts")
-
-
 def runs_verb(args: argparse.Namespace) -> int:
     """0 also if there are none."""
     from trainwatch.core.app.runs.known_runs import queued_entries
@@ -164,17 +159,6 @@ def _is_ended_example(row: dict[str, Any]) -> bool:
     return row.get("stand_in") is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
 
 
-EVENTS_HELP = "the events of a run, from its journal"
-EVENTS_DESCRIPTION = "Prints observations, findings, decisions and their outcomes, oldest first."
-EVENTS_EXAMPLE = "--follow"
-
-
-def events_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run(parser)
-    _add_follow(parser, "new events")
-    parser.add_argument("--json", action="store_true", help="JSON lines, one record each")
-
-
 def _add_follow(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--follow", "-f", action="store_true", help=f"keep printing {what} until the run is over")
     parser.add_argument("--follow-forever", "-F", action="store_true", help=f"keep printing {what} (Ctrl-C ends)")
@@ -193,6 +177,15 @@ def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] |
     return Over(run)
 
 
+@VERBS(
+    "events",
+    "the events of a run, from its journal",
+    "Prints observations, findings, decisions and their outcomes, oldest first.",
+    "--follow",
+    RUN,
+    lambda parser: _add_follow(parser, "new events"),
+    flag("--json", "JSON lines, one record each"),
+)
 def events_verb(args: argparse.Namespace) -> int:
     """A run without a journal has no events."""
     from trainwatch.core.app.runs.run_events import records_of
@@ -214,26 +207,24 @@ def show(record: "Record", run: str, *, as_json: bool) -> None:
         print(line, flush=True)
 
 
-LOGS_HELP = "what the trainer printed: the log of its newest attempt"
-LOGS_DESCRIPTION = (
-    "Prints the end of the log of the newest attempt, or all of it, with its colours and without what else acts on a "
-    "terminal (`--path` names the file as it is). `trainwatch attach` shows it live in a "
-    "terminal of its own, `trainwatch` on the screen."
-)
-LOGS_EXAMPLE = "-n 200"
 LINES = 100
 POLL_S = 0.5
 
 
-def logs_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run(parser)
-    parser.add_argument("--lines", "-n", type=int, default=LINES, help=f"last lines to print (default {LINES})")
-    parser.add_argument("--all", action="store_true", help="print all of it")
-    _add_follow(parser, "what is added")
-    parser.add_argument("--attempt", type=int, help="another attempt than the newest")
-    parser.add_argument("--path", action="store_true", help="print the path of the log instead")
-
-
+@VERBS(
+    "logs",
+    "what the trainer printed: the log of its newest attempt",
+    "Prints the end of the log of the newest attempt, or all of it, with its colours and without what else acts on a "
+    "terminal (`--path` names the file as it is). `trainwatch attach` shows it live in a "
+    "terminal of its own, `trainwatch` on the screen.",
+    "-n 200",
+    RUN,
+    arg("--lines", "-n", type=int, default=LINES, help=f"last lines to print (default {LINES})"),
+    flag("--all", "print all of it"),
+    lambda parser: _add_follow(parser, "what is added"),
+    arg("--attempt", type=int, help="another attempt than the newest"),
+    flag("--path", "print the path of the log instead"),
+)
 def logs_verb(args: argparse.Namespace) -> int:
     """3 if there is no log."""
     from trainwatch.core.app.runs.known_runs import log_of, log_pieces
@@ -261,27 +252,23 @@ def logs_verb(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-WAIT_HELP = "block until a run is over or needs you"
-WAIT_DESCRIPTION = (
+@VERBS(
+    "wait",
+    "block until a run is over or needs you",
     "Blocks until the run is over or needs you, and prints one line. Exit code: 0 finished; 1 given up or ended early; "
     "6 it needs you: held, stopped or paused by a person, or a question is open; 124 the time limit passed; "
     "5 nothing watches it and it is not over; 3 no such run. With --until X: 0 when X is reached; 1 or 6 when it "
-    "cannot be reached any more. `trainwatch snooze` gives a suspected hang more time."
-)
-WAIT_EXAMPLE = "--until finished --timeout 36000"
-
-
-def wait_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run(parser)
-    parser.add_argument(
+    "cannot be reached any more. `trainwatch snooze` gives a suspected hang more time.",
+    "--until finished --timeout 36000",
+    RUN,
+    arg(
         "--until",
         metavar="WHAT",
         help="over, finished, needs-you, or a state as `status --json` has it (default: over or needs-you)",
-    )
-    parser.add_argument("--timeout", type=float, metavar="S", help="wait at most this many seconds")
-    parser.add_argument("--json", action="store_true", help="one JSON object: run, state, step, reason")
-
-
+    ),
+    arg("--timeout", type=float, metavar="S", help="wait at most this many seconds"),
+    flag("--json", "one JSON object: run, state, step, reason"),
+)
 def wait_verb(args: argparse.Namespace) -> int:
     """The exit code says how the run stands."""
     from typing import get_args
@@ -308,18 +295,14 @@ def wait_verb(args: argparse.Namespace) -> int:
     return code
 
 
-ATTACH_HELP = "open the trainer's terminal, or its live log"
-ATTACH_DESCRIPTION = (
+@VERBS(
+    "attach",
+    "open the trainer's terminal, or its live log",
     "In pty mode this opens the trainer's own terminal. In file mode it shows the trainer's log: keys cannot "
-    "reach the trainer."
+    "reach the trainer.",
+    "",
+    RUN,
 )
-ATTACH_EXAMPLE = ""
-
-
-def attach_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run(parser)
-
-
 def attach_verb(args: argparse.Namespace) -> int:
     """Replaces this process by the view; 1 if there is nothing to show."""
     from trainwatch.core.app.wiring.supervisor import attach_argv
@@ -334,25 +317,23 @@ def attach_verb(args: argparse.Namespace) -> int:
     os.execvp(argv[0], argv)
 
 
-SERVE_HELP = "the screen in a browser, behind a token"
-SERVE_DESCRIPTION = (
-    "Serves the screen to browsers of this machine and prints the address with its token. From elsewhere: "
-    "ssh -L 8700:localhost:8700 HOST. Ctrl-C ends it; training and supervisor continue."
-)
-SERVE_EXAMPLE = "--read-only"
 PORT = 8700
 MISSING = "the screen in a browser needs textual-serve: pip install 'trainwatch-tui[web]'"
 
 
-def serve_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", help=RUN_HELP)
-    parser.add_argument("--read-only", action="store_true", help="screens that can change nothing")
-    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any free one")
-    parser.add_argument(
+@VERBS(
+    "serve",
+    "the screen in a browser, behind a token",
+    "Serves the screen to browsers of this machine and prints the address with its token. From elsewhere: "
+    "ssh -L 8700:localhost:8700 HOST. Ctrl-C ends it; training and supervisor continue.",
+    "--read-only",
+    RUN,
+    flag("--read-only", "screens that can change nothing"),
+    arg("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any free one"),
+    arg(
         "--token-file", type=Path, metavar="FILE", help="keep the token in this file (default: a new one at each start)"
-    )
-
-
+    ),
+)
 def serve_verb(args: argparse.Namespace) -> int:
     """Serves until Ctrl-C; 1 if the port is taken."""
     import asyncio
@@ -384,20 +365,16 @@ def _listening(address: str) -> None:
     print("Ctrl-C ends it; training and supervisor continue.", file=sys.stderr, flush=True)
 
 
-METRICS_HELP = "the newest values of all runs, for Prometheus"
-METRICS_DESCRIPTION = (
+@VERBS(
+    "metrics",
+    "the newest values of all runs, for Prometheus",
     "Prints the newest values of all runs of this user in the Prometheus text format: steps, loss, checkpoints, "
     "incidents, troubles, GPUs, host; runs that are over for a day are left out. --textfile writes them for the "
     "textfile collector of node_exporter, in one rename; call it from a timer. For an endpoint that Prometheus reads "
-    "itself, set [metrics] prometheus in trainwatch.toml."
+    "itself, set [metrics] prometheus in trainwatch.toml.",
+    "--textfile /var/lib/node_exporter/trainwatch.prom",
+    arg("--textfile", metavar="PATH", help="write to this file (*.prom) instead; replaces an older one"),
 )
-METRICS_EXAMPLE = "--textfile /var/lib/node_exporter/trainwatch.prom"
-
-
-def metrics_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--textfile", metavar="PATH", help="write to this file (*.prom) instead; replaces an older one")
-
-
 def metrics_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.metrics_out import prometheus_page, write_textfile
 
@@ -406,15 +383,3 @@ def metrics_verb(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     print(prometheus_page(warn), end="")
     return ExitCode.DONE
-
-
-VERBS = {
-    "status": Verb(STATUS_HELP, STATUS_DESCRIPTION, STATUS_EXAMPLE, status_arguments, status_verb),
-    "runs": Verb(RUNS_HELP, RUNS_DESCRIPTION, RUNS_EXAMPLE, runs_arguments, runs_verb),
-    "events": Verb(EVENTS_HELP, EVENTS_DESCRIPTION, EVENTS_EXAMPLE, events_arguments, events_verb),
-    "logs": Verb(LOGS_HELP, LOGS_DESCRIPTION, LOGS_EXAMPLE, logs_arguments, logs_verb),
-    "wait": Verb(WAIT_HELP, WAIT_DESCRIPTION, WAIT_EXAMPLE, wait_arguments, wait_verb),
-    "attach": Verb(ATTACH_HELP, ATTACH_DESCRIPTION, ATTACH_EXAMPLE, attach_arguments, attach_verb),
-    "serve": Verb(SERVE_HELP, SERVE_DESCRIPTION, SERVE_EXAMPLE, serve_arguments, serve_verb),
-    "metrics": Verb(METRICS_HELP, METRICS_DESCRIPTION, METRICS_EXAMPLE, metrics_arguments, metrics_verb),
-}

@@ -1,8 +1,7 @@
 """What torchrun does by itself: restarts of its workers, and agents that wait without workers."""
 
 from tests.builders import World
-from trainwatch.core.judge.hang import launcher
-from trainwatch.core.judge.hang.ranks import step_of, stopped, with_processes
+from trainwatch.core.judge.hang.ranks import stopped, with_processes
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import Agent, LogChunk, ProcessSample, Rank, RankEnded
 
@@ -21,33 +20,6 @@ def sample(t: float, ranks: tuple[Rank, ...], of: tuple[Agent, ...]) -> ProcessS
 
 def notes(world: World) -> list[str]:
     return [entry.text for _, entry in world.entries if isinstance(entry, Note)]
-
-
-def test_workers_that_begin_one_after_the_other_are_one_restart() -> None:
-    known, again = launcher.with_sample(launcher.NONE, sample(1.0, workers(10, 11), agents(1, 1)))
-    assert again == ()
-    known, again = launcher.with_sample(known, sample(2.0, workers(20, 11), agents(1, 1)))
-    assert [each.rank for each in again] == [0]
-    known, again = launcher.with_sample(known, sample(3.0, workers(20, 21), agents(1, 1)))
-    assert (again, known.restarts) == ((), 1)
-    known, again = launcher.with_sample(known, sample(4.0, workers(30, 21), agents(1, 1)))
-    assert (len(again), known.restarts) == (1, 2)
-
-
-def test_without_an_agent_nothing_is_said_of_new_processes() -> None:
-    known, again = launcher.with_sample(launcher.NONE, sample(1.0, workers(10, 11), ()))
-    assert launcher.with_sample(known, sample(2.0, workers(20, 21), ())) == (launcher.NONE, ())
-    assert again == ()
-
-
-def test_agents_wait_only_if_none_of_them_has_a_worker() -> None:
-    known, _ = launcher.with_sample(launcher.NONE, sample(1.0, workers(10, 11), agents(1, 1)))
-    assert launcher.waiting(known) == ""
-    assert launcher.waiting(launcher.with_sample(known, sample(2.0, workers(10), agents(1, 0)))[0]) == ""
-    both, _ = launcher.with_sample(known, sample(2.0, (), agents(0, 0)))
-    assert launcher.waiting(both).startswith("2 agents of torchrun live without a worker and wait for others (pid 50, ")
-    one, _ = launcher.with_sample(known, sample(2.0, (), agents(0)))
-    assert launcher.waiting(one).endswith("lives without a worker and waits for others (pid 50); 1 of 2 agents ended")
 
 
 def test_a_restart_by_torchrun_is_told_and_steps_go_back() -> None:
@@ -142,13 +114,6 @@ def test_what_a_rank_left_is_evidence_if_the_log_does_not_show_it() -> None:
     assert world.state.diagnosis.findings == before
 
 
-def test_a_rank_that_was_stopped_is_remembered_when_all_have_ended() -> None:
-    found = with_processes((), (Rank(rank=0, pid=1, state="S"), Rank(rank=1, pid=2, state="T")), 1.0)
-    assert (
-        stopped(with_processes(found, (), 2.0)) == "rank 1 (pid 2) was stopped (state T), and the others waited for it"
-    )
-
-
 def test_a_stopped_rank_that_is_killed_shows_another_state_for_a_moment() -> None:
     found = with_processes((), (Rank(rank=0, pid=1, state="S"), Rank(rank=1, pid=2, state="S")), 1.0)
     for t, state in ((2.0, "T"), (3.0, "R")):
@@ -156,9 +121,3 @@ def test_a_stopped_rank_that_is_killed_shows_another_state_for_a_moment() -> Non
     assert stopped(found) == ""
     assert stopped(with_processes(found, (), 4.0)).startswith("rank 1 (pid 2) was stopped (state T)")
     assert stopped(with_processes(found, (), 40.0)) == ""
-
-
-def test_the_step_of_a_line_of_a_rank() -> None:
-    assert step_of("step 7/40 loss 0.5") == 7
-    assert step_of(" 12%|##| 1230/10260 [51:15<6:16:15,  2.50s/it]") == 1230
-    assert step_of("saving") is None

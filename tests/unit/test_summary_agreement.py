@@ -13,7 +13,6 @@ from trainwatch.core.app.screen.run_cards import card_of
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.screens.run_list import run_row
 
-pytestmark = pytest.mark.door
 RECORDED = recordings()
 
 
