@@ -308,7 +308,7 @@ async def test_the_checkpoint_of_a_resume_is_shown_however_many_newer_ones_there
     async with showing(healthy(), size=size) as (app, _):
         pane = board(app).checkpoints
         good = next(v for v in pane.views if v.resume)
-        bad = replace(good, verdict="nonfinite", level="danger", resume=False, step="step 9,999")
+        bad = replace(good, judged=replace(good.judged, verdict="nonfinite", step=9_999), resume=False)
         pane.show((*(bad,) * 40, good, good))
         rows = pane.plain_lines()
     assert 2 < len(rows) < 40
