@@ -191,7 +191,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
         for back, line in enumerate(reversed(whole)):
             text = plain(line.rstrip("\r").rpartition("\r")[2])
             if text.strip():
-                yield self.fold.lines + 1 - back, text.strip()
+                yield self.fold.lines + 1 - back, text.rstrip()
 
     def block(self, source: str) -> Block | None:
         """The newest traceback of a rank or process."""

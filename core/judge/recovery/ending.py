@@ -94,6 +94,8 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     at, told = place(state), knowledge.told.get(state.attempt.profile or "")
     by_settings = told_place(counted_of(state, knowledge, reading) if _is_training(now) else Counted(), told)
     hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
+    if hidden is not None and hidden.failure == "nan_loss":  # one NaN is one bad batch, also in a log without steps
+        hidden = hidden_failure(state.diagnosis, knowledge.catalogue)
     nan = _nonfinite(state) or _nan_losses(reading)
     if hidden is not None and hidden.failure == "nan_loss" and not now.losses.is_average:
         nan = nan or line_of(hidden)
@@ -489,7 +491,7 @@ def diagnosis_of(
     found = judge_end(state, knowledge, code=exit_code, about=about).diagnosis
     if found.failure != "unknown":
         return found
-    last = (EvidenceLine(at, kept_text(line)) for at, line in itertools.islice(log.last_lines(), LAST_LINES))
+    last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), LAST_LINES))
     shown = {each.line: each for each in (*last, *found.cascade)}
     if found.cause is not None:
         shown.pop(found.cause.line, None)

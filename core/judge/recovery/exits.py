@@ -264,7 +264,8 @@ def _own_end(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> O
 
 def _shown_last(state: JudgeState) -> EvidenceLine:
     """The last line of the log that is not blank."""
-    return EvidenceLine(*next(state.diagnosis.last_lines(), (state.diagnosis.fold.lines + 1, "")))
+    number, text = next(state.diagnosis.last_lines(), (state.diagnosis.fold.lines + 1, ""))
+    return EvidenceLine(number, text.strip())
 
 
 OWN_TIMEOUT = 124
