@@ -36,6 +36,7 @@ DETAIL_LINES = 12
 CODE_CHARS = 400
 """Characters kept of the source that a frame quotes."""
 _LIBRARY = LazyPattern(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|<frozen|^<string>")
+_WITH_ERRNO = LazyPattern(r"[\w.]+: \[Errno \d+\]")
 _OPENERS = LazyPattern(
     r"\s*(?:terminate called|what\(\):|thread '[^']*' (?:\(\d+\) )?panicked at|\*\*\* (?:Check failure|SIG"
     r"|Aborted)|Check failed:|"
@@ -131,9 +132,10 @@ def is_inner(text: str) -> bool:
 def earlier_counts(block: Block, before: Raised, raised: Raised) -> bool:
     """Whether an earlier exception of the chain is the cause, not the one that follows it.
 
-    What was raised first counts, with two exceptions. A handler that raises at once names what it caught in its own
+    What was raised first counts, with three exceptions. A handler that raises at once names what it caught in its own
     words: these count if they tell more. A library that catches a missing key or attribute goes on with its normal
-    work, and what fails there has another cause (Triton and Dynamo look into a cache this way).
+    work, and what fails there has another cause (Triton and Dynamo look into a cache this way). An errno that is sure
+    says what the operating system refused: no handler words what it caught this way.
     """
     if not before.failure:
         return False
@@ -141,7 +143,8 @@ def earlier_counts(block: Block, before: Raised, raised: Raised) -> bool:
         return True
     if block.link == "direct" or (block.raises and block.last == block.before_first):
         return (before.told and before.weight > raised.weight - EQUAL) or not raised.told or raised.reported
-    return (before.told and before.weight >= CERTAIN) or not block.before_library or raised.reported
+    apart = block.before_library or (raised.weight >= CERTAIN and _WITH_ERRNO.match(raised.text) is not None)
+    return (before.told and before.weight >= max(CERTAIN, raised.weight - EQUAL)) or not apart or raised.reported
 
 
 # Python exceptions in a log: the line that names the type, on any rank, with or without a box, and what it proves.
