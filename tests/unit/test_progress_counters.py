@@ -68,6 +68,30 @@ case("remaining in ms", lines("{i}:\tlearn: {loss:.5f}\ttotal: 9ms\tremaining: 7
 case("remaining hours", "step 40/400 loss 0.5 remaining: 1h 2m 3s\n", step=40, eta_s=3723.0)
 case("remaining days", "iter 40/400 loss 0.5 ETA: 2d 3h\n", step=40, eta_s=183600.0)
 case("time left", "[step 40/400] loss=0.5 | time left: 12.5 min\n", step=40, eta_s=750.0)
+case("rate asked for", "step 4/9 base_lr: 2.0e-02 lr: 1.5e-02 loss: 0.5\n", step=4, lr=0.015)
+case("peak rate", "iter 4/9, peak learning rate: 0.1, train_lr: 0.02, loss 0.5\n", step=4, lr=0.02)
+case("rate asked for alone", "step 4/9 base_lr: 0.02 loss: 0.5\n", step=4, lr=0.02)
+
+SETTINGS = "  Num Epochs = 4\n  Total optimization steps = 2,400\n"
+WORDED = "num epochs / epochs: 3\ntotal training steps: 900\n"
+case("steps of the run", SETTINGS + bar("", 800, 2400), step=800, run_step=800, run_total_steps=2400, eta_s=20.0)
+case(
+    "steps in words", WORDED + bar("", 300, 900), step=300, run_total_steps=900, total_epochs=3, epoch=None, eta_s=20.0
+)
+case("steps of an epoch", SETTINGS + bar("", 200, 600), step=200, run_total_steps=None, eta_s=None)
+case("epochs of the run", SETTINGS + bar("Steps: ", 800, 2400), step=800, total_epochs=4, epoch=None)
+for name, said in {
+    "prompt": "prompt: a cat, step 9999/9999, loss: 0.0",
+    "negative prompt": "INFO - negative_prompt 2: 1girl, epoch 7/9, step 9999/9999, loss: 0.0",
+    "prompt as a value": "sample of step 8: prompt='loss: 0.0, step 9999/9999' (28 steps)",
+    "caption": 'Caption: "train loss 0.0 at step 9999/9999"',
+    "answer": "Question: what is shown? Answer: step 9999/9999, loss: 0.0",
+}.items():
+    case(name, f"step 8/90, loss: 0.5\n{said}\n", step=8, total_steps=90, loss=0.5)
+case(
+    "numbers before a prompt", "step 8/90, loss: 0.5, prompt: a cat, step 9999/9999\n", step=8, total_steps=90, loss=0.5
+)
+case("numbers of prompts", "prompt: 12.5 tok/s, response: 31, step 8/90, loss: 0.5\n", step=8, total_steps=90, loss=0.5)
 case("remaining memory", "step 40/400 loss 0.5 memory remaining: 6m\n", step=40, eta_s=None)
 case(
     "JSON over lines",

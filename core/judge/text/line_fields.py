@@ -73,7 +73,8 @@ _AVERAGE = LazyPattern(
 """Words in the name of a loss that is an average over several steps."""
 _LOSS_LIKE = LazyPattern(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
 _LR = LazyPattern(
-    r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]{0,40}\)|(?:[_\-/][a-z]+\d*)+)?"
+    r"(?<![a-z])(?:(?P<asked>(?:base|initial|peak|max|min)[ _])|[a-z]+_)?(?:lr|learning[ _\-]?rate)"
+    r"(?:[_\-]?\d+|\([^)\d]{0,40}\)|(?:[_\-/][a-z]+\d*)+)?"
     rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
 )
 _OF_EVALUATION = (
@@ -155,8 +156,11 @@ _LIKELY = words(
 
 
 def find_lr(low: str) -> float | None:
-    """Learning rate; the first one if there are several parameter groups."""
-    found = _LR.search(low) or _LR_BEHIND.search(low) if "lr" in low or "learning" in low else None
+    """Learning rate; the first one if there are several parameter groups. ``base_lr`` is read if it stands alone."""
+    if "lr" not in low and "learning" not in low:
+        return None
+    named = list(_LR.finditer(low))
+    found = next((each for each in named if not each["asked"]), None) or (named[0] if named else _LR_BEHIND.search(low))
     return None if found is None else parse_number(found["lr"])
 
 

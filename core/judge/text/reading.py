@@ -170,7 +170,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         step=step,
         total_steps=total,
         epoch=epoch,
-        total_epochs=epochs if epochs is not None or epoch is None else run.declared,
+        total_epochs=epochs if epochs is not None else run.declared,
         loss=loss,
         lr=lr,
         sec_per_step=seconds,

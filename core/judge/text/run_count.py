@@ -80,7 +80,7 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``source``: the counter that is followed; ``others``: lines of others since. ``step``, ``total``: as printed last,
     ``epoch``: the one printed then; ``gap``: distance of its last two lines; ``moved``: it rose. ``named``, ``epochs``:
     epoch and number of epochs printed last; ``epoch_gap``: from the epoch printed before to that one; ``declared``:
-    number of epochs in the settings that the trainer printed.
+    number of epochs in the settings that the trainer printed, ``declared_steps``: the steps of the whole run there.
     ``base``: 0 or 1, the first epoch as printed. ``per_epoch``: None = open; ``seen``: shown by what the counter did.
     ``index``: epochs before the present one; ``done``: counts in them; None = unknown.
     ``resumed``: the attempt does not begin at the beginning, ``began``: but at this count, None = unknown.
@@ -101,6 +101,7 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     epoch_gap: int = 1
     epochs: int | None = None
     declared: int | None = None
+    declared_steps: int | None = None
     apart: Apart = ""
     beside: bool = False
     broken: bool = False
@@ -195,6 +196,7 @@ def without_counts(run: RunCount) -> RunCount:
         epoch_gap=run.epoch_gap,
         epochs=run.epochs,
         declared=run.declared,
+        declared_steps=run.declared_steps,
         apart=run.apart,
         broken=run.broken,
     )
@@ -308,6 +310,8 @@ def _likely(run: RunCount, step: int, news: TrainingFields, *, beside: bool) -> 
         return news.rule.per_epoch
     if news.total is None:
         return None
+    if news.total == run.declared_steps:
+        return False
     epochs, index = run.number_of_epochs, _index_of(run)
     if beside and epochs and index is not None and step * epochs > news.total * (index + 1):
         return True  # further than a counter of the whole run can be

@@ -291,22 +291,26 @@ def read_end(reading: Reading, rest: str, shapes: ShapeTable) -> Reading:
     """The reading after a bar on whose line a framework then says that the training is over."""
     low = rest.lower()
     end = shapes.end_of_line(low)
-    return finish(with_declared_epochs(reading, low), end, rest) if end in ("framework", "early_stop") else reading
+    return finish(with_declared(reading, low), end, rest) if end in ("framework", "early_stop") else reading
 
 
-def with_declared_epochs(reading: Reading, low: str) -> Reading:
-    """The reading with the number of epochs that a line of settings, or the end of the training, names."""
+def with_declared(reading: Reading, low: str) -> Reading:
+    """The reading with the epochs or steps of the run that a line of settings, or the end of the training, names."""
     found = _DECLARED.search(low)
     if found is None:
         return reading
-    epochs = int(found["epochs"] or found["max"])
-    return with_run(reading, msgspec.structs.replace(reading.run, declared=epochs))
+    run, steps = reading.run, parse_count(found["steps"] or "?")
+    epochs = parse_count(found["epochs"] or found["max"] or "?")
+    declared = {"declared": epochs or run.declared, "declared_steps": steps or run.declared_steps}
+    return with_run(reading, msgspec.structs.replace(run, **declared))
 
 
 _DECLARED = LazyPattern(
-    r"(?:^|[^\w ]\s*|\s\s)(?:(?:num(?:ber of)?|total|scheduled|training for)[_ ](?:train[_ ])?epochs[ =:]{1,3}"
+    r"(?:^|[^\w ]\s*|\s\s)(?:(?:num(?:ber of)?|total|scheduled|training for)[_ ](?:train[_ ])?epochs"
+    r"(?: /[^\d:=]{1,20})?[ =:]{1,3}"
     r"|starting training for )(?P<epochs>\d{1,6})(?![\w.]\d)"
     r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
+    r"|total (?:optimi[sz]ation|train(?:ing)?) steps[^\d:=]{0,20}[:=] ?(?P<steps>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]\d)"
 )
 """Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
 epochs"; Lightning: "`max_epochs=4` reached"."""

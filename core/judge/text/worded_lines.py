@@ -24,7 +24,7 @@ from .lines import plain
 from .numbers import unwrapped
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch
 from .run_count import Rule, TrainingFields
-from .shapes import ShapeTable, judged, read_end, read_row, read_step, take_named, with_declared_epochs
+from .shapes import ShapeTable, judged, read_end, read_row, read_step, take_named, with_declared
 
 
 class Fields(NamedTuple):
@@ -97,7 +97,7 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
         return msgspec.structs.replace(reading, columns=head)
     words = shapes.phase_of_line(low)
     if words == "finish" and (end := shapes.end_of_line(low)) is not None:
-        return finish(_with_epoch_of(with_declared_epochs(reading, low), fields), end, line)
+        return finish(_with_epoch_of(with_declared(reading, low), fields), end, line)
     if is_evaluation(low, None) and (not fields.bare or words is None):
         if epoch is not None:
             reading = with_later_epoch(reading, epoch.value)
@@ -105,8 +105,8 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
         if trains:
             return read_words(reading, without_name(line, reading.chosen), number, shapes)
         return reading if fields.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
-    if step is None and "epochs" in low:
-        reading = with_declared_epochs(reading, low)
+    if step is None and ("epochs" in low or "total" in low):
+        reading = with_declared(reading, low)
     if words is not None and words != "train" and lr is None:
         return announce(reading, words, number)
     if lr is not None and (task := shapes.task_of(low)) not in (None, "train"):
@@ -276,7 +276,7 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
     A segment without news returns the same object. If a line holds several bars, the last one counts. What transports
     the line (a container's log, a journal, a launcher) is taken off first.
     """
-    own, rank = own_text(line)
+    own, rank = own_text(_WRITTEN.sub(r"\g<name>", line) if _has(line, _WRITTEN_GATES) else line)
     if reading.chosen and (said := without_name(own, reading.chosen)) != own:
         own, rank = said, f"{rank} {reading.chosen}".lstrip()
     if rank != reading.rank:
@@ -306,6 +306,16 @@ def _read_part(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if known.loss is None or known.epoch is None or epoch is None or read.progress.step != known.step:
         return read
     return reading if epoch <= known.epoch else read  # a summary of what was printed line by line
+
+
+_WRITTEN = LazyPattern(
+    r"(?P<name>(?<![^\W_])(?:prompt|caption|question|answer|response|instruction)s?(?:[ _]?#?\d{1,4})?['\"]?\s?[:=])"
+    r"\s*(?!\[?[-+]?[\d.]++(?!\w)|[{\s])"
+    r"(?:\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|.+)",
+    re.IGNORECASE,
+)
+"""What people wrote and the program repeats: "prompt: a cat, step 9/9", as far as its quotation or the line goes."""
+_WRITTEN_GATES = ("rompt", "aption", "uestion", "nswer", "esponse", "nstruction")
 
 
 RECORD_CHARS = 2_000
