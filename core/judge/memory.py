@@ -234,29 +234,14 @@ def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: st
     return best is not None and best.path == path
 
 
-# What is remembered of applied remedies: what the trainer printed (remedy_proof.py), steps back from them.
+# What is remembered of applied remedies: what the trainer printed (remedy_proof.py).
 
 
 class Printed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``values``: (setting, text), before the first step; ``tail``: the unfinished line.
-
-    ``total``: the batch of all devices and accumulated steps together.
-    """
+    """``values``: (setting, text), before the first step; ``tail``: the unfinished line."""
 
     values: tuple[tuple[str, str], ...] = ()
     tail: str = ""
-    total: int | None = None
-
-
-class StepBack(msgspec.Struct, frozen=True, omit_defaults=True):
-    """See remedy_proof.py. ``saves``: good checkpoints with the present number of remedies (``applied``).
-
-    ``tried``: names of remedies that were taken back once.
-    """
-
-    saves: int = 0
-    applied: int = 0
-    tried: tuple[str, ...] = ()
 
 
 # What the judge remembers of the ramp (ramp.py), and of the settings that made steps (policy.py).

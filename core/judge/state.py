@@ -44,7 +44,7 @@ from .hang.pauses import ActiveTime, LoopWatch, Pause
 from .hang.phase_times import PhaseTimes
 from .hang.ranks import Ranks
 from .knowledge import Knowledge
-from .memory import Backups, Budget, Evaluations, History, Printed, Ramp, SettingsThatRan, StepBack, Waiting
+from .memory import Backups, Budget, Evaluations, History, Printed, Ramp, SettingsThatRan, Waiting
 from .progress import START, ProgressState
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
@@ -152,9 +152,6 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     withdrawn: tuple[str, ...] = ()
     """Names of remedies that took no effect here, or did not start."""
     printed: Printed = Printed()
-    total_batch: tuple[int, str | None] | None = None
-    """The total batch that an attempt without remedies printed, and its profile."""
-    step_back: StepBack = StepBack()
     disk_free_bytes: float | None = None
     disk_total_bytes: float | None = None
     disk_free_inodes: float | None = None
@@ -200,8 +197,6 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When it ends at the latest; None = never, or it has ended."""
     kept: tuple[str, ...] = ()
     """Checkpoints that would have been deleted, and were reported as such."""
-    unknown_ends: tuple[str, ...] = ()
-    """Skeletons of the last lines of attempts that ended without a known cause, oldest first."""
     evaluations: Evaluations = Evaluations()
     backups: Backups = Backups()
     """Scores of checkpoints, if there is a command for them."""

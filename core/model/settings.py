@@ -238,9 +238,6 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     apply: Literal["guide", "equivalent", "all", "none"] = "guide"
     """``equivalent``: only what keeps the result of the training; others are proposed and wait for a person. ``guide``:
     also what the guides name, once a failure comes back at the same place (accumulation 4 to 2, no Triton kernels)."""
-    step_back_after: int = 0
-    """After so many good checkpoints the last remedy for GPU memory is taken back once, at a checkpoint; if the memory
-    is short again, it stays. 0 = never. Never under WSL2."""
 
 
 class OwnShapes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -21,7 +21,6 @@ from ..recovery import (
     ramp,
     remedies,
     remedy_choice,
-    remedy_proof,
     restarts,
     unclear_states,
 )
@@ -179,7 +178,6 @@ def _complete(
             restarts.saved(builder, known)
             if known.unclear is None:
                 ramp.on_saved(builder, known)
-                remedy_proof.on_saved(builder)
         on_saved(builder)
         if builder.state.switch and not aside:
             commands.switch_at_checkpoint(builder)

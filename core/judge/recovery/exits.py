@@ -13,12 +13,11 @@ from ...model.patterns import LazyPattern
 from ...model.progress import Why
 from ...model.resume_way import OwnEnd
 from ...model.shipped import Diagnosis, EvidenceLine
-from ...model.suggestion import typed
 from ...model.text import beginning
 from ..attempt_progress import JobFacts
 from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
-from ..failure.circumstances import Circumstances, last_line, skeleton_of, words_of
+from ..failure.circumstances import Circumstances, last_line, words_of
 from ..failure.diagnosis import diagnosis_as
 from ..failure.tracebacks import is_of_the_system
 from ..findings import pace
@@ -26,7 +25,6 @@ from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
-from ..progress import progress_of
 from ..run_states import (
     EndedEarly,
     Finished,
@@ -179,13 +177,12 @@ def _crashed(
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
     if where:
         reason = f"{reason} ({where})"
-    explanation = f"{diagnosis.explanation} {_seen_before(builder) if class_ == 'unknown' else ''}".strip()
     incident = builder.open_incident(
         "crash",
         class_,
         reason,
         evidence=_evidence(diagnosis, observation),
-        explanation=explanation,
+        explanation=diagnosis.explanation,
         confidence=None if class_ == "unknown" else diagnosis.confidence,
         detect_s=None if died_t is None else max(0.0, builder.t - died_t),
         title=title or diagnosis.title,
@@ -306,29 +303,6 @@ def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> Non
     elif node not in known:
         builder.set(bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
         builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
-
-
-ENDS_KEPT = 12
-TELLING = 3
-"""Ends with the same line from which a person is asked for its class: twice may be an accident."""
-
-
-def _seen_before(builder: StepBuilder) -> str:
-    """Remember the last line of a log without a known cause; a sentence if it ended attempts before, else ""."""
-    line = last_line(builder.state.diagnosis.end)
-    if not line or progress_of((f"{line}\n",), builder.knowledge.shapes).step is not None:
-        return ""  # what it prints while it trains is no cause
-    skeleton = skeleton_of(line)
-    ends = (*builder.state.unknown_ends, skeleton)[-ENDS_KEPT:]
-    builder.set(unknown_ends=ends)
-    times = builder.knowledge.unknown_ends.get(skeleton, 0) + ends.count(skeleton)
-    if times < TELLING:
-        return ""
-    builder.note(f"{times} attempts ended with this line, and its cause is not known: {beginning(line, 200)}")
-    return (
-        f"{times} attempts on this machine ended with a line like its last one, and nobody has named its cause yet: "
-        f"`{typed('diagnose', '--run', builder.knowledge.run_id or builder.knowledge.run, '--teach', 'CLASS')}` does."
-    )
 
 
 def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:

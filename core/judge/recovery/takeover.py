@@ -310,7 +310,6 @@ def from_story(
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
         profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
         progress_t=None,
-        unknown_ends=(),  # the last supervisor counted them for later runs
         act=story.act if story.act != story.act_settings else None,
     )
 

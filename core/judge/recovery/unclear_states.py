@@ -29,6 +29,8 @@ CLASS = "not_understood"
 TELL_AFTER_S = 3.0
 """A checkpoint that is understood may follow within one save."""
 SHOWN = 3
+LAST_LINES = 8
+"""Lines from the end in which a parser says what it refuses: the box of tyro has five."""
 
 
 def recognise(builder: StepBuilder) -> None:
@@ -480,17 +482,10 @@ def note_taken(builder: StepBuilder) -> None:
 def refused(builder: StepBuilder, cause: Cause) -> str:
     """The option of the resume that the trainer says it does not know; "" = it made a step, or does not say so."""
     attempt, seen = builder.state.attempt, builder.state.diagnosis
-    if attempt.resume_from is None or attempt.beat_t is not None:
-        return ""
-    at = max((each.line for each in seen.findings if each.failure == cause.class_), default=seen.fold.lines)
-    lines = f"{seen.tail}{seen.fold.rest}".splitlines()
-    return resume_point.refused(
-        builder.knowledge.resume_support.names,
-        cause=cause.line,
-        below=lines[max(0, len(lines) - (seen.fold.lines - at)) :],
-        last=lines,
-        class_=cause.class_,
-    )
+    if attempt.resume_from is not None and attempt.beat_t is None:
+        last = f"{seen.tail}{seen.fold.rest}".splitlines()[-LAST_LINES:]
+        return resume_point.refused(builder.knowledge.resume_support.names, (cause.line, *last), cause.class_)
+    return ""
 
 
 def is_refuted(builder: StepBuilder, cause: Cause) -> bool:
