@@ -49,7 +49,7 @@ from .policy import PERSON_SURE
 
 def on_exit(builder: StepBuilder, observation: Exit) -> None:
     """The main process of the trainer exited."""
-    machine = builder.state.machine
+    machine = builder.machine
     if isinstance(machine, Stopping):
         restarts.on_exit_while_stopping(builder, machine, observation)
     elif is_live(machine):
@@ -70,7 +70,7 @@ FROM_OUTSIDE: dict[JobCause | None, str] = {
 
 def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
     """The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs."""
-    catalogue = builder.knowledge.catalogue
+    catalogue = builder.catalogue
     class_ = "unknown" if observation.job == "node" else KILLED
     found = diagnosis_as(builder.state.diagnosis, catalogue, class_)
     why = FROM_OUTSIDE[observation.job]
@@ -107,7 +107,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
 def _with_rank(builder: StepBuilder, found: Diagnosis) -> Diagnosis:
     """``found``, with the rank that was stopped if the others lost contact with it."""
     who = ranks.stopped(builder.state.ranks)
-    if not who or not builder.knowledge.catalogue.class_of(found.failure).of_other_ranks:
+    if not who or not builder.catalogue.class_of(found.failure).of_other_ranks:
         return found
     return msgspec.structs.replace(found, explanation=f"{who[0].upper()}{who[1:]}. {found.explanation}")
 
@@ -119,7 +119,7 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
     """
     state = builder.state
     if _may_restart(builder):
-        unknown = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
+        unknown = diagnosis_as(state.diagnosis, builder.catalogue, "unknown")
         _crashed(builder, observation, unknown, why, ended_early=True)
         return
     reason = f"{_exit_in_words(observation)}, but {why}"
@@ -166,7 +166,7 @@ def _crashed(
     ended_early: bool = False,
 ) -> None:
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
-    attempt, class_ = builder.state.attempt, diagnosis.failure
+    attempt, class_ = builder.attempt, diagnosis.failure
     ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
     for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
         builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
@@ -228,7 +228,7 @@ def _cause(
     builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, end: OwnEnd | None, *, signalled: bool
 ) -> Cause:
     """What ended the attempt, as the history keeps it."""
-    attempt, seen = builder.state.attempt, builder.state.diagnosis
+    attempt, seen = builder.attempt, builder.state.diagnosis
     line = last_line(seen.end) if diagnosis.cause is None else diagnosis.cause.text
     at = 0 if diagnosis.cause is None else diagnosis.cause.line
     block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
@@ -295,7 +295,7 @@ BAD_NODES_KEPT = 8
 
 def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> None:
     """A GPU of a job failed: later jobs do not use its node, if it can be told which one that was."""
-    if observation.job is None or builder.knowledge.catalogue.class_of(class_).waits_for != "gpu":
+    if observation.job is None or builder.catalogue.class_of(class_).waits_for != "gpu":
         return
     node, known = builder.state.job.culprit, builder.state.bad_nodes
     if not node:
@@ -391,7 +391,7 @@ def is_due(state: JudgeState, knowledge: Knowledge) -> bool:
 
 def end(builder: StepBuilder) -> None:
     """Save and stop; a run that is held stays stopped, and one that ends already is not started again."""
-    machine, ends = builder.state.machine, builder.state.ends
+    machine, ends = builder.machine, builder.state.ends
     assert ends is not None
     builder.set(ends=None)
     reason = f"it ends by {ends.said}"
@@ -399,7 +399,7 @@ def end(builder: StepBuilder) -> None:
         return
     if gate.is_closed(builder):
         builder.note(f"{reason}; nothing is ended: {gate.act_words(builder)}")
-        builder.notify("withheld", "would have ended it", f"{reason}: `{builder.knowledge.typed('stop')}` does")
+        builder.notify("withheld", "would have ended it", f"{reason}: `{builder.typed('stop')}` does")
     elif isinstance(machine, Stopping):
         if machine.then == "restart":
             late = msgspec.structs.replace(machine, then="end_by", by=BY)

@@ -75,11 +75,7 @@ def _values(found: Compared) -> str:
     return f"{before}, {found.start:.4g} at the beginning of the run"
 
 
-ROWS: tuple[Callable[[AttemptProgress, Reading], Evidence | None], ...] = (
-    _measure_goes_on,
-    _words,
-    _loss_began_again,
-)
+ROWS: tuple[Callable[[AttemptProgress, Reading], Evidence | None], ...] = (_measure_goes_on, _words, _loss_began_again)
 
 
 def of_save(attempt: AttemptProgress, stored: int) -> Evidence | None:

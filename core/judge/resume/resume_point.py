@@ -43,11 +43,7 @@ def to_begin_from(
 
 
 def newest_verified(
-    index: CheckpointIndex,
-    support: ResumeSupport = ANYTHING,
-    *,
-    before_t: float | None = None,
-    keep: str | None = None,
+    index: CheckpointIndex, support: ResumeSupport = ANYTHING, *, before_t: float | None = None, keep: str | None = None
 ) -> KnownCheckpoint | None:
     """Return the resume point, or None. ``before_t``: completed before this run time.
 
