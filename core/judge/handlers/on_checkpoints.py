@@ -15,9 +15,9 @@ from ..hang import liveness
 from ..knowledge import Knowledge
 from ..recovery import commands, exits, gate, nan_rollback, ramp, remedies, remedy_choice, restarts, unclear_states
 from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
-from ..resume.agreement import counts_since
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.output_folders import Training
+from ..resume.resume_check import counts_since
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
 from ..state import JudgeState, StepBuilder
 from . import hints, saving

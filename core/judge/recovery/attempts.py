@@ -16,8 +16,8 @@ from ..handlers import checkpoint_jobs
 from ..knowledge import Knowledge
 from ..memory import nth_wait_s
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume.agreement import stays_open
 from ..resume.checkpoint_index import base_name
+from ..resume.resume_check import stays_open
 from ..resume.save_overdue import MISSING
 from ..run_states import (
     BackingOff,

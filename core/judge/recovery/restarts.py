@@ -17,10 +17,10 @@ from ..attempt_progress import AttemptProgress, lost_steps
 from ..findings import health
 from ..handlers import checkpoint_jobs
 from ..resume import checkpoint_index
-from ..resume.agreement import WEIGHTS_NOT_LOADED, stays_open
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import (
     VERIFIED,
+    WEIGHTS_NOT_LOADED,
     Evidence,
     awaits_losses,
     check_count,
@@ -30,6 +30,7 @@ from ..resume.resume_check import (
     of_save,
     resume_in_words,
     says_that_it_loads,
+    stays_open,
 )
 from ..run_states import (
     Cleaning,
