@@ -231,7 +231,6 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "timeout_s": above(0),
     },
     "profiles": {"use": filled, "ladder": names, "ramp": goals},
-    "remedies": {"step_back_after": at_least(0)},
     "progress": {"shapes": line_shapes},
     "diagnose": {"patterns": failure_patterns},
     "supervisor": {"frozen_s": above(0)},

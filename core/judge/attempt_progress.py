@@ -55,8 +55,6 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     step: int | None = None
     first_step: int | None = None
     """The first that its log shows; once a resume was verified: the first after it. ``offset`` is not in it."""
-    first_is_exact: bool = False
-    """No step was made between the resume and ``first_step``; the log may print every tenth only."""
     position: int | None = None
     saved: bool = False
     stride: int = 1

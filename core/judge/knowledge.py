@@ -61,8 +61,6 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """The length of the training by its settings, by profile ("" = none)."""
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
-    unknown_ends: Mapping[str, int] = {}
-    """How often logs of earlier runs ended with a line without a known cause, by its skeleton."""
     levels: dict[str, dict[str, health.Metric]] = {}
     """Tables of levels by profile ("" = any other), made of ``settings``."""
 

@@ -39,29 +39,24 @@ class Backups(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     told: bool = False
 
 
-# Where an evaluation of a checkpoint can run without a risk for the training: a GPU, the CPU, or nowhere now.
+# Where an evaluation of a checkpoint can run without a risk for the training: an empty GPU, the CPU, or nowhere now.
 #
-# What is not known gives no room: memory that is not reported, a GPU of which it is not known who uses it, a need for
-# GPU memory that was not told. After the end of the training there is nothing to endanger, and only the RAM limit
-# holds.
+# What is not known gives no room: memory that is not reported, a GPU of which it is not known who uses it. After the
+# end of the training there is nothing to endanger, and only the RAM limit holds.
 
 EMPTY_BYTES = 1e9
 """Memory in use below which a GPU is empty: a desktop takes some hundred MB, a process that computes more."""
 EMPTY_PCT = 5.0
-RESERVE_SHARE = 0.05
-"""Share of a GPU's memory that stays free on the training's GPU: allocations fluctuate from step to step."""
 LEAST_RAM_BYTES = 0.5e9
 """RAM without which no evaluation begins: Python with a framework needs this much."""
 
 
 class GpuRoom(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``own``: the training uses it, None = not known. ``least_free_bytes``: in this attempt, without evaluations."""
+    """``own``: the training uses it, None = not known. ``free_bytes``: None = not known."""
 
     index: int
     own: bool | None = None
     free_bytes: float | None = None
-    least_free_bytes: float | None = None
-    total_bytes: float | None = None
     empty: bool = False
 
 
@@ -73,10 +68,9 @@ class Room(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where it runs. ``gpu`` None: on the CPU. ``own``: on a GPU that the training uses."""
+    """Where it runs. ``gpu`` None: on the CPU."""
 
     gpu: int | None = None
-    own: bool = False
     memory_bytes: float = 0.0
 
     @property
@@ -84,27 +78,16 @@ class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "CPU" if self.gpu is None else f"GPU {self.gpu}"
 
 
-def with_gpus(room: Room, sample: GpuSample, *, evaluating: bool) -> Room:
-    """Take a sample. While something is evaluated, the least free memory says nothing about the training."""
-    before = {gpu.index: gpu for gpu in room.gpus or ()}
-    return msgspec.structs.replace(
-        room, gpus=tuple([_gpu(gpu, before.get(gpu.index), evaluating=evaluating) for gpu in sample.gpus])
-    )
+def with_gpus(room: Room, sample: GpuSample) -> Room:
+    return msgspec.structs.replace(room, gpus=tuple([_gpu(gpu) for gpu in sample.gpus]))
 
 
-def _gpu(reading: GpuReading, before: GpuRoom | None, *, evaluating: bool) -> GpuRoom:
+def _gpu(reading: GpuReading) -> GpuRoom:
     used, total = reading.mem_used_bytes, reading.mem_total_bytes
     free = None if used is None or total is None or reading.trouble is not None else total - used
-    least = before.least_free_bytes if before is not None else None
-    if free is not None and not evaluating:
-        least = free if least is None else min(least, free)
+    idle = reading.util_pct is not None and reading.util_pct < EMPTY_PCT
     return GpuRoom(
-        index=reading.index,
-        own=reading.own,
-        free_bytes=free,
-        least_free_bytes=least,
-        total_bytes=total,
-        empty=used is not None and used < EMPTY_BYTES and reading.util_pct is not None and reading.util_pct < EMPTY_PCT,
+        index=reading.index, own=reading.own, free_bytes=free, empty=used is not None and used < EMPTY_BYTES and idle
     )
 
 
@@ -113,25 +96,12 @@ def spot(room: Room, settings: Evaluate, health: Health, *, training: bool) -> S
     memory = _memory(room, settings, health, training=training)
     if memory is None or (training and (settings.where == "after" or room.gpus is None)):
         return None
-    gpus, need = room.gpus or (), settings.gpu_memory_bytes
+    gpus = room.gpus or ()
     if settings.where != "cpu":
-        other = [
-            g
-            for g in gpus
-            if (g.own is False or not training) and g.empty and g.free_bytes is not None and g.free_bytes >= need
-        ]
-        if other:
-            most = max(other, key=lambda g: g.free_bytes or 0.0)
-            return Spot(gpu=most.index, own=most.own is not False, memory_bytes=memory)
-        beside = [
-            (min(g.least_free_bytes, g.free_bytes) - need - RESERVE_SHARE * g.total_bytes, g)
-            for g in gpus
-            if need and training and g.own
-            if g.least_free_bytes is not None and g.free_bytes is not None and g.total_bytes is not None
-        ]
-        own = [g for left, g in beside if left >= 0.0]
-        if own:
-            return Spot(gpu=max(own, key=lambda g: g.least_free_bytes or 0.0).index, own=True, memory_bytes=memory)
+        free = {g.index: g.free_bytes or 0.0 for g in gpus if g.empty and (g.own is False or not training)}
+        fits = [index for index, free_bytes in free.items() if free_bytes and free_bytes >= settings.gpu_memory_bytes]
+        if fits:
+            return Spot(gpu=max(fits, key=lambda index: free[index]), memory_bytes=memory)
     return Spot(memory_bytes=memory) if settings.where != "gpu" or not (training or gpus) else None
 
 
@@ -142,19 +112,6 @@ def _memory(room: Room, settings: Evaluate, health: Health, *, training: bool) -
         return None if training else settings.memory_bytes
     left = available - health.ram_available_danger_bytes if training else available
     return min(settings.memory_bytes, left) if left >= min(LEAST_RAM_BYTES, settings.memory_bytes) else None
-
-
-def danger(room: Room, held: Spot, health: Health) -> str:
-    """Why an evaluation that runs beside the training must end; empty if it need not."""
-    available = room.ram_available_bytes
-    if available is not None and available < health.ram_available_danger_bytes:
-        return "RAM is short: what is left is for the training"
-    for gpu in room.gpus or ():
-        known = gpu.free_bytes is not None and gpu.total_bytes is not None
-        nearly_full = known and (gpu.free_bytes or 0.0) < 0.5 * RESERVE_SHARE * (gpu.total_bytes or 0.0)
-        if held.own and gpu.index == held.gpu and nearly_full:
-            return f"the memory of GPU {gpu.index} is nearly full: what is left is for the training"
-    return ""
 
 
 # What is known of evaluations of checkpoints: the one that runs, those that are done, and where there is room.
@@ -234,29 +191,14 @@ def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: st
     return best is not None and best.path == path
 
 
-# What is remembered of applied remedies: what the trainer printed (remedy_proof.py), steps back from them.
+# What is remembered of applied remedies: what the trainer printed (remedy_proof.py).
 
 
 class Printed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``values``: (setting, text), before the first step; ``tail``: the unfinished line.
-
-    ``total``: the batch of all devices and accumulated steps together.
-    """
+    """``values``: (setting, text), before the first step; ``tail``: the unfinished line."""
 
     values: tuple[tuple[str, str], ...] = ()
     tail: str = ""
-    total: int | None = None
-
-
-class StepBack(msgspec.Struct, frozen=True, omit_defaults=True):
-    """See remedy_proof.py. ``saves``: good checkpoints with the present number of remedies (``applied``).
-
-    ``tried``: names of remedies that were taken back once.
-    """
-
-    saves: int = 0
-    applied: int = 0
-    tried: tuple[str, ...] = ()
 
 
 # What the judge remembers of the ramp (ramp.py), and of the settings that made steps (policy.py).

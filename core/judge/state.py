@@ -4,12 +4,13 @@ It is written to disk now and then (``to_snapshot``), so that a supervisor that 
 usual for it. A snapshot of another version is not read: the judge learns again, with the deadlines of a new run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import msgspec
 
 from ..model.attempt import Incident, IncidentKind, Severity
+from ..model.checkpoint import Verdict
 from ..model.decision import Decision, NotifyPeople
 from ..model.fact import (
     Fact,
@@ -23,10 +24,12 @@ from ..model.fact import (
 )
 from ..model.progress import PLAIN, Progress, Why
 from ..model.record import Entry
-from ..model.settings import Act, NoticeEvent
+from ..model.resume import ResumeSupport
+from ..model.settings import Act, NoticeEvent, Settings
 from ..model.shipped import AppliedRemedy
 from . import run_states
 from .attempt_progress import AttemptProgress, JobFacts
+from .failure.catalogue import CompiledCatalogue
 from .failure.circumstances import SeenGpu
 from .failure.evidence_state import DiagnosisState
 from .findings.health import Bands, DiskUse, Faults
@@ -44,7 +47,7 @@ from .hang.pauses import ActiveTime, LoopWatch, Pause
 from .hang.phase_times import PhaseTimes
 from .hang.ranks import Ranks
 from .knowledge import Knowledge
-from .memory import Backups, Budget, Evaluations, History, Printed, Ramp, SettingsThatRan, StepBack, Waiting
+from .memory import Backups, Budget, Evaluations, History, Printed, Ramp, SettingsThatRan, Waiting
 from .progress import START, ProgressState
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
@@ -152,9 +155,6 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     withdrawn: tuple[str, ...] = ()
     """Names of remedies that took no effect here, or did not start."""
     printed: Printed = Printed()
-    total_batch: tuple[int, str | None] | None = None
-    """The total batch that an attempt without remedies printed, and its profile."""
-    step_back: StepBack = StepBack()
     disk_free_bytes: float | None = None
     disk_total_bytes: float | None = None
     disk_free_inodes: float | None = None
@@ -200,8 +200,6 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When it ends at the latest; None = never, or it has ended."""
     kept: tuple[str, ...] = ()
     """Checkpoints that would have been deleted, and were reported as such."""
-    unknown_ends: tuple[str, ...] = ()
-    """Skeletons of the last lines of attempts that ended without a known cause, oldest first."""
     evaluations: Evaluations = Evaluations()
     backups: Backups = Backups()
     """Scores of checkpoints, if there is a command for them."""
@@ -260,9 +258,55 @@ class StepBuilder:
         """The active time now, in seconds: run time without that in which nothing could be seen."""
         return pauses.now(self.state.time)
 
+    @property
+    def settings(self) -> Settings:
+        return self.knowledge.settings
+
+    @property
+    def support(self) -> ResumeSupport:
+        return self.knowledge.resume_support
+
+    @property
+    def catalogue(self) -> CompiledCatalogue:
+        return self.knowledge.catalogue
+
+    @property
+    def machine(self) -> Machine:
+        return self.state.machine
+
+    @property
+    def attempt(self) -> AttemptProgress:
+        return self.state.attempt
+
+    @property
+    def index(self) -> CheckpointIndex:
+        return self.state.checkpoints
+
+    def typed(self, verb: str, *words: str) -> str:
+        """Return the command that a person may paste."""
+        return self.knowledge.typed(verb, *words)
+
     def set(self, **changes: Any) -> None:
         """Replace parts of the state."""
         self.state = msgspec.structs.replace(self.state, **changes)
+
+    def change_attempt(self, **changes: Any) -> None:
+        """Replace fields of the attempt."""
+        self.set(attempt=msgspec.structs.replace(self.attempt, **changes))
+
+    def checkpoint(self, path: str | None) -> checkpoint_index.KnownCheckpoint | None:
+        """Return what is known of the checkpoint of this path."""
+        return checkpoint_index.find(self.index, path)
+
+    def tell_checkpoint(
+        self, known: checkpoint_index.KnownCheckpoint, verdict: Verdict, *, removed: bool = False
+    ) -> None:
+        """Append the journal's record of a checkpoint."""
+        self.fact(checkpoint_index.as_fact(known, self.knowledge.created_wall, verdict, removed=removed))
+
+    def mark(self, paths: Container[str | None], **fields: Any) -> None:
+        """Replace fields of the checkpoints of these paths."""
+        self.set(checkpoints=checkpoint_index.changed(self.index, paths, **fields))
 
     def fact(self, fact: Fact) -> None:
         """Append a fact to this step's entries."""

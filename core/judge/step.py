@@ -101,7 +101,7 @@ class Judge:
         """
         builder, _ = self._at(state, t)
         if not builder.state.taken_over:
-            if ended is not None and is_live(builder.state.machine):
+            if ended is not None and is_live(builder.machine):
                 _on_exit(builder, ended)
             else:
                 takeover.go_on(builder)
@@ -118,7 +118,7 @@ class Judge:
     def step(self, state: JudgeState, observation: Observation) -> Result:
         """Take one observation. An earlier time counts as now."""
         builder, slept_s = self._at(state, observation.t)
-        if slept_s > 0.0 and is_watched(builder.state.machine):
+        if slept_s > 0.0 and is_watched(builder.machine):
             _after_sleep(builder, slept_s, adopted=isinstance(observation, Start))
         HANDLERS[type(observation)](builder, observation)
         for is_due, then in DUE:
@@ -168,7 +168,7 @@ def _on_tick(builder: StepBuilder, _tick: Tick) -> None:
 
 
 def _on_kernel(builder: StepBuilder, line: KernelLine) -> None:
-    catalogue, state = builder.knowledge.catalogue, builder.state
+    catalogue, state = builder.catalogue, builder.state
     builder.set(diagnosis=kernel_evidence(state.diagnosis, line.text, catalogue))
     for text in line.text.splitlines():
         if state.gpu_fault is None and names_lost_gpu(text, catalogue) and is_of_run(text, state.gpus_seen):
@@ -177,7 +177,6 @@ def _on_kernel(builder: StepBuilder, line: KernelLine) -> None:
 
 
 def _on_start(builder: StepBuilder, start: Start) -> None:
-    checkpoint_jobs.begin_attempt(builder)
     takeover.started(builder, start)
 
 
@@ -202,7 +201,7 @@ def _is_too_late(builder: StepBuilder, command: Command) -> bool:
 
 
 def _too_late(builder: StepBuilder, command: Command) -> str:
-    ends = builder.knowledge.typed("restart")
+    ends = builder.typed("restart")
     return f"{command.verb}: {SIGNS_ARE_BACK}, and the run is watched as before; `{ends}` ends it all the same"
 
 
@@ -276,7 +275,7 @@ def _wakes(builder: StepBuilder, _observation: Observation) -> bool:
 
 
 def _on_wake(builder: StepBuilder) -> None:
-    match builder.state.machine:
+    match builder.machine:
         case Hung() as machine:
             builder.note("the evidence of the hang did not come in time")
             hang_check.end_hung(builder, machine)
@@ -288,7 +287,7 @@ def _on_wake(builder: StepBuilder) -> None:
             restarts.end_saving(builder, machine, "no complete checkpoint came in time after it was asked for")
         case machine:
             assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_states.wake_t)
-            resume_choice.after_delay(builder, machine.plan)
+            resume_choice.choose(builder, replace(machine.plan, delay_s=0.0))
 
 
 def _asks_again(builder: StepBuilder, _observation: Observation) -> bool:
@@ -314,6 +313,6 @@ DUE: tuple[tuple[Callable[[StepBuilder, Observation], bool], Callable[[StepBuild
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
     (_asks_again, _ask_again),
     (lambda _, seen: isinstance(seen, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
-    (lambda builder, _: builder.knowledge.settings.evaluate.wanted, checkpoint_jobs.follow),
+    (lambda builder, _: builder.settings.evaluate.wanted, checkpoint_jobs.follow),
 )
 """What becomes due, whatever was observed: when, and what is done then. In this order."""

@@ -238,9 +238,6 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     apply: Literal["guide", "equivalent", "all", "none"] = "guide"
     """``equivalent``: only what keeps the result of the training; others are proposed and wait for a person. ``guide``:
     also what the guides name, once a failure comes back at the same place (accumulation 4 to 2, no Triton kernels)."""
-    step_back_after: int = 0
-    """After so many good checkpoints the last remedy for GPU memory is taken back once, at a checkpoint; if the memory
-    is short again, it stays. 0 = never. Never under WSL2."""
 
 
 class OwnShapes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -317,11 +314,11 @@ class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Which scores are better. ``auto``: by the name of the metric (FID and losses lower, accuracy and CLIP score
     higher); if the name does not tell it, no checkpoint is marked as the best."""
     where: Literal["auto", "gpu", "cpu", "after"] = "auto"
-    """``auto``: on an empty GPU that the run does not use, on the run's own GPU if ``gpu_memory_bytes`` is free there,
-    else on the CPU. ``gpu``: as auto, but never on the CPU; ``cpu``: only there; ``after``: when the training is
-    finished. What has no place while the training runs is evaluated when it is finished."""
+    """``auto``: on an empty GPU that the run does not use, else on the CPU. ``gpu``: as auto, but never on the CPU;
+    ``cpu``: only there; ``after``: when the training is finished. What has no place while the training runs is
+    evaluated when it is finished."""
     gpu_memory_bytes: float = 0.0
-    """GPU memory that the command needs. 0 = not known: it is not run on the training's GPU while it trains."""
+    """GPU memory that the command needs. 0 = not known."""
     memory_bytes: float = 8e9
     """Most RAM of the command with all its processes. It gets less if less is left, and is ended above its limit."""
     timeout_s: float = 1800.0

@@ -1,9 +1,9 @@
-"""What is kept from run to run, one small file per job: habits, rehearsals, trials, unknown ends."""
+"""What is kept from run to run, one small file per job: habits, rehearsals, trials."""
 
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -189,32 +189,3 @@ def _sources(command: Sequence[str], cwd: Path) -> list[Path]:
 def _path(home: Path, command: Sequence[str], cwd: str) -> Path:
     words = "\0".join((cwd, *command)).encode("utf-8", "surrogatepass")
     return rehearsals_folder(home) / "proven" / f"{sha256(words).hexdigest()[:16]}.json"
-
-
-# Ends of logs without a known cause, counted from run to run: ``<home>/unknown_ends.json``.
-#
-# A line is kept without the parts that differ between two occurrences. A file that is unreadable or damaged counts as
-# empty, and what cannot be written is lost; the run is not affected.
-
-KEPT = 200
-"""Ends that are kept, those that were seen last."""
-
-
-class UnknownEnds:
-    """How often each end was seen on this machine. Reading and writing never raise."""
-
-    def __init__(self, home: Path) -> None:
-        self.path = home / "unknown_ends.json"
-
-    def read(self) -> Mapping[str, int]:
-        """Times by skeleton, the one seen last at the end."""
-        try:
-            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, int])
-        except (OSError, msgspec.MsgspecError):
-            return {}
-
-    def add(self, skeleton: str) -> None:
-        known = dict(self.read())
-        known[skeleton] = known.pop(skeleton, 0) + 1
-        with contextlib.suppress(OSError):
-            write_atomically(self.path, msgspec.json.encode(dict(list(known.items())[-KEPT:])))

@@ -6,7 +6,6 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.recovery.ending import Counted, told_place
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch
 from trainwatch.core.model.fact import StateChanged
@@ -220,12 +219,3 @@ def test_an_early_end_behind_a_pipe_is_not_restarted_by_the_settings_alone() -> 
     """A restart of a training that is done in another unit would train on past its end."""
     world = left(trained(json_lines(99), STEPS, hidden="`| tee` hides its status"))
     assert world.word == "ended_early"
-
-
-def test_every_told_length_must_be_clearly_missed() -> None:
-    told = msgspec.structs.replace(EPOCHS, steps=1000, steps_by="--steps 1000")
-    seen = Counted(step=490, epoch=5, step_s=1.0, epoch_s=100.0)
-    assert told_place(seen, told).at == "short"
-    assert told_place(msgspec.structs.replace(seen, epoch=7), told).at == "unknown"
-    assert told_place(msgspec.structs.replace(seen, epoch=None), told).at == "unknown"
-    assert told_place(seen, None).at == told_place(seen, ToldLength()).at == "unknown"

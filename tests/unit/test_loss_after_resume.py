@@ -10,7 +10,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.judge.recovery.restarts import former, settings_of
-from trainwatch.core.judge.resume.agreement import Compared, began_again
+from trainwatch.core.judge.resume.resume_check import Compared, began_again
 from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.text.loss_run import LossCurve, with_loss
 from trainwatch.core.model.change import Change

@@ -10,9 +10,7 @@ from tests.unit.test_derive_launch import preset as shipped
 from tests.unit.test_judge_recovery import crash, running, story
 from tests.unit.test_judge_remedies import FAMILIES, OOM, PLAIN
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.memory import Printed
-from trainwatch.core.judge.recovery import remedy_proof
-from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import RemediesDropped, RemedyApplied
 from trainwatch.core.model.observation import LogChunk
@@ -92,44 +90,6 @@ def test_a_remedy_that_shows_or_of_which_nothing_is_said_stays(preset: str, valu
     assert world.word == "running"
 
 
-TOTALS = {
-    "hf": "  Total train batch size (w. parallel, distributed & accumulation) = {}\n",
-    "diffusers": "INFO   Total train batch size (w. parallel, distributed & accumulation) = {}\n",
-    "kohya": "  total train batch size (with parallel & distributed & accumulation) / 総バッチサイズ: {}\n",
-    "a script": "effective batch size: {}\n",
-}
-
-
-def after_a_total(line: str, before: int, after: int) -> World:
-    """The first attempt and the one with the remedy print the total batch, and nothing else."""
-    settings = Settings(restart=Restart(max_restarts=3, backoff_s=(0.0,)))
-    preset = msgspec.structs.replace(shipped("hf"), resume="state")
-    mind = judge(settings, preset, remedies=load_remedies(), values={"": {**PLAIN, **HF}}, families=FAMILIES)
-    world = World(mind).begin()
-    prints(world, line.format(before))
-    crash(world, OOM)
-    assert [r.name for r in world.of(RemedyApplied)] == ["half-batch"]
-    return prints(world, line.format(after))
-
-
-@pytest.mark.parametrize("line", TOTALS.values(), ids=TOTALS)
-def test_a_total_batch_that_changes_shows_that_half_of_a_remedy_took_no_effect(line: str) -> None:
-    world = after_a_total(line, 16, 32)
-    assert [dropped.names for dropped in world.of(RemediesDropped)] == [("half-batch",)]
-    assert "a total batch of 32, not 16" in world.of(RemediesDropped)[0].why
-    assert after_a_total(line, 16, 16).of(RemediesDropped) == []
-
-
-def test_a_total_batch_of_another_profile_is_not_compared() -> None:
-    world = after_a_total(TOTALS["hf"], 16, 16)
-    changes = world.state.applied[0].changes
-    assert changes
-    state = msgspec.structs.replace(world.state, total_batch=(64, "another"), printed=Printed(total=16))
-    builder = StepBuilder(world.judge.knowledge, state)
-    remedy_proof.on_beat(builder)
-    assert builder.entries == []
-
-
 def test_a_remedy_of_one_setting_is_withdrawn_without_a_new_start() -> None:
     values = {"train_batch_size": 1, "vae_batch_size": 4}
     settings = Settings(restart=Restart(max_restarts=3, backoff_s=(0.0,)))
@@ -156,13 +116,3 @@ def test_a_trainer_that_prints_without_end_is_not_kept() -> None:
     assert len(world.state.printed.values) == 64
     world.see(LogChunk(t=world.t, text="x" * 9000))
     assert world.watch(story(5)).of(RemediesDropped) == []
-
-
-def test_a_total_batch_is_not_compared_if_a_factor_of_it_is_no_number() -> None:
-    world = second_attempt("kohya", KOHYA)
-    (remedy,) = world.state.applied
-    first, *rest = remedy.changes
-    unclear = msgspec.structs.replace(remedy, changes=(msgspec.structs.replace(first, before="auto"), *rest))
-    world.state = msgspec.structs.replace(world.state, applied=(unclear,), total_batch=(32, None))
-    prints(world, "  total train batch size (with parallel & distributed & accumulation) / 総バッチサイズ: 16\n")
-    assert world.of(RemediesDropped) == []

@@ -12,7 +12,7 @@ import msgspec
 
 from ...config.shipped import load_log_shapes
 from ...judge.progress import START, ProgressState, begin_attempt, read_progress
-from ...judge.resume import agreement
+from ...judge.resume import resume_check
 from ...judge.text.loss_run import FEW
 from ...judge.text.shapes import ShapeTable
 from ...model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
@@ -136,7 +136,7 @@ def prove_steps(before: Sequence[Printed], after: Sequence[Printed], checkpoint:
     return _replace(known, holds=True, why=f"{said}, the first step after the resume was {first}")
 
 
-def fall_of(before: Sequence[Printed], checkpoint: int | None) -> agreement.Fall | None:
+def fall_of(before: Sequence[Printed], checkpoint: int | None) -> resume_check.Fall | None:
     """The fall of the loss until the kill; None if no loss was printed."""
     values = [line.loss for line in before if line.loss is not None]
     since = [
@@ -144,7 +144,7 @@ def fall_of(before: Sequence[Printed], checkpoint: int | None) -> agreement.Fall
         for line in before
         if line.loss is not None and (checkpoint is None or line.step is None or line.step > checkpoint)
     ]
-    return agreement.fall_of(values, since if checkpoint is not None else None)
+    return resume_check.fall_of(values, since if checkpoint is not None else None)
 
 
 def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> LossProof:
@@ -159,7 +159,7 @@ def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: 
     known = LossProof(start=fall.start, before=fall.late, after=now, why=said)
     if not fall.clear:
         return _replace(known, why=f"{said}: it has not changed enough until then to tell")
-    holds = agreement.continues(fall, now)
+    holds = resume_check.continues(fall, now)
     if holds:
         return _replace(known, holds=True)
     if holds is False:

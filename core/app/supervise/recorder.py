@@ -27,7 +27,7 @@ from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...source.launch_target import find_target
 from ...store.history import HistoryWriter, ProgressPoint
-from ...store.learned import HabitsFile, UnknownEnds
+from ...store.learned import HabitsFile
 from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.trace import TraceWriter
 from ..plan.launch_plan import LaunchPlan
@@ -67,7 +67,6 @@ class RunRecorder:
         self._history = history
         self._trace = trace
         self._habits = habits
-        self._unknown = UnknownEnds(habits.path.parents[1])
         self._room = room
         self._seen = seen
         self._metrics = LogMetrics(shapes)
@@ -167,7 +166,6 @@ class RunRecorder:
         if self._room():
             self._history.show(t, whole=whole, before_commit=partial(self._keep_metrics, whole=whole))
             self._trace.flush_if_due(t)
-        self._keep_ends(state)
         self._state = state
         if t >= self._next_habits_t:
             self._next_habits_t = t + HABITS_S
@@ -177,12 +175,6 @@ class RunRecorder:
         habits = habits_of(self._state) if self._state is not None else None
         if habits is not None:
             self._habits.write(habits)
-
-    def _keep_ends(self, state: JudgeState) -> None:
-        """Count ends without a known cause for later runs. Those of an earlier supervisor were counted by it."""
-        before = self._state.unknown_ends if self._state is not None else state.unknown_ends
-        if state.unknown_ends != before:
-            self._unknown.add(state.unknown_ends[-1])
 
     def close(self) -> None:
         self._keep_habits()

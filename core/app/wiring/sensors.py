@@ -54,7 +54,6 @@ from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.detail_files import DetailFiles
 from ...store.home import runtime_folder
-from ...store.learned import UnknownEnds
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import declared_options
@@ -328,7 +327,6 @@ def knowledge(
         end_after=end_after(spec.settings.end.end_by),
         own_ends=spec.own_ends,
         status_hidden=what_hides_status(spec),
-        unknown_ends=UnknownEnds(home()).read(),
         told=told_lengths(spec, preset, profiles, expected),
         can_ask_to_save=any(save_request(spec, preset)),
     )

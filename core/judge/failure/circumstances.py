@@ -321,11 +321,6 @@ def last_line(tail: str) -> str:
     return ""
 
 
-def skeleton_of(line: str) -> str:
-    """The line with ``#`` for each part that differs between two occurrences."""
-    return _VARIES.sub("#", line)[:KEPT_CHARS]
-
-
 def words_of(line: str) -> str:
     """The line with ``#`` for its numbers, addresses and paths; what it quotes counts, but for quoted paths."""
 

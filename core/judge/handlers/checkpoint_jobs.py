@@ -20,7 +20,6 @@ from ..state import EndTime, JudgeState, StepBuilder
 #
 # One at a time, the newest verified checkpoint first. Beside a training only while that makes steps and there is room
 # (memory.py); what found no room is evaluated when the training is finished, before the supervisor ends.
-# Whatever an evaluation does, the run goes on as if there were none.
 
 replace = msgspec.structs.replace
 
@@ -41,32 +40,22 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def see_gpus(builder: StepBuilder, sample: GpuSample) -> None:
-    """Take what a sample says about room. While something is evaluated, it says nothing about the training's peak."""
-    known = builder.state.evaluations
-    if builder.knowledge.settings.evaluate.wanted:
-        room = memory.with_gpus(known.room, sample, evaluating=known.running is not None)
-        builder.set(evaluations=replace(known, room=room))
+    """Take what a sample says about room."""
+    if builder.settings.evaluate.wanted:
+        known = builder.state.evaluations
+        builder.set(evaluations=replace(known, room=memory.with_gpus(known.room, sample)))
 
 
 def see_host(builder: StepBuilder, sample: HostSample) -> None:
     known = builder.state.evaluations
-    if builder.knowledge.settings.evaluate.wanted:
+    if builder.settings.evaluate.wanted:
         room = replace(known.room, ram_available_bytes=sample.ram_available_bytes)
         builder.set(evaluations=replace(known, room=room))
 
 
-def begin_attempt(builder: StepBuilder) -> None:
-    """Forget the least free memory: another attempt has another peak."""
-    known = builder.state.evaluations
-    gpus = known.room.gpus
-    if gpus:
-        fresh = tuple(replace(gpu, least_free_bytes=None) for gpu in gpus)
-        builder.set(evaluations=replace(known, room=replace(known.room, gpus=fresh)))
-
-
 def follow(builder: StepBuilder) -> None:
     """Begin the next evaluation if there is room, or end the one that the training must not wait for."""
-    finished = isinstance(builder.state.machine, Finished)
+    finished = isinstance(builder.machine, Finished)
     if builder.state.evaluations.end is not None and not finished:
         builder.set(evaluations=replace(builder.state.evaluations, end=None))
     known = builder.state.evaluations
@@ -103,7 +92,7 @@ def on_outcome(builder: StepBuilder, begun: Begun, outcome: Outcome) -> None:
             return
         measured = replace(measured, why=f"it was interrupted {times} times")
     score = measured.score
-    settings = builder.knowledge.settings.evaluate
+    settings = builder.settings.evaluate
     found = Evaluation(
         path=begun.path,
         mtime=begun.mtime,
@@ -126,7 +115,7 @@ def end_watch(builder: StepBuilder, reason: str) -> None:
     The time of ``end_by`` holds for evaluations, too.
     """
     known = builder.state.evaluations
-    if builder.knowledge.settings.evaluate.wanted and (known.running is not None or _left(builder)):
+    if builder.settings.evaluate.wanted and (known.running is not None or _left(builder)):
         ends = builder.state.ends
         until_t = None if ends is None else ends.t - SLACK_S
         builder.set(evaluations=replace(known, end=EndOfWatch(reason=reason, until_t=until_t)))
@@ -141,7 +130,7 @@ def _end_watch(builder: StepBuilder, reason: str) -> None:
 
 
 def _left(builder: StepBuilder) -> list[KnownCheckpoint]:
-    return memory.waiting(builder.state.evaluations, builder.state.checkpoints.known)
+    return memory.waiting(builder.state.evaluations, builder.index.known)
 
 
 def _trains(state: JudgeState) -> bool:
@@ -150,7 +139,7 @@ def _trains(state: JudgeState) -> bool:
 
 
 def _begin_next(builder: StepBuilder, *, training: bool) -> None:
-    state, settings = builder.state, builder.knowledge.settings
+    state, settings = builder.state, builder.settings
     left = _left(builder)
     if not left:
         return
@@ -176,12 +165,7 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
         timeout_s=settings.evaluate.timeout_s,
     )
     begun = Begun(
-        order=order,
-        path=chosen.path,
-        mtime=chosen.mtime,
-        step=chosen.step,
-        spot=place,
-        since=pauses.now(state.time),
+        order=order, path=chosen.path, mtime=chosen.mtime, step=chosen.step, spot=place, since=pauses.now(state.time)
     )
     known = builder.state.evaluations
     counted = {**known.beginnings, chosen.path: (chosen.mtime, times + 1)}
@@ -196,16 +180,11 @@ def _give_up(builder: StepBuilder, chosen: KnownCheckpoint, why: str) -> None:
 
 def _why_end(builder: StepBuilder, begun: Begun) -> str:
     """Why the evaluation that runs must end; empty if it need not."""
-    state, settings = builder.state, builder.knowledge.settings
-    if begun.ending or isinstance(state.machine, Finished):
+    if begun.ending or isinstance(builder.machine, Finished):
         return ""
-    if begun.spot.own:
-        if not _trains(state):
-            return "the GPU is left to the training"
-        if pauses.now(state.time) - max(state.clock.last, begun.since) > settings.hang.min_s:
-            # A GPU that the evaluation keeps busy would hide a hang.
-            return "no step since; whether the training hangs is not seen beside it"
-    return memory.danger(state.evaluations.room, begun.spot, settings.health)
+    available = builder.state.evaluations.room.ram_available_bytes
+    short = available is not None and available < builder.settings.health.ram_available_danger_bytes
+    return "RAM is short: what is left is for the training" if short else ""
 
 
 def _write(builder: StepBuilder, found: Evaluation) -> None:
@@ -225,7 +204,7 @@ def _write(builder: StepBuilder, found: Evaluation) -> None:
 
 def follow_backups(builder: StepBuilder, *, last: bool = False) -> None:
     """Begin the next copy, if one is due. ``last``: the run ends, and all that is not copied yet is."""
-    if not builder.knowledge.settings.backup.wanted or (builder.state.backups.running is not None and not last):
+    if not builder.settings.backup.wanted or (builder.state.backups.running is not None and not last):
         return
     for chosen in _due(builder, float("inf")) if last else _due(builder, builder.t)[:1]:
         assert chosen.mtime is not None
@@ -258,7 +237,7 @@ def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
 
     The best comes first: it changes less often than the newest one, which would always be copied before it.
     """
-    state, which = builder.state, builder.knowledge.settings.backup.which
+    state, which = builder.state, builder.settings.backup.which
     good = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None and k.mtime is not None]
     found = []
     if which != "newest":
@@ -289,7 +268,7 @@ SLACK_S = 5.0
 
 def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_by"]) -> None:
     """Run the user's command for this end, if there is one."""
-    end = builder.knowledge.settings.end
+    end = builder.settings.end
     commands = {"finish": end.at_finish, "give_up": end.at_give_up, "end_by": end.at_end_by or end.at_give_up}
     command = commands[event]
     builder.set(ends=None)
@@ -327,7 +306,7 @@ def stop_takes_s(knowledge: Knowledge, state: JudgeState) -> float:
 
 def over(builder: StepBuilder) -> None:
     """The run is stopped because its time is over: notify, run the command, end the supervisor."""
-    said, resume = builder.knowledge.settings.end.end_by, builder.knowledge.typed("resume")
+    said, resume = builder.settings.end.end_by, builder.typed("resume")
     body = f"it was to end by {said}; the training is not done: `{resume}` goes on"
     builder.notify("end_by", "stopped at its time", body)
     run_command(builder, "end_by")

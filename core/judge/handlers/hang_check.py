@@ -38,7 +38,7 @@ NO_PROGRESS = "no_progress"
 
 def check_hang(builder: StepBuilder) -> None:
     """Ask the rules that are due. Most observations come soon after a step, and nothing is."""
-    state, setting, now = builder.state, builder.knowledge.settings.hang, builder.now
+    state, setting, now = builder.state, builder.settings.hang, builder.now
     silence_s = now - state.clock.last
     late = silence_s >= deadlines.FLOOR_SHARE * setting.min_s
     stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
@@ -58,7 +58,7 @@ def check_hang(builder: StepBuilder) -> None:
 
 
 def _input(builder: StepBuilder) -> HangInput:
-    state, setting = builder.state, builder.knowledge.settings.hang
+    state, setting = builder.state, builder.settings.hang
     pause = state.pause
     newest, line = resume_point.newest_verified(state.checkpoints), plain(state.diagnosis.fold.rest).strip()
     part = pause.stopped == "part" and pause.since_t is not None
@@ -98,7 +98,7 @@ def is_over(builder: StepBuilder) -> bool:
 
 def _limit_s(builder: StepBuilder) -> float | None:
     """How long no new highest step is usual at most."""
-    return deadlines.limit_s(deadlines.usual_s(builder.state.clock), builder.knowledge.settings.hang.max_s)
+    return deadlines.limit_s(deadlines.usual_s(builder.state.clock), builder.settings.hang.max_s)
 
 
 def _check_silence(builder: StepBuilder, run: HangInput) -> None:
@@ -196,7 +196,7 @@ def open_quiet(builder: StepBuilder, sign: rules.Verdict, *, capture: bool) -> N
 
 
 def _capture(builder: StepBuilder, why: str, incident: int) -> int:
-    return builder.decide(CaptureStacks, why, incident=incident, attempt=builder.state.attempt.number)
+    return builder.decide(CaptureStacks, why, incident=incident, attempt=builder.attempt.number)
 
 
 def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
@@ -270,7 +270,7 @@ def declare(builder: StepBuilder, verdict: rules.Verdict) -> None:
 
 def _since_sign_s(builder: StepBuilder) -> float:
     """The time since the last step, or since the launch before the first one, in seconds."""
-    attempt = builder.state.attempt
+    attempt = builder.attempt
     return builder.t - (attempt.beat_t if attempt.beat_t is not None else attempt.start_t)
 
 
@@ -308,7 +308,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         builder.note(f"a process is blocked in the kernel (state D), which no signal ends: nothing is done {for_what}")
         return
     policy.remember(builder)
-    attempt = builder.state.attempt
+    attempt = builder.attempt
     class_ = incident.class_ if incident is not None else "idle"
     failed = Failed(
         cause=Cause(
@@ -320,7 +320,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         ),
         incident=machine.incident,
         reason=incident.reason if incident is not None else "it hung",
-        advice=builder.knowledge.catalogue.class_of("hang").remedies,
+        advice=builder.catalogue.class_of("hang").remedies,
     )
     plan = RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident)
     answer_failure(builder, failed, plan)
@@ -394,6 +394,6 @@ def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
         builder.set(asks_since=now)
     elif builder.open_of(ASKS) is None and now - since >= SURE_S:
         shown = f' ("{line.strip()[-120:]}")' if line.strip() else ""
-        where = "in its own terminal" if state.attempt.adopted else f"with `{builder.knowledge.typed('attach')}`"
+        where = "in its own terminal" if state.attempt.adopted else f"with `{builder.typed('attach')}`"
         what = f"the trainer waits for an answer{shown}: give it {where}"
         builder.warn("stall", ASKS, what, title="waits for an answer")

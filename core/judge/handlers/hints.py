@@ -48,9 +48,9 @@ def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
         trouble = list(remedies.options(builder.knowledge.remedies, trouble, remedy_choice.circumstances(builder)))
     found = trouble[:SHOWN]
     options = [
-        f"{o.remedy.title} (`{builder.knowledge.typed('profile', o.profile)}`)"
+        f"{o.remedy.title} (`{builder.typed('profile', o.profile)}`)"
         if o.profile is not None
-        else f"{o.remedy.title} (`{builder.knowledge.typed('restart', '--with', o.remedy.name)}`)"
+        else f"{o.remedy.title} (`{builder.typed('restart', '--with', o.remedy.name)}`)"
         for o in found
     ]
     return f"; what may help: {', '.join(options)}" if options else ""
@@ -101,17 +101,17 @@ def on_spare(builder: StepBuilder) -> None:
     above = _above(builder)
     if above is None or builder.t - since < SPARE_HOLD_S or state.clock.beats < STEPS:
         return
-    least = builder.knowledge.settings.health.vram_underused_pct
+    least = builder.settings.health.vram_underused_pct
     reason = (
         f"GPU memory is less than {least:.0f} % used: profile {above} uses more of it "
-        f"(`{builder.knowledge.typed('profile', above)}`)"
+        f"(`{builder.typed('profile', above)}`)"
     )
     _hint(builder, "health", "vram_spare", reason)
 
 
 def _above(builder: StepBuilder) -> str | None:
     """The rung above that of the run, unless it failed here; None if there is none."""
-    ladder, profile = builder.knowledge.settings.profiles.ladder, builder.state.profile
+    ladder, profile = builder.settings.profiles.ladder, builder.state.profile
     if profile not in ladder[:-1] or builder.state.profile_pending is not None:
         return None
     above = ladder[ladder.index(profile) + 1]
@@ -134,7 +134,7 @@ def on_steps(builder: StepBuilder) -> None:
 def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) -> None:
     name = f"{kind}:{class_}"
     hinted_t = builder.state.warned.get(name)
-    if hinted_t is None or hinted_t < builder.state.attempt.start_t:
+    if hinted_t is None or hinted_t < builder.attempt.start_t:
         builder.set(warned={**builder.state.warned, name: builder.t})
         builder.open_incident(kind, class_, reason, severity="info", ending="reported")
 
@@ -209,9 +209,7 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     return replace(
         state,
         phase_times=PhaseTimes(
-            runs=habits.runs,
-            start=phase_times.merged(own.start, habits.start),
-            phases={**own.phases, **phases},
+            runs=habits.runs, start=phase_times.merged(own.start, habits.start), phases={**own.phases, **phases}
         ),
         clock=replace(
             clock,

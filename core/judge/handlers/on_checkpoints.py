@@ -13,22 +13,11 @@ from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import pace
 from ..hang import liveness
 from ..knowledge import Knowledge
-from ..recovery import (
-    commands,
-    exits,
-    gate,
-    nan_rollback,
-    ramp,
-    remedies,
-    remedy_choice,
-    remedy_proof,
-    restarts,
-    unclear_states,
-)
+from ..recovery import commands, exits, gate, nan_rollback, ramp, remedies, remedy_choice, restarts, unclear_states
 from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
-from ..resume.agreement import counts_since
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.output_folders import Training
+from ..resume.resume_check import counts_since
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
 from ..state import JudgeState, StepBuilder
 from . import hints, saving
@@ -147,10 +136,7 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
 
 
 def _complete(
-    builder: StepBuilder,
-    before: KnownCheckpoint | None,
-    event: CheckpointEvent,
-    known: KnownCheckpoint,
+    builder: StepBuilder, before: KnownCheckpoint | None, event: CheckpointEvent, known: KnownCheckpoint
 ) -> None:
     """A save is complete."""
     news = _is_news(builder.knowledge, before, event) or (
@@ -158,19 +144,19 @@ def _complete(
     )
     if news:
         verdict = checkpoint_index.verdict_of(event.verdict)
-        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
+        builder.tell_checkpoint(known, verdict)
     aside = _set_aside(builder, known)
     if not news:
         return
     good = known.complete and known.own and known.bad is None
     if good:
         _came(builder, event, known)
-    machine = builder.state.machine
+    machine = builder.machine
     ending = isinstance(machine, Stopping) and machine.then == "give_up"
-    if builder.state.attempt.resume_verdict == "ignored" and known.own and ending:
+    if builder.attempt.resume_verdict == "ignored" and known.own and ending:
         # The last save of an attempt that had started over is not the newest state of the run.
         why = "written by an attempt that had started over"
-        builder.set(checkpoints=checkpoint_index.mark_bad(builder.state.checkpoints, event.path, why))
+        builder.set(checkpoints=checkpoint_index.mark_bad(builder.index, event.path, why))
     elif good and is_live(machine):
         cost, measured = pace.with_checkpoint(builder.state.save_cost, known.t)
         builder.set(save_cost=cost)
@@ -179,7 +165,6 @@ def _complete(
             restarts.saved(builder, known)
             if known.unclear is None:
                 ramp.on_saved(builder, known)
-                remedy_proof.on_saved(builder)
         on_saved(builder)
         if builder.state.switch and not aside:
             commands.switch_at_checkpoint(builder)
@@ -197,7 +182,7 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
     state = builder.state
     index = checkpoint_index.without(state.checkpoints, gone.path)
     builder.set(checkpoints=index)
-    builder.fact(checkpoint_index.as_fact(gone, builder.knowledge.created_wall, "complete", removed=True))
+    builder.tell_checkpoint(gone, "complete", removed=True)
     attempt, copies = state.attempt, state.found_resume.copies
     left = [k for k in index.known if k.own and k.complete and not any(is_below(k.path, each) for each in copies)]
     at_start = is_live(state.machine) and attempt.beat_t is None and gone.own and (gone.complete or gone.is_state)
@@ -212,7 +197,7 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
 def _unclear(builder: StepBuilder, before: KnownCheckpoint | None, event: CheckpointEvent) -> None:
     """If it counts as state of the training, the attempt trains."""
     unclear_states.recognise(builder)
-    known = checkpoint_index.find(builder.state.checkpoints, event.path)
+    known = builder.checkpoint(event.path)
     wall = builder.knowledge.created_wall
     told = before is not None and before.is_state and checkpoint_index.is_same_save(before, event, wall)
     if known is not None and known.is_state and not told:
@@ -221,7 +206,7 @@ def _unclear(builder: StepBuilder, before: KnownCheckpoint | None, event: Checkp
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
     """Take the values of a checkpoint: one with new NaN is not resumed from, and the training is lost since then."""
-    known = checkpoint_index.find(builder.state.checkpoints, read.path)
+    known = builder.checkpoint(read.path)
     if known is not None and known.mtime == read.mtime:
         nan_rollback.on_values(builder, read)
 
@@ -248,7 +233,7 @@ def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: KnownChec
         what = f"{base_name(known.path)} {refusal.words}"
         ways = [f"write weights_only=False in {refusal.place}"]
         for cure in cures if not refusal.explicit else ():
-            command = builder.knowledge.typed("restart", "--with", cure.remedy.name)
+            command = builder.typed("restart", "--with", cure.remedy.name)
             ways.append(f"`{command}` sets {cure.changes[0].key}=1 ({cure.remedy.cost})")
         said = f"to let a restart load it, {', or '.join(ways)}"
         number = builder.warn("checkpoint", REFUSED, what, title=CANNOT_LOAD, explanation=said)
@@ -266,7 +251,7 @@ MISMATCH, WEIGHTS_ONLY = "checkpoint_mismatch", "Weights only load failed"
 
 
 def _while_saving(builder: StepBuilder) -> None:
-    machine = builder.state.machine
+    machine = builder.machine
     if isinstance(machine, Stopping) and machine.saving is not None:
         restarts.on_checkpoint_while_saving(builder, machine, machine.saving)
 
@@ -286,10 +271,10 @@ def _set_aside(builder: StepBuilder, known: KnownCheckpoint) -> bool:
     """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
         return False
-    in_doubt = checkpoint_index.DOUBTED if known.path in builder.state.checkpoints.doubt.paths else None
-    why = known.left or in_doubt or builder.knowledge.resume_support.objection(known.shape, known.holds)
+    in_doubt = checkpoint_index.DOUBTED if known.path in builder.index.doubt.paths else None
+    why = known.left or in_doubt or builder.support.objection(known.shape, known.holds)
     if why != known.aside:
-        builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (known.path,), aside=why))
+        builder.mark((known.path,), aside=why)
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=why or "", left=known.left is not None))
     return why is not None
 
@@ -353,10 +338,10 @@ def _accept(builder: StepBuilder, training: Training) -> None:
 
 def on_saved(builder: StepBuilder) -> None:
     """Ask for a plan after a new complete checkpoint, if there are more than are to be kept."""
-    settings = builder.knowledge.settings.checkpoints
+    settings = builder.settings.checkpoints
     if settings.keep_last <= 0 or builder.state.planned_deletion is not None or _in_doubt(builder):
         return
-    own = [k for k in builder.state.checkpoints.known if _is_deletable(k) and k.complete and k.bad is None]
+    own = [k for k in builder.index.known if _is_deletable(k) and k.complete and k.bad is None]
     if len(own) <= settings.keep_last:
         return
     order = builder.decide(
@@ -374,7 +359,7 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
     if not outcome.ok:
         builder.note(f"no checkpoint was deleted: {outcome.detail or 'no reason given'}")
         return
-    if _in_doubt(builder) or not is_watched(builder.state.machine):
+    if _in_doubt(builder) or not is_watched(builder.machine):
         return
     try:
         proposed = msgspec.convert(outcome.data.get("delete", ()), tuple[Checkpoint, ...])
@@ -387,7 +372,7 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
         elif why_not is None:
             builder.decide(
                 DeleteCheckpoint,
-                f"delete {found.name}: {builder.knowledge.settings.checkpoints.keep_last} newer verified ones are kept",
+                f"delete {found.name}: {builder.settings.checkpoints.keep_last} newer verified ones are kept",
                 checkpoint=found,
             )
 
@@ -397,9 +382,9 @@ def _withhold(builder: StepBuilder, found: Checkpoint) -> None:
     told = builder.state.kept
     if found.path in told:
         return
-    there = {known.path for known in builder.state.checkpoints.known}
+    there = {known.path for known in builder.index.known}
     builder.set(kept=(*(path for path in told if path in there), found.path))
-    keep = builder.knowledge.settings.checkpoints.keep_last
+    keep = builder.settings.checkpoints.keep_last
     gate.tell(
         builder,
         ActionWithheld(
@@ -414,7 +399,7 @@ def _withhold(builder: StepBuilder, found: Checkpoint) -> None:
 
 def _in_doubt(builder: StepBuilder) -> bool:
     """Return whether something may be wrong with the training: an older checkpoint may be needed then."""
-    return builder.state.attempt.nan_t is not None or any(
+    return builder.attempt.nan_t is not None or any(
         incident.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for incident in builder.state.incidents
     )
 
@@ -432,7 +417,7 @@ def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
         return "it is not verified"
     if found.path == state.attempt.resume_from:
         return "this attempt resumed from it"
-    newest = resume_point.newest_verified(state.checkpoints, builder.knowledge.resume_support)
+    newest = resume_point.newest_verified(state.checkpoints, builder.support)
     if newest is not None and newest.path == found.path:
         return "it is the resume point"
     running = state.evaluations.running

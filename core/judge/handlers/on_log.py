@@ -35,7 +35,7 @@ def on_log(builder: StepBuilder, chunk: LogChunk) -> None:
 
     Lines show that a job has begun before the queue is asked again: they are read, and time begins with its answer.
     """
-    machine = builder.state.machine
+    machine = builder.machine
     if is_watched(machine):
         _see_names(builder, chunk)
         _read(builder, chunk)
@@ -57,7 +57,7 @@ def _read(builder: StepBuilder, chunk: LogChunk) -> None:
     after = read_progress(before, chunk.text, builder.knowledge.shapes)
     beats = after.certain.heartbeats - before.certain.heartbeats
     if source is None:
-        builder.set(diagnosis=read_evidence(diagnosis, chunk.text, builder.knowledge.catalogue))
+        builder.set(diagnosis=read_evidence(diagnosis, chunk.text, builder.catalogue))
         if beats > 0 and (state.reads_beats or state.reads_log is not None):
             builder.set(reads_beats=False, reads_log=None)
     else:
@@ -103,7 +103,7 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
 
 def _see_names(builder: StepBuilder, chunk: LogChunk) -> None:
     """Note what the text names: the checkpoint it resumed from, settings of a remedy, ranks."""
-    if builder.state.attempt.resume_verdict == "open":
+    if builder.attempt.resume_verdict == "open":
         builder.state = restarts.note_name_in_log(builder.state, chunk.text)
     if chunk.source is None:
         builder.state = remedy_proof.read(builder.knowledge, builder.state, chunk.text)
@@ -116,7 +116,7 @@ def _keep(builder: StepBuilder, chunk: LogChunk) -> None:
     """Follow a trainer that was asked to end, or whose job is said to wait: progress and evidence are kept, no more."""
     state, t = builder.state, builder.t
     before, after = state.reading, read_progress(state.reading, chunk.text, builder.knowledge.shapes)
-    found = read_evidence(state.diagnosis, chunk.text, builder.knowledge.catalogue)
+    found = read_evidence(state.diagnosis, chunk.text, builder.catalogue)
     builder.set(reading=after, diagnosis=found)
     if after.certain.heartbeats > before.certain.heartbeats:
         first, epoch = after.certain.opening.first_step, after.progress.epoch
@@ -133,7 +133,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     step, phase = progress.run_step, progress.phase
     steps = 1 if step is None or state.attempt.step is None else max(1, step - state.attempt.step)
     announced = bool(state.log_activity.announced) or state.saving.took_s > deadlines.PAUSE_FLOOR_S
-    warmup = builder.knowledge.settings.hang.warmup_steps
+    warmup = builder.settings.hang.warmup_steps
     clock = deadlines.beat(state.clock, now, steps, warmup, announced=announced)
     first = state.clock.beats == 0
     if first and not state.attempt.adopted:
@@ -165,7 +165,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         _advance(builder)
     if state.launcher.from_step is not None:
         on_samples.on_first_step(builder)
-    if first or builder.state.attempt.resume_verdict == "open":
+    if first or builder.attempt.resume_verdict == "open":
         restarts.on_beat(builder)
         remedy_proof.on_beat(builder)
     if restarts.is_due(builder.state):
@@ -175,9 +175,9 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if clock.means is not state.clock.means and clock.means:
         _pace(builder)
     if progress.loss is not None:
-        if builder.state.attempt.nan_t is not None:
+        if builder.attempt.nan_t is not None:
             # A bad step that was skipped does no harm.
-            builder.set(attempt=replace(builder.state.attempt, nan_t=None))
+            builder.change_attempt(nan_t=None)
             classes = [i.class_ for i in builder.state.incidents if i.kind == "loss" and i.class_ != DIVERGING]
             builder.close_all("the loss is a number again", *classes)
         _on_loss(builder)
@@ -191,7 +191,7 @@ def _advance(builder: StepBuilder) -> None:
     state = builder.state
     hints.on_step(builder)
     if isinstance(state.machine, Hung):
-        if builder.now - state.peak.at >= builder.knowledge.settings.hang.max_s:
+        if builder.now - state.peak.at >= builder.settings.hang.max_s:
             return
         builder.close_incident(state.machine.incident, "the step advanced again by itself")
     if not isinstance(state.machine, Running | Suspended | Queued):
@@ -238,7 +238,7 @@ def _write_progress(builder: StepBuilder, *, changed: bool) -> None:
 
 def _nan(builder: StepBuilder, read: Reading) -> None:
     """The newest printed loss is NaN: warn once, and act if it stays NaN."""
-    attempt = builder.state.attempt
+    attempt = builder.attempt
     if attempt.nan_t is None:
         builder.set(attempt=replace(attempt, nan_t=nan_rollback.began_t(builder.state, read)))
         first = nan_rollback.first_step(read)

@@ -53,7 +53,7 @@ SECONDS = re.compile(r"\d+(?:\.\d+)? s\b")
 
 def on_gpu(builder: StepBuilder, sample: GpuSample) -> None:
     """Take a sample of all GPUs of the machine."""
-    settings, machine = builder.knowledge.settings, builder.state.machine
+    settings, machine = builder.settings, builder.machine
     watched, peak = is_watched(machine), _peak(builder)
     state = _sampled(builder)
     if watched:
@@ -143,7 +143,7 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
     if is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
         unclear_states.recognise(builder)
         unclear_states.tell(builder)
-    if free is not None and not isinstance(builder.state.machine, WaitingForRoom):
+    if free is not None and not isinstance(builder.machine, WaitingForRoom):
         saves = sum([known.own and known.complete for known in state.checkpoints.known])
         if saves != state.disk.saves or builder.open_of(health.CLASS) is not None:
             _fill(builder, free, saves)
@@ -204,14 +204,14 @@ def on_process(builder: StepBuilder, sample: ProcessSample) -> None:
     if not is_watched(state.machine):
         return
     now = builder.now
-    seen = liveness.with_process(state.liveness, sample, now, builder.knowledge.settings.hang, state.clock.last)
+    seen = liveness.with_process(state.liveness, sample, now, builder.settings.hang, state.clock.last)
     # Something that is not stopped still runs if a GPU of the run or its CPU is busy now.
     fresh = seen.gpu_at is not None and now - seen.gpu_at <= pauses.longest_gap(state.time.period_s)
     works = bool(seen.cpu_bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
     pause = pauses.with_process(state.pause, sample, builder.t, others_work=works)
     builder.set(peak=peak, liveness=seen, pause=pause)
     _see_ranks(builder, sample)
-    machine = builder.state.machine
+    machine = builder.machine
     if isinstance(machine, Hung) and machine.blocked:
         hang_check.on_freed(builder, machine)
         return
@@ -284,7 +284,7 @@ def _see_ranks(builder: StepBuilder, sample: ProcessSample) -> None:
 
 def _begin_again(builder: StepBuilder, who: str) -> None:
     """The launcher started its workers again: the same attempt, whose steps begin at a checkpoint again."""
-    state, at = builder.state, builder.state.attempt.step
+    state, at = builder.state, builder.attempt.step
     close_quiet(builder, "torchrun started its workers again")
     builder.set(
         launcher=replace(state.launcher, from_step=at),
@@ -298,7 +298,7 @@ def _begin_again(builder: StepBuilder, who: str) -> None:
 
 def on_first_step(builder: StepBuilder) -> None:
     """The first step after a restart of the workers: say how far they went back."""
-    before, step = builder.state.launcher.from_step, builder.state.attempt.step
+    before, step = builder.state.launcher.from_step, builder.attempt.step
     if before is None or step is None:
         return
     builder.set(launcher=replace(builder.state.launcher, from_step=None))
@@ -319,7 +319,7 @@ def on_rank_ended(builder: StepBuilder, ended: RankEnded) -> None:
     if last and last not in shown:
         text = "".join(f"[rank{ended.rank}]: {line}\n" for line in lines)
         apart = replace(state.diagnosis, fold=replace(state.diagnosis.fold, rest=""))
-        found = read_evidence(apart, text, builder.knowledge.catalogue)
+        found = read_evidence(apart, text, builder.catalogue)
         builder.set(diagnosis=replace(found, fold=state.diagnosis.fold))
 
 
@@ -334,7 +334,7 @@ UNSCHEDULABLE = "unschedulable"
 def on_job(builder: StepBuilder, seen: JobSeen) -> None:
     """Take what is known of the job."""
     exits.note_job(builder, seen)
-    machine = builder.state.machine
+    machine = builder.machine
     runs = isinstance(machine, Running) or (isinstance(machine, Starting) and machine.launched)
     if seen.phase == "queued" and runs:
         reason = f" ({seen.reason})" if seen.reason else ""
@@ -391,9 +391,9 @@ def on_other_trainers(builder: StepBuilder, seen: OtherTrainersSeen) -> None:
     known = builder.open_of(OTHER_TRAINER)
     if not seen.trainers:
         builder.close_all("the other trainer is over: what it wrote is still there", OTHER_TRAINER)
-    elif is_live(builder.state.machine):
+    elif is_live(builder.machine):
         reason, evidence = _reason(seen.trainers), tuple(_evidence(seen.trainers))
-        pids, stop = " ".join(str(each.pid) for each in seen.trainers), builder.knowledge.typed("stop")
+        pids, stop = " ".join(str(each.pid) for each in seen.trainers), builder.typed("stop")
         advice = (
             f"`{seen.trainers[0].command}` was started without trainwatch beside this attempt; each may overwrite what "
             f"the other saves: end one (`kill {pids}` or `{stop}`)"
@@ -448,7 +448,7 @@ SUSPENDED = "suspended"
 
 def _follow_pause(builder: StepBuilder) -> None:
     """Suspend the run, notify people of it, or go on."""
-    pause, machine = builder.state.pause, builder.state.machine
+    pause, machine = builder.state.pause, builder.machine
     if pause.stopped != "all" or pause.since_t is None:
         if isinstance(machine, Suspended):
             _go_on(builder, "the trainer was continued")
@@ -457,9 +457,9 @@ def _follow_pause(builder: StepBuilder) -> None:
         _stop_time(builder, "suspend", Suspended(), "a signal stopped every computing process (state T)")
     elif (
         isinstance(machine, Suspended)
-        and builder.t - pause.since_t >= builder.knowledge.settings.hang.min_s
+        and builder.t - pause.since_t >= builder.settings.hang.min_s
         and builder.open_of(SUSPENDED) is None
     ):
-        how = f"`{builder.knowledge.typed('resume')}` (or `kill -CONT PID`) lets it go on"
+        how = f"`{builder.typed('resume')}` (or `kill -CONT PID`) lets it go on"
         reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
         builder.warn("stall", SUSPENDED, reason, title="stopped by a signal")

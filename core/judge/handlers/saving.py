@@ -82,5 +82,5 @@ def on_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
 def tell_cost(builder: StepBuilder, measured: pace.Measured | None) -> None:
     """Write down what a save cost, if the step after it was made."""
     if measured is not None:
-        number = builder.state.attempt.number
+        number = builder.attempt.number
         builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))

@@ -21,14 +21,7 @@ from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState, StepBuilder
 from . import gate, policy, ramp, remedy_choice, restarts, unclear_states
 from .attempts import give_up
-from .policy import (
-    Again,
-    Answer,
-    FailureInput,
-    Finish,
-    GiveUpRun,
-    Hold,
-)
+from .policy import Again, Answer, FailureInput, Finish, GiveUpRun, Hold
 from .resume_choice import choose, clear_doubt, pass_over
 
 replace = msgspec.structs.replace
@@ -40,11 +33,11 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     ``plan``: the next attempt as it would be without any change. ``ordered``: who ordered the end.
     """
     cause, incident, reason = failed.cause, failed.incident, failed.reason
-    if builder.state.attempt.place_is_sure:
+    if builder.attempt.place_is_sure:
         builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
-    state, settings = builder.state, builder.knowledge.settings
-    class_ = builder.knowledge.catalogue.class_of(cause.class_)
+    state, settings = builder.state, builder.settings
+    class_ = builder.catalogue.class_of(cause.class_)
     may_fall_back = settings.profiles.fall_back and failed.settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = memory.count(state.history, cause.class_)
@@ -58,7 +51,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         stride = max(stride, (state.budget.every or 0) // 2)
     kernel = [finding for finding in state.diagnosis.findings if finding.line == 0]
     reset, lost = needs_reset(state), any(finding.failure == "gpu_lost" for finding in kernel)
-    older = resume_point.newest_verified(state.checkpoints, builder.knowledge.resume_support, before_t=plan.before_t)
+    older = resume_point.newest_verified(state.checkpoints, builder.support, before_t=plan.before_t)
     saved = plan.before_t is None or (
         (before := resume_point.newest_verified(state.checkpoints, before_t=plan.before_t)) is not None
         and before.own
@@ -104,7 +97,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         history=state.history,
         stride=stride,
         step_known=knows_its_step(state.attempt),
-        gpu_channel=channel_state(state.diagnosis.kernel, builder.knowledge.catalogue),
+        gpu_channel=channel_state(state.diagnosis.kernel, builder.catalogue),
         rung=ramp.rung(builder) if launched else None,
         ran_before=policy.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
@@ -154,7 +147,7 @@ def needs_reset(state: JudgeState) -> bool:
 
 def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, *, at_once: bool) -> Unread:
     """What follows for the checkpoint that the attempt was given; a trainer that chooses by itself is given none."""
-    index, support = builder.state.checkpoints, builder.knowledge.resume_support
+    index, support = builder.index, builder.support
     if cause.kind != "crash" or cause.stepped or cause.given is None or support.by_itself:
         return ""
     known = checkpoint_index.find(index, cause.given)
@@ -215,11 +208,7 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
         builder.note(answer.note)
     wait_s = _charge(builder) if answer.charged else 0.0
     delay_s = max(wait_s, answer.delay_s) if answer.back_off else answer.delay_s
-    _restart(
-        builder,
-        failure,
-        replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu),
-    )
+    _restart(builder, failure, replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu))
 
 
 def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True, same_rung: bool = True) -> None:
@@ -233,7 +222,7 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
 
 def _charge(builder: StepBuilder) -> float:
     """Charge the budget for one restart. Returns the back-off before it, in seconds."""
-    restart = builder.knowledge.settings.restart
+    restart = builder.settings.restart
     charged, delay_s = memory.charge(builder.state.budget, restart)
     builder.set(budget=charged)
     builder.fact(BudgetChanged(used=charged.used, max=restart.max_restarts))
@@ -256,6 +245,6 @@ def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
         clear_doubt(builder)
     builder.close_incident(failure.incident, answer.ending or answer.reason)
     builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
-    follows = f"nothing is started until `{builder.knowledge.typed('resume')}`"
+    follows = f"nothing is started until `{builder.typed('resume')}`"
     body = "\n".join((answer.reason, *(answer.advice or (follows,))))
     builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)

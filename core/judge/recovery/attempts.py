@@ -16,8 +16,8 @@ from ..handlers import checkpoint_jobs
 from ..knowledge import Knowledge
 from ..memory import nth_wait_s
 from ..resume import checkpoint_index, output_folders, resume_point
-from ..resume.agreement import stays_open
 from ..resume.checkpoint_index import base_name
+from ..resume.resume_check import stays_open
 from ..resume.save_overdue import MISSING
 from ..run_states import (
     BackingOff,
@@ -104,7 +104,7 @@ def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, 
         builder.notify("warning", f"held: {what}", f"{why}\n{again}", incident=plan.incident)
         return
     number = plan.no_room + 1
-    delay_s = nth_wait_s(builder.knowledge.settings.restart.network_wait_s, number)
+    delay_s = nth_wait_s(builder.settings.restart.network_wait_s, number)
     until_t = builder.t + delay_s
     waiting = WaitingForRoom(need_bytes=0.0, plan=replace(plan, no_room=number), until_t=until_t)
     held = Why(kind, other, until_t=until_t)
@@ -165,11 +165,11 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
 
     One that an operator names later is taken back in.
     """
-    index, known = builder.state.checkpoints, checkpoint_index.find(builder.state.checkpoints, plan.path)
+    index, known = builder.index, builder.checkpoint(plan.path)
     if known is not None and known.left is not None:
         index = checkpoint_index.changed(index, (known.path,), left=None, aside=None)
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=""))
-    left = resume_point.left_behind(index, plan.path, builder.knowledge.resume_support)
+    left = resume_point.left_behind(index, plan.path, builder.support)
     if plan.path is None:
         left = tuple(dict.fromkeys((*left, *(k.path for k in output_folders.states(index)))))
     to = "the beginning" if plan.path is None else base_name(plan.path)
@@ -242,9 +242,9 @@ def remember_end(builder: StepBuilder) -> None:
     """Keep how far the run was, to tell later what was lost, and close the findings that concern this attempt only."""
     unseen.tell(builder)
     policy.remember(builder)
-    attempt = builder.state.attempt
+    attempt = builder.attempt
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
-        builder.set(checkpoints=checkpoint_index.worked(builder.state.checkpoints))
+        builder.set(checkpoints=checkpoint_index.worked(builder.index))
     last, t = attempt, builder.t
     if last.step is not None and builder.state.progress_t != t:
         builder.set(progress_t=t)
@@ -280,7 +280,7 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     for known in builder.state.incidents:
         builder.close_incident(known.id, "the trainer exited")
     builder.move("end_early", EndedEarly(), reason, Why(incident=incident))
-    report = builder.knowledge.typed("report")
+    report = builder.typed("report")
     again = starts_again(builder.state, builder.knowledge)
     hint = (
         f'read the end of its log (`{report}`); {again}; [restart] ended_early = "restart" would do it once by itself'
@@ -403,7 +403,7 @@ def can_ask(state: JudgeState, knowledge: Knowledge) -> bool:
 def request(builder: StepBuilder, reason: str, incident: int | None = None, *, stop: bool = False) -> int:
     """Ask for a checkpoint. Returns the id of the decision. ``stop``: it is ended after that."""
     builder.set(save_asked_t=builder.t)
-    return builder.decide(RequestSave, reason, incident=incident, attempt=builder.state.attempt.number, stop=stop)
+    return builder.decide(RequestSave, reason, incident=incident, attempt=builder.attempt.number, stop=stop)
 
 
 def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:

@@ -73,12 +73,12 @@ def on_command(builder: StepBuilder, command: Command) -> None:
         _VERBS[command.verb][1](builder, command)
     else:
         builder.note(f"{command.verb}: {reply.message}", "refusal")
-        if command.verb == "resume" and run_states.is_live(builder.state.machine):
+        if command.verb == "resume" and run_states.is_live(builder.machine):
             builder.set(resume_ordered=(command.by, builder.t))
 
 
 def _end(builder: StepBuilder, command: Command) -> None:
-    machine, kill = builder.state.machine, command.verb == "kill"
+    machine, kill = builder.machine, command.verb == "kill"
     plan = RestartPlan(reason=f"{command.verb} by {command.by}")
     builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
@@ -114,7 +114,7 @@ def _take_remedies(builder: StepBuilder, command: Command) -> None:
 
 
 def _restart(builder: StepBuilder, command: Command) -> None:
-    machine = builder.state.machine
+    machine = builder.machine
     if is_answer(builder.state, command):
         carry_out(builder, command.by)
         return
@@ -137,7 +137,7 @@ def _restart(builder: StepBuilder, command: Command) -> None:
 
 
 def _resume(builder: StepBuilder, command: Command) -> None:
-    machine = builder.state.machine
+    machine = builder.machine
     if ends_pause(builder.state, command):
         _unpause(builder, command)
         return
@@ -158,8 +158,8 @@ def _resume(builder: StepBuilder, command: Command) -> None:
     if builder.state.budget.used or builder.state.budget.unsaved:
         before = builder.state.budget
         builder.set(budget=Budget(best=before.best, every=before.every, epochs=before.epochs))
-        builder.fact(BudgetChanged(used=0, max=builder.knowledge.settings.restart.max_restarts))
-    if builder.state.attempt.number:
+        builder.fact(BudgetChanged(used=0, max=builder.settings.restart.max_restarts))
+    if builder.attempt.number:
         # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
         restarts.clear_and_restart(builder, plan)
     else:
@@ -184,9 +184,9 @@ def _act(builder: StepBuilder, command: Command) -> None:
     """Change what is done without a person. What is under way by itself is held; what waited is judged again."""
     assert command.act is not None  # commands.py refuses the command without one
     builder.set(act=command.act)
-    settings = builder.knowledge.settings.restart.act
+    settings = builder.settings.restart.act
     builder.fact(ActChanged(act=command.act, by=command.by, settings=settings))
-    machine = builder.state.machine
+    machine = builder.machine
     if command.act == "all":
         judge_again(builder, command.by)
     elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
@@ -201,12 +201,12 @@ def _act(builder: StepBuilder, command: Command) -> None:
 def _pause(builder: StepBuilder, command: Command) -> None:
     _close_hangs(builder, f"paused by {command.by}")
     builder.set(time=replace(builder.state.time, stopped=True))
-    order = builder.decide(PauseAttempt, f"pause by {command.by}", attempt=builder.state.attempt.number)
+    order = builder.decide(PauseAttempt, f"pause by {command.by}", attempt=builder.attempt.number)
     builder.move("pause", Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
 
 
 def _unpause(builder: StepBuilder, command: Command) -> None:
-    builder.decide(UnpauseAttempt, f"resume by {command.by}", attempt=builder.state.attempt.number)
+    builder.decide(UnpauseAttempt, f"resume by {command.by}", attempt=builder.attempt.number)
     awake(builder, f"resumed by {command.by}")
 
 
@@ -230,14 +230,14 @@ def follow_trainer(builder: StepBuilder, reason: str) -> None:
 def _profile(builder: StepBuilder, command: Command) -> None:
     name = command.profile
     assert name is not None  # commands.py refuses the command without one
-    live = run_states.is_live(builder.state.machine)
+    live = run_states.is_live(builder.machine)
     ramp.chosen(builder, name, command.by)
     builder.set(profile_pending=name, switch=live)
     remedy_choice.drop(builder, f"{command.by} chose the profile {name}")
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
     profile = None if name == NO_PROFILE and NO_PROFILE not in builder.knowledge.profiles else name
     builder.fact(ProfileChanged(profile=profile, pending=True, why=f"asked for by {command.by}, {when}"))
-    if command.now and isinstance(builder.state.machine, Running | Hung | Starting | Suspended) and live:
+    if command.now and isinstance(builder.machine, Running | Hung | Starting | Suspended) and live:
         _close_hangs(builder, f"profile {name} by {command.by}")
         restarts.stop(builder, "restart", RestartPlan(reason=f"profile {name} by {command.by}"), by=command.by)
 
@@ -250,7 +250,7 @@ def _take_profile(builder: StepBuilder, command: Command) -> None:
 def switch_at_checkpoint(builder: StepBuilder) -> None:
     """A checkpoint is complete: restart with the profile that waits for one."""
     name = builder.state.profile_pending
-    if name is not None and isinstance(builder.state.machine, Running):
+    if name is not None and isinstance(builder.machine, Running):
         climbs = name == builder.state.ramp.climbing
         reason = f"profile {name} at a checkpoint, {'by the ramp' if climbs else 'as asked'}"
         restarts.stop(builder, "restart", RestartPlan(reason=reason), by="" if climbs else "a person")
@@ -270,8 +270,8 @@ def _ack(builder: StepBuilder, command: Command) -> None:
 
 def _snooze(builder: StepBuilder, command: Command) -> None:
     until = pauses.now(builder.state.time) + SNOOZE_S
-    builder.set(attempt=replace(builder.state.attempt, patient_until=until))
-    if isinstance(builder.state.machine, Hung):
+    builder.change_attempt(patient_until=until)
+    if isinstance(builder.machine, Hung):
         _close_hangs(builder, f"{command.by} asked to wait")
         follow_trainer(builder, f"{command.by} asked to wait")
     builder.note(f"no hang is declared for {SNOOZE_S / 60:.0f} min, as {command.by} asked")
@@ -282,7 +282,7 @@ def _save(builder: StepBuilder, command: Command) -> None:
 
 
 def _shutdown(builder: StepBuilder, command: Command) -> None:
-    machine = builder.state.machine
+    machine = builder.machine
     launching = isinstance(machine, Starting) and not machine.launched
     if command.stop_trainer and (launching or run_states.is_live(machine)):
         reason = f"shutdown with the trainer by {command.by}"
@@ -539,7 +539,7 @@ def judge_again(builder: StepBuilder, by: str) -> None:
         return
     if waiting.state == "stopped":
         carry_out(builder, by)
-    elif isinstance(builder.state.machine, Hung):
+    elif isinstance(builder.machine, Hung):
         withdraw(builder, f"{by} chose act = all: it is judged again")
     else:
         gate.close(builder, f"{by} chose act = all")
@@ -547,7 +547,7 @@ def judge_again(builder: StepBuilder, by: str) -> None:
 
 def withdraw(builder: StepBuilder, why: str) -> None:
     """The hang that a question was about is over, or is to be judged anew: the trainer is watched as before."""
-    machine = builder.state.machine
+    machine = builder.machine
     assert isinstance(machine, Hung)
     builder.close_incident(machine.incident, why)
     builder.set(clock=deadlines.restart_wait(builder.state.clock, pauses.now(builder.state.time)))

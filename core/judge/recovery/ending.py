@@ -91,8 +91,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     """Whether the training was over, by all that is known but the exit status: the first rule that holds."""
     reading, last = main_reading(state), _last_own(state)
     now, seen = reading.now, state.attempt.beat_t is not None
-    at, told = place(state), knowledge.told.get(state.attempt.profile or "")
-    by_settings = told_place(counted_of(state, knowledge, reading) if _is_training(now) else Counted(), told)
+    at, by_settings = place(state), told_place(state, knowledge, reading)
     hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
     if hidden is not None and hidden.failure == "nan_loss":  # one NaN is one bad batch, also in a log without steps
         hidden = hidden_failure(state.diagnosis, knowledge.catalogue)
@@ -506,9 +505,7 @@ LAST_LINES = 3
 #
 # A setting is weaker evidence than a printed total: it may count batches of an accumulated step or samples, be what is
 # to be made after a resume, or be ended sooner by an early stop. So only what is short in every reading is short; what
-# cannot be compared is a doubt, in words.
-#
-# Known false alarms: early stopping, or a limit of time, that prints nothing and is not named by a usual setting.
+# cannot be compared is a doubt, in words. Known false alarms: early stopping, or a limit of time, that prints nothing.
 
 OVER = 1.02
 """x a told number: one that much larger is of another thing."""
@@ -516,82 +513,77 @@ SAME_UNIT = 0.02
 """Share of the told steps below which they are likely of another unit: samples of a batch, steps of an environment."""
 SLOWER = 0.8
 """x the usual pace: steps after the last printed one may be a little faster than those before."""
+LINES = 4
+"""Last lines in which a number that rises may be the same position in another unit."""
+NUMBER = LazyPattern(r"(?<![\w.])\d[\d,]*(?![\w.]|,\d)")
+UNPRINTED = "the rest may have been made without a line"
 
 
-class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the run has come by the counters of its log. None = it cannot be told.
-
-    ``step``, ``epoch``: counts made, and epochs begun, the largest that they can be. ``step_gap``, ``epoch_gap``: to
-    the next printed one. ``step_s``, ``epoch_s``: seconds of one. ``silent_s``: from the last printed one to the exit.
-    ``steps_before``, ``epochs_before``: made before a resume after which the counter may have begun anew, the most that
-    there can be; None = it may have, and how many there were is not known. ``saved``: the largest step that a
-    checkpoint holds; ``named``: numbers in the last lines.
-    """
-
-    step: int | None = None
-    epoch: float | None = None
-    step_gap: int = 1
-    epoch_gap: int = 1
-    step_s: float | None = None
-    epoch_s: float | None = None
-    silent_s: float = 0.0
-    steps_before: int | None = 0
-    epochs_before: float | None = 0
-    saved: int = 0
-    named: tuple[int, ...] = ()
-
-
-def told_place(seen: Counted, told: ToldLength | None) -> Place:
+def told_place(state: JudgeState, knowledge: Knowledge, log: ProgressState) -> Place:
     """Short if each length that the settings say is clearly not reached; end if the number of steps is reached exactly.
 
-    Else unknown, with the doubt in words.
+    Else unknown, with the doubt in words. ``log``: the one that shows the steps of the attempt.
     """
-    found = [] if told is None else [place for place in (_by_steps(seen, told), _by_epochs(seen, told)) if place]
+    told = knowledge.told.get(state.attempt.profile or "")
+    if told is None or state.attempt.beat_t is None or not _is_training(log.now):
+        return Place("unknown")
+    found = [
+        place for place in (_by_steps(state, knowledge, log, told), _by_epochs(state, knowledge, log, told)) if place
+    ]
     return next((place for place in found if place.at != "short"), found[0] if found else Place("unknown"))
 
 
-def _by_steps(seen: Counted, told: ToldLength) -> Place | None:
-    if told.steps is None:
+def _by_steps(state: JudgeState, knowledge: Knowledge, log: ProgressState, told: ToldLength) -> Place | None:
+    attempt, run, step, total = state.attempt, log.now.run, log.now.run.run_step, told.steps
+    if total is None or attempt.beat_t is None:
         return None
-    step, total = seen.step, told.steps
     if step is None or step > total:
         return Place("unknown")
     words = f"step {step} of {total} (by {told.steps_by})"
     if step == total and told.steps_sure:  # that a count of another thing ends at just this number is no chance
         return Place("end", words)
-    made = step + (seen.steps_before or 0)
-    if total - made <= max(1, seen.step_gap) or made >= NEARLY * total:
+    gap = max(log.now.interval, run.gap)
+    before = _steps_before(attempt, gap) if _is_resumed(state, knowledge, told) else 0
+    made = step + (before or 0)
+    rests = (run.index or 0) + 1 if run.per_epoch and run.total is None else 1
+    if total - made <= max(1, gap * rests) or made >= NEARLY * total:
         return Place("unknown", words)
-    doubt = _doubt(told, sure=told.steps_sure, before=seen.steps_before, pace_s=seen.step_s)
-    unseen = 0.0 if seen.step_s is None else seen.silent_s / (SLOWER * seen.step_s)
-    if not doubt and (made < SAME_UNIT * total or _is_whole_elsewhere(made, total, seen, told)):
+    first, since = attempt.first_beat_step, attempt.first_beat_t
+    pace_s = None
+    if first is not None and since is not None and step > first and attempt.beat_t > since:
+        pace_s = (attempt.beat_t - since) / (step - first)
+    doubt = _doubt(told, sure=told.steps_sure, before=before, pace_s=pace_s)
+    if not doubt and (made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)):
         doubt = "it may count in another unit"
-    if not doubt and made + unseen >= NEARLY * total:
+    if (
+        not doubt
+        and pace_s is not None
+        and made + (state.time.t - attempt.beat_t) / (SLOWER * pace_s) >= NEARLY * total
+    ):
         doubt = UNPRINTED
     return Place("unknown", f"{words}: {doubt}") if doubt else Place("short", words)
 
 
-def _by_epochs(seen: Counted, told: ToldLength) -> Place | None:
-    if told.epochs is None:
+def _by_epochs(state: JudgeState, knowledge: Knowledge, log: ProgressState, told: ToldLength) -> Place | None:
+    resumed, total, beat_t = _is_resumed(state, knowledge, told), told.epochs, state.attempt.beat_t
+    epoch, made = _epochs_begun(log.now, resumed=resumed)
+    if total is None or beat_t is None:
         return None
-    epoch, total = seen.epoch, told.epochs
     if epoch is None or epoch > total + 1:
         return Place("unknown")
-    begun = epoch + (seen.epochs_before or 0)
-    words = f"in epoch {math.ceil(begun)} of {total} (by {told.epochs_by})" if begun <= total else ""
-    if begun + max(1, seen.epoch_gap) > total:
+    before = _epochs_before(state.attempt, log.now) if resumed else 0
+    epoch += before or 0
+    words = f"in epoch {math.ceil(epoch)} of {total} (by {told.epochs_by})" if epoch <= total else ""
+    if epoch + max(1, log.now.run.epoch_gap) > total:
         return Place("unknown", words)
-    doubt = _doubt(told, sure=told.epochs_sure, before=seen.epochs_before, pace_s=seen.epoch_s)
-    unseen = 0.0 if seen.epoch_s is None else seen.silent_s / (SLOWER * seen.epoch_s)
-    if not doubt and begun + unseen >= total:
+    pace_s = (beat_t - state.attempt.start_t) / made if log.heartbeats >= TWO_LINES else 0.0
+    doubt = _doubt(told, sure=told.epochs_sure, before=before, pace_s=pace_s or None)
+    if not doubt and epoch + (state.time.t - beat_t) / (SLOWER * pace_s) >= total:
         doubt = UNPRINTED
     return Place("unknown", f"{words}: {doubt}") if doubt else Place("short", words)
 
 
-UNPRINTED = "the rest may have been made without a line"
-
-
-def _doubt(told: ToldLength, *, sure: bool, before: float | None, pace_s: float | None) -> str:
+def _doubt(told: ToldLength, *, sure: bool, before: int | None, pace_s: float | None) -> str:
     """Why a told length and a counter cannot be compared; "" if they can."""
     if not sure:
         return "that may be of another thing"
@@ -602,76 +594,40 @@ def _doubt(told: ToldLength, *, sure: bool, before: float | None, pace_s: float 
     return UNPRINTED if pace_s is None else ""
 
 
-def _is_whole_elsewhere(made: int, total: int, seen: Counted, told: ToldLength) -> bool:
+def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLength) -> bool:
     """Whether the told number is reached in another unit: that of a checkpoint, of another counter, of batches."""
     chosen = itertools.chain.from_iterable(itertools.combinations(told.units, n) for n in range(1, len(told.units) + 1))
-    numbers = (*(made * math.prod(units) for units in chosen), *seen.named)
-    return seen.saved >= NEARLY * total or any(NEARLY * total <= number <= OVER * total for number in numbers)
+    last = (line for _, line in itertools.islice(state.diagnosis.last_lines(), LINES))
+    lines = [{int(match[0].replace(",", "")) for match in NUMBER.finditer(line)} for line in last]
+    rise = (n for numbers in lines for n in numbers if sum(n in each for each in lines) == 1)
+    saved = max((k.step for k in state.checkpoints.known if k.own and k.step is not None), default=0)
+    numbers = (*(made * math.prod(units) for units in chosen), *rise)
+    return saved >= NEARLY * total or any(NEARLY * total <= number <= OVER * total for number in numbers)
 
 
-# What the judge knows of an attempt for a comparison with the length in its settings.
-
-LINES = 4
-"""Last lines in which a number that rises may be the same position in another unit."""
-SURE_BEATS = 2
-"""Printed positions from which on the distance of two is known."""
-NUMBER = LazyPattern(r"(?<![\w.])\d[\d,]*(?![\w.]|,\d)")
-
-
-def counted_of(state: JudgeState, knowledge: Knowledge, log: ProgressState) -> Counted:
-    """How far the attempt has come. ``log``: the one that shows its steps."""
-    attempt = state.attempt
-    now, beat_t = log.now, attempt.beat_t
-    if beat_t is None:
-        return Counted()
-    resumed = _is_resumed(state, knowledge)
-    run, sure = now.run, log.heartbeats >= SURE_BEATS
-    gap = max(now.interval, run.gap)
-    rests = (run.index or 0) + 1 if run.per_epoch and run.total is None else 1
-    trained_s = beat_t - attempt.start_t
-    epoch, made_epochs = _epochs_begun(now, resumed=resumed)
-    return Counted(
-        step=run.run_step,
-        epoch=epoch,
-        step_gap=gap * rests,
-        epoch_gap=run.epoch_gap,
-        step_s=_step_s(state, run.run_step, trained_s) if sure else None,
-        epoch_s=trained_s / made_epochs if sure and trained_s > 0 else None,
-        silent_s=max(0.0, state.time.t - beat_t),
-        steps_before=_steps_before(state, gap) if resumed else 0,
-        epochs_before=_epochs_before(state, now) if resumed else 0,
-        saved=max((k.step for k in state.checkpoints.known if k.own and k.step is not None), default=0),
-        named=_numbers_that_rise(state.diagnosis),
-    )
-
-
-def _is_resumed(state: JudgeState, knowledge: Knowledge) -> bool:
+def _is_resumed(state: JudgeState, knowledge: Knowledge, told: ToldLength) -> bool:
     """Whether the attempt may have begun from a checkpoint."""
-    attempt, told = state.attempt, knowledge.told.get(state.attempt.profile or "")
-    if attempt.resume_from is not None or (told is not None and told.resumes_by):
+    if state.attempt.resume_from is not None or told.resumes_by:
         return True
-    found = attempt.number > 1 or any(not known.own for known in state.checkpoints.known)
+    found = state.attempt.number > 1 or any(not known.own for known in state.checkpoints.known)
     return knowledge.resume_support.by_itself and found
 
 
-def _step_s(state: JudgeState, step: int | None, trained_s: float) -> float | None:
-    """Seconds of a step: between the first and the last line; since the start if the log was read at once."""
-    attempt = state.attempt
-    first, first_t, last_t = attempt.first_beat_step, attempt.first_beat_t, attempt.beat_t
-    if step is None or last_t is None:
-        return None
-    if first is not None and first_t is not None and step > first and last_t > first_t:
-        return (last_t - first_t) / (step - first)
-    return trained_s / step if step > 0 and trained_s > 0 else None
-
-
-def _steps_before(state: JudgeState, gap: int) -> int | None:
+def _steps_before(attempt: AttemptProgress, gap: int) -> int | None:
     """Steps before the resume that the counter leaves out; None = it may, and they are not known."""
-    attempt = state.attempt
     first, at = attempt.first_step, attempt.resumed_at
     if at is None:
         return 0 if first is not None and first > gap + 1 else None
     return 0 if first is not None and first >= at else at * attempt.stride
+
+
+def _epochs_before(attempt: AttemptProgress, now: Reading) -> int | None:
+    """The same for epochs, the most that there can be. A checkpoint that holds epoch 3 may be one of four epochs."""
+    first = now.first_epoch if now.run.broken else now.run.first_named
+    if first is not None:
+        return 0 if first > 1 else attempt.resume_epochs
+    done = whole_epochs(attempt, now.run.whole or now.run.total)
+    return done if done is not None or attempt.resume_epochs is None else attempt.resume_epochs + 1
 
 
 def _epochs_begun(now: Reading, *, resumed: bool) -> tuple[float | None, int]:
@@ -680,30 +636,10 @@ def _epochs_begun(now: Reading, *, resumed: bool) -> tuple[float | None, int]:
     if run.broken and printed is not None:
         return printed + 1, max(1, int(printed - (now.first_epoch or 0)) + 1)
     if run.named is not None:
-        base = run.base if run.base is not None else int(run.first_named == 1 and not resumed)
-        base = 0 if run.apart == "bar" else base
+        base = (
+            0 if run.apart == "bar" else run.base if run.base is not None else int(run.first_named == 1 and not resumed)
+        )
         return run.named - base + 1, max(1, int(run.named - (run.first_named or 0)) + 1)
     if run.per_epoch and run.index is not None:
         return run.index + 1, run.index + 1
     return None, 1
-
-
-def _epochs_before(state: JudgeState, now: Reading) -> float | None:
-    """Epochs before the resume that the count leaves out, the most that there can be; None = they are not known.
-
-    Epochs that the log does not number are counted from the resume on. A checkpoint that holds epoch 3 may have been
-    saved after four of them.
-    """
-    attempt, run = state.attempt, now.run
-    first = now.first_epoch if run.broken else run.first_named
-    if first is not None:
-        return 0 if first > 1 else attempt.resume_epochs
-    done = whole_epochs(attempt, run.whole or run.total)
-    return done if done is not None or attempt.resume_epochs is None else attempt.resume_epochs + 1
-
-
-def _numbers_that_rise(seen: DiagnosisState) -> tuple[int, ...]:
-    """Whole numbers that stand in one of the last lines only."""
-    lines = itertools.islice(seen.last_lines(), LINES)
-    found = [{int(match[0].replace(",", "")) for match in NUMBER.finditer(line)} for _, line in lines]
-    return tuple(sorted({n for numbers in found for n in numbers if sum(n in each for each in found) == 1}))

@@ -13,12 +13,11 @@ from ...model.patterns import LazyPattern
 from ...model.progress import Why
 from ...model.resume_way import OwnEnd
 from ...model.shipped import Diagnosis, EvidenceLine
-from ...model.suggestion import typed
 from ...model.text import beginning
 from ..attempt_progress import JobFacts
 from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
-from ..failure.circumstances import Circumstances, last_line, skeleton_of, words_of
+from ..failure.circumstances import Circumstances, last_line, words_of
 from ..failure.diagnosis import diagnosis_as
 from ..failure.tracebacks import is_of_the_system
 from ..findings import pace
@@ -26,7 +25,6 @@ from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
-from ..progress import progress_of
 from ..run_states import (
     EndedEarly,
     Finished,
@@ -51,7 +49,7 @@ from .policy import PERSON_SURE
 
 def on_exit(builder: StepBuilder, observation: Exit) -> None:
     """The main process of the trainer exited."""
-    machine = builder.state.machine
+    machine = builder.machine
     if isinstance(machine, Stopping):
         restarts.on_exit_while_stopping(builder, machine, observation)
     elif is_live(machine):
@@ -72,7 +70,7 @@ FROM_OUTSIDE: dict[JobCause | None, str] = {
 
 def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
     """The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs."""
-    catalogue = builder.knowledge.catalogue
+    catalogue = builder.catalogue
     class_ = "unknown" if observation.job == "node" else KILLED
     found = diagnosis_as(builder.state.diagnosis, catalogue, class_)
     why = FROM_OUTSIDE[observation.job]
@@ -109,7 +107,7 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
 def _with_rank(builder: StepBuilder, found: Diagnosis) -> Diagnosis:
     """``found``, with the rank that was stopped if the others lost contact with it."""
     who = ranks.stopped(builder.state.ranks)
-    if not who or not builder.knowledge.catalogue.class_of(found.failure).of_other_ranks:
+    if not who or not builder.catalogue.class_of(found.failure).of_other_ranks:
         return found
     return msgspec.structs.replace(found, explanation=f"{who[0].upper()}{who[1:]}. {found.explanation}")
 
@@ -121,7 +119,7 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
     """
     state = builder.state
     if _may_restart(builder):
-        unknown = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
+        unknown = diagnosis_as(state.diagnosis, builder.catalogue, "unknown")
         _crashed(builder, observation, unknown, why, ended_early=True)
         return
     reason = f"{_exit_in_words(observation)}, but {why}"
@@ -168,7 +166,7 @@ def _crashed(
     ended_early: bool = False,
 ) -> None:
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
-    attempt, class_ = builder.state.attempt, diagnosis.failure
+    attempt, class_ = builder.attempt, diagnosis.failure
     ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
     for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
         builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
@@ -179,13 +177,12 @@ def _crashed(
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
     if where:
         reason = f"{reason} ({where})"
-    explanation = f"{diagnosis.explanation} {_seen_before(builder) if class_ == 'unknown' else ''}".strip()
     incident = builder.open_incident(
         "crash",
         class_,
         reason,
         evidence=_evidence(diagnosis, observation),
-        explanation=explanation,
+        explanation=diagnosis.explanation,
         confidence=None if class_ == "unknown" else diagnosis.confidence,
         detect_s=None if died_t is None else max(0.0, builder.t - died_t),
         title=title or diagnosis.title,
@@ -231,7 +228,7 @@ def _cause(
     builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, end: OwnEnd | None, *, signalled: bool
 ) -> Cause:
     """What ended the attempt, as the history keeps it."""
-    attempt, seen = builder.state.attempt, builder.state.diagnosis
+    attempt, seen = builder.attempt, builder.state.diagnosis
     line = last_line(seen.end) if diagnosis.cause is None else diagnosis.cause.text
     at = 0 if diagnosis.cause is None else diagnosis.cause.line
     block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
@@ -298,7 +295,7 @@ BAD_NODES_KEPT = 8
 
 def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> None:
     """A GPU of a job failed: later jobs do not use its node, if it can be told which one that was."""
-    if observation.job is None or builder.knowledge.catalogue.class_of(class_).waits_for != "gpu":
+    if observation.job is None or builder.catalogue.class_of(class_).waits_for != "gpu":
         return
     node, known = builder.state.job.culprit, builder.state.bad_nodes
     if not node:
@@ -306,29 +303,6 @@ def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> Non
     elif node not in known:
         builder.set(bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
         builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
-
-
-ENDS_KEPT = 12
-TELLING = 3
-"""Ends with the same line from which a person is asked for its class: twice may be an accident."""
-
-
-def _seen_before(builder: StepBuilder) -> str:
-    """Remember the last line of a log without a known cause; a sentence if it ended attempts before, else ""."""
-    line = last_line(builder.state.diagnosis.end)
-    if not line or progress_of((f"{line}\n",), builder.knowledge.shapes).step is not None:
-        return ""  # what it prints while it trains is no cause
-    skeleton = skeleton_of(line)
-    ends = (*builder.state.unknown_ends, skeleton)[-ENDS_KEPT:]
-    builder.set(unknown_ends=ends)
-    times = builder.knowledge.unknown_ends.get(skeleton, 0) + ends.count(skeleton)
-    if times < TELLING:
-        return ""
-    builder.note(f"{times} attempts ended with this line, and its cause is not known: {beginning(line, 200)}")
-    return (
-        f"{times} attempts on this machine ended with a line like its last one, and nobody has named its cause yet: "
-        f"`{typed('diagnose', '--run', builder.knowledge.run_id or builder.knowledge.run, '--teach', 'CLASS')}` does."
-    )
 
 
 def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
@@ -417,7 +391,7 @@ def is_due(state: JudgeState, knowledge: Knowledge) -> bool:
 
 def end(builder: StepBuilder) -> None:
     """Save and stop; a run that is held stays stopped, and one that ends already is not started again."""
-    machine, ends = builder.state.machine, builder.state.ends
+    machine, ends = builder.machine, builder.state.ends
     assert ends is not None
     builder.set(ends=None)
     reason = f"it ends by {ends.said}"
@@ -425,7 +399,7 @@ def end(builder: StepBuilder) -> None:
         return
     if gate.is_closed(builder):
         builder.note(f"{reason}; nothing is ended: {gate.act_words(builder)}")
-        builder.notify("withheld", "would have ended it", f"{reason}: `{builder.knowledge.typed('stop')}` does")
+        builder.notify("withheld", "would have ended it", f"{reason}: `{builder.typed('stop')}` does")
     elif isinstance(machine, Stopping):
         if machine.then == "restart":
             late = msgspec.structs.replace(machine, then="end_by", by=BY)

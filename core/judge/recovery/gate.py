@@ -110,14 +110,14 @@ def withhold(
 
 def tell(builder: StepBuilder, action: ActionWithheld) -> None:
     """Record what would have been done and does not wait: a deletion, a climb of the ramp."""
-    builder.fact(replace(action, attempt=builder.state.attempt.number))
+    builder.fact(replace(action, attempt=builder.attempt.number))
 
 
 def ask_again(builder: StepBuilder, waiting: Waiting) -> None:
     """Send a question again that nobody answered. It is never answered by itself."""
-    again_t = builder.t + builder.knowledge.settings.restart.ask_timeout_s
+    again_t = builder.t + builder.settings.restart.ask_timeout_s
     builder.set(withheld=replace(waiting, again_t=again_t))
-    since_s = builder.knowledge.settings.restart.ask_timeout_s
+    since_s = builder.settings.restart.ask_timeout_s
     builder.note(f"no answer for {since_s / 60:.0f} min: nothing is ended or started, and the question is sent again")
     _notify(builder, waiting.action)
 
@@ -146,7 +146,7 @@ def close(builder: StepBuilder, why: str) -> None:
 
 
 def _ask(builder: StepBuilder, waiting: Waiting) -> None:
-    restart = builder.knowledge.settings.restart
+    restart = builder.settings.restart
     again_t = builder.t + restart.ask_timeout_s if waiting.action.asks else None
     builder.set(withheld=replace(waiting, again_t=again_t))
     builder.fact(waiting.action)
@@ -158,7 +158,7 @@ def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
     answers = [answer.partition(": ") for answer in action.answers]
     lines = [action.why, action.price, *(f"{what}: `{does.format(run=name)}`" for what, _, does in answers)]
     if action.asks:
-        minutes = builder.knowledge.settings.restart.ask_timeout_s / 60
+        minutes = builder.settings.restart.ask_timeout_s / 60
         lines.append(f"without an answer nothing is ended or started, and this is asked again in {minutes:.0f} min")
         builder.notify("question", action.question, "\n".join(filter(None, lines)), incident=action.incident)
         return
@@ -187,7 +187,7 @@ def _answers(action: ActionWithheld) -> tuple[str, ...]:
 
 def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, int | None, int | None]:
     """Path, step and position of the checkpoint that a restart would begin from, as it is known now."""
-    state, support = builder.state, builder.knowledge.resume_support
+    state, support = builder.state, builder.support
     if plan.fresh or builder.knowledge.preset.resume == "none":
         return None, None, 0
     attempt, wanted = state.attempt, plan.wanted or plan.path

@@ -41,7 +41,7 @@ LAST_STEPS = 5
 
 def on_nan_steps(builder: StepBuilder, read: Reading) -> None:
     """The newest printed loss is NaN: act if it has been for ``[nan] steps``, as ``[nan] action`` says."""
-    state, setting, losses = builder.state, builder.knowledge.settings.nan, read.losses
+    state, setting, losses = builder.state, builder.settings.nan, read.losses
     if not losses.is_nan_for(setting.steps) or _is_stained(state, losses):
         return
     since = "" if losses.nan_from is None else f", since step {losses.nan_from}"
@@ -59,7 +59,7 @@ def on_divergence(builder: StepBuilder) -> None:
     reason = f"the loss diverged: it is {far}"
     incident = builder.open_incident("loss", DIVERGING, reason, step=since_step)
     builder.notify("warning", reason, "", incident)
-    action = builder.knowledge.settings.loss.diverged
+    action = builder.settings.loss.diverged
     if action != "warn" and seen.is_far:
         act(builder, reason, since_step, seen.since_t, action)
 
@@ -76,12 +76,12 @@ def act(
     ``lost_t``: run time of the first checkpoint that is not finite, or since which the loss is ``diverged``, which is
     what the settings say of that.
     """
-    state, action = builder.state, diverged or builder.knowledge.settings.nan.action
+    state, action = builder.state, diverged or builder.settings.nan.action
     number = state.attempt.number
     before_t = min((t for t in (state.attempt.nan_t, lost_t) if t is not None), default=None)
     if any(i.class_ == CLASS and i.attempt == number for i in state.incidents):
         return  # reported, and the settings say that nothing follows
-    explanation = builder.knowledge.catalogue.class_of(CLASS).explanation
+    explanation = builder.catalogue.class_of(CLASS).explanation
     if action == "warn":
         incident = builder.open_incident("loss", CLASS, reason, explanation=explanation)
         builder.notify("warning", "NaN", f'{reason}; it trains on ([nan] action = "warn")', incident)
@@ -97,7 +97,7 @@ def act(
         cause=Cause(kind="nan", class_=CLASS, attempt=number, position=position, diverged=diverged),
         incident=incident,
         reason=reason,
-        advice=builder.knowledge.catalogue.class_of(CLASS).remedies,
+        advice=builder.catalogue.class_of(CLASS).remedies,
     )
     back = f"back to the last checkpoint from before the {'divergence' if diverged else 'NaN'}"
     answer_failure(builder, failed, RestartPlan(reason=back, incident=incident, before_t=before_t))
@@ -108,14 +108,14 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
 
     Nothing is ended yet: ``on_due`` does once the trainer is known to go on.
     """
-    before = builder.state.checkpoints
+    before = builder.index
     index = with_values(before, read.path, read.nonfinite, read.nan, read.reason)
     builder.set(checkpoints=index)
     for known in index.known:
         was = checkpoint_index.find(before, known.path)
         if was is not None and was.bad != known.bad:
             verdict: Verdict = "complete" if known.bad is None else "nonfinite"
-            builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
+            builder.tell_checkpoint(known, verdict)
     state = builder.state
     if state.attempt.lost_at is None and is_live(state.machine) and _first_lost(state) is not None:
         builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=pauses.now(state.time)))
@@ -129,9 +129,9 @@ def is_due(state: JudgeState) -> bool:
 
 def on_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
-    state, at = builder.state, builder.state.attempt.lost_at
+    state, at = builder.state, builder.attempt.lost_at
     assert at is not None
-    shown = hidden_failure(state.diagnosis, builder.knowledge.catalogue)  # after the last steps, and not the NaN
+    shown = hidden_failure(state.diagnosis, builder.catalogue)  # after the last steps, and not the NaN
     if pauses.now(state.time) - at < DYING_S and shown is not None and shown.failure != CLASS:
         return
     builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=None))

@@ -533,7 +533,7 @@ def remember(builder: StepBuilder) -> None:
     """Note the settings of this attempt if it made a step. Call it before anything of the next attempt is chosen."""
     if not builder.state.trained and has_trained(builder.state):
         builder.set(trained=True)
-    attempt, ran = builder.state.attempt, builder.state.ran
+    attempt, ran = builder.attempt, builder.state.ran
     if attempt.beat_t is not None and (ran is None or ran.attempt != attempt.number):
         builder.set(ran=SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=builder.state.applied))
 

@@ -43,7 +43,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     ramp = _counted(builder)
     ramp = replace(ramp, checkpoints=ramp.checkpoints + 1)
     builder.set(ramp=ramp)
-    if builder.state.profile_pending is not None or builder.state.attempt.beat_t is None:
+    if builder.state.profile_pending is not None or builder.attempt.beat_t is None:
         return  # an operator or a remedy chose already; or no step was made on this rung, so nothing speaks for it
     spilled = next((i for i in builder.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
@@ -52,7 +52,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
         _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
         builder.set(switch=True)
         return
-    goal = goal_of_rung(builder.knowledge.settings.profiles.ramp, at)
+    goal = goal_of_rung(builder.settings.profiles.ramp, at)
     reached = None if goal is None else _reached(goal, ramp, known.epochs_done)
     if reached is None or at + 1 >= len(ladder) or builder.state.incidents or _nearly_done(builder):
         return
@@ -66,9 +66,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     if _is_withheld(builder, above, why):
         return
     builder.fact(
-        RampMoved(
-            direction="up", before=ladder[at], after=above, why=why, ran_s=ramp.ran_s, step=builder.state.attempt.step
-        )
+        RampMoved(direction="up", before=ladder[at], after=above, why=why, ran_s=ramp.ran_s, step=builder.attempt.step)
     )
     builder.set(profile_pending=above, switch=True, ramp=replace(ramp, climbing=above))
     builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
@@ -105,7 +103,7 @@ def rung(builder: StepBuilder) -> Rung | None:
 def end_stretch(builder: StepBuilder) -> None:
     """An attempt failed and the rung is kept: the stretch without trouble begins anew."""
     if _place(builder) is not None:
-        epochs = builder.state.attempt.resume_epochs
+        epochs = builder.attempt.resume_epochs
         builder.set(ramp=replace(_counted(builder), climbing=None, quiet_s=0.0, checkpoints=0, epochs_from=epochs))
 
 
@@ -166,7 +164,7 @@ def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: i
 
 def _place(builder: StepBuilder) -> tuple[tuple[str, ...], int] | None:
     """The ladder and the index of the run's rung; None if there is nothing to climb."""
-    profiles, rung = builder.knowledge.settings.profiles, builder.state.ramp.rung
+    profiles, rung = builder.settings.profiles, builder.state.ramp.rung
     if not profiles.ramp or rung not in profiles.ladder:
         return None
     return profiles.ladder, profiles.ladder.index(rung)

@@ -62,7 +62,7 @@ def choose(
 
     ``again``: it failed so at this place before, or a restart without a change would.
     """
-    apply = builder.knowledge.settings.remedies.apply
+    apply = builder.settings.remedies.apply
     failed = {rung.profile for rung in builder.state.ramp.failed}
     here = circumstances(builder, seen, said)
     found = remedies.options(builder.knowledge.remedies, failure, here)
@@ -102,7 +102,7 @@ def propose(
     builder: StepBuilder, waiting: tuple[Option, ...], failure: str, incident: int | None, *, why: str | None = None
 ) -> None:
     """Record those that a person has to decide, each once. ``why``: if not the settings are the reason."""
-    apply = builder.knowledge.settings.remedies.apply
+    apply = builder.settings.remedies.apply
     late = "no restart is left to apply it automatically"
     asked = f'not applied automatically ([remedies] apply = "{apply}")'
     for option in waiting:

@@ -17,10 +17,10 @@ from ..attempt_progress import AttemptProgress, lost_steps
 from ..findings import health
 from ..handlers import checkpoint_jobs
 from ..resume import checkpoint_index
-from ..resume.agreement import WEIGHTS_NOT_LOADED, stays_open
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import (
     VERIFIED,
+    WEIGHTS_NOT_LOADED,
     Evidence,
     awaits_losses,
     check_count,
@@ -30,6 +30,7 @@ from ..resume.resume_check import (
     of_save,
     resume_in_words,
     says_that_it_loads,
+    stays_open,
 )
 from ..run_states import (
     Cleaning,
@@ -88,7 +89,7 @@ def stop(
 
 
 def _signal(builder: StepBuilder, machine: Stopping, mode: Literal["gentle", "kill"]) -> None:
-    plan, number = machine.plan, builder.state.attempt.number
+    plan, number = machine.plan, builder.attempt.number
     left_s = _left_s(builder, plan)
     order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, attempt=number, mode=mode, within_s=left_s)
     builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
@@ -96,7 +97,7 @@ def _signal(builder: StepBuilder, machine: Stopping, mode: Literal["gentle", "ki
 
 def _save_first(builder: StepBuilder, then: Then, plan: RestartPlan, by: str) -> None:
     order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
-    wait_s = builder.knowledge.settings.restart.save_wait_s
+    wait_s = builder.settings.restart.save_wait_s
     left_s = _left_s(builder, plan)
     if left_s is not None:
         wait_s = min(wait_s, max(0.0, left_s - STOP_S))
@@ -110,7 +111,7 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: Stopping, saving: 
     if attempts.came(builder.state, saving):
         end_saving(builder, machine, "the checkpoint that was asked for is complete")
         return
-    until_t = max(saving.until_t, builder.t + builder.knowledge.settings.restart.save_wait_s)
+    until_t = max(saving.until_t, builder.t + builder.settings.restart.save_wait_s)
     if machine.plan.deadline_t is not None:
         until_t = min(until_t, machine.plan.deadline_t - LAST_S)
     builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)), "a checkpoint is written")
@@ -135,9 +136,7 @@ def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
         return
     builder.set(resume_ordered=None)
     reason = f"{plan.reason}: end leftover processes first"
-    order = builder.decide(
-        EndLeftovers, reason, incident=plan.incident, attempt=builder.state.attempt.number, mode="gentle"
-    )
+    order = builder.decide(EndLeftovers, reason, incident=plan.incident, attempt=builder.attempt.number, mode="gentle")
     stopping = Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
     builder.move("clear_leftovers", stopping, plan.reason)
 
@@ -160,7 +159,7 @@ def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -
             EndLeftovers if machine.leftovers else StopAttempt,
             reason,
             incident=machine.plan.incident,
-            attempt=builder.state.attempt.number,
+            attempt=builder.attempt.number,
             mode="kill",
         )
         builder.move("kill", replace(machine, order=order, kill=True), reason)
@@ -199,7 +198,7 @@ def after_end(builder: StepBuilder, machine: Stopping) -> None:
     plan = machine.plan
     match machine.then:
         case "restart":
-            held, number = "the GPU memory of the ended processes", builder.state.attempt.number
+            held, number = "the GPU memory of the ended processes", builder.attempt.number
             what = f"wait until {held} is released"
             order = builder.decide(ClearGpu, what, incident=plan.incident, attempt=number)
             builder.move("clear_gpu", Cleaning(order=order, plan=plan), f"waiting for {held}")
@@ -227,7 +226,7 @@ def after_end(builder: StepBuilder, machine: Stopping) -> None:
 def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) -> None:
     """The GPU memory is released, or the time limit passed: then go on or hold, as the settings say."""
     plan = machine.plan
-    if outcome.ok or builder.knowledge.settings.restart.if_gpu_not_clear == "go_on":
+    if outcome.ok or builder.settings.restart.if_gpu_not_clear == "go_on":
         if not outcome.ok:
             builder.note(f"the GPU memory is not released ({outcome.detail or 'time limit passed'}); continuing anyway")
         if plan.need_bytes is not None:
@@ -249,8 +248,8 @@ def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
     if not gone:
         reason = "the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
     how = (
-        f"see nvidia-smi; a reset or a reboot brings it back (`{builder.knowledge.typed('resume')}` does not wait). To "
-        f"go on with another GPU: `{builder.knowledge.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
+        f"see nvidia-smi; a reset or a reboot brings it back (`{builder.typed('resume')}` does not wait). To "
+        f"go on with another GPU: `{builder.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
         "run.gpus set to it"
     )
     builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason, Why("gpu_lost"))
@@ -318,7 +317,7 @@ CHECKS = (
 def on_beat(builder: StepBuilder) -> None:
     """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     reading = main_reading(builder.state).certain
-    attempt, shows = check_count(builder.state.attempt, reading)
+    attempt, shows = check_count(builder.attempt, reading)
     first = shows == "anew" and not attempt.counts_anew
     if first:
         # Its place is counted on from the resume point.
@@ -364,7 +363,7 @@ def on_beat(builder: StepBuilder) -> None:
 
 def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgress:
     """Copy the resume point out of the way of a trainer that may have begun anew, unless there is a copy."""
-    known = checkpoint_index.find(builder.state.checkpoints, attempt.resume_from)
+    known = builder.checkpoint(attempt.resume_from)
     kept = builder.state.found_resume.kept
     if known is None or known.kept is not None or (kept is not None and kept[0] == known.path):
         return attempt
@@ -379,19 +378,19 @@ def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgres
 
 def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
     """The resume point was copied aside while the trainer runs, or could not be."""
-    attempt = builder.state.attempt
+    attempt = builder.attempt
     builder.set(attempt=replace(attempt, aside=None))
     name, folder = name_of(attempt.resume_from), str(outcome.data.get("folder") or "")
     if not outcome.ok:
         builder.note(f"{name} cannot be copied aside: {outcome.detail or 'no reason given'}")
         return
-    index = checkpoint_index.changed(builder.state.checkpoints, (attempt.resume_from,), kept=folder)
+    index = checkpoint_index.changed(builder.index, (attempt.resume_from,), kept=folder)
     builder.set(checkpoints=index)
     builder.note(f"{name} was copied to {folder or 'a folder of its own'}")
 
 
 def _proved(builder: StepBuilder, found: Evidence) -> None:
-    attempt = builder.state.attempt
+    attempt = builder.attempt
     if found.by != "words":  # a script may load a file and not use it
         unclear_states.note_taken(builder)
     again = f"; its count begins anew, and counts on from step {attempt.resumed_at}" if attempt.counts_anew else ""
@@ -453,9 +452,9 @@ def _how(attempt: AttemptProgress, step: int | None) -> str:
 
 def _ends(builder: StepBuilder) -> bool:
     """Whether an attempt that is known to train from the beginning is ended: it may write over a better checkpoint."""
-    attempt = builder.state.attempt
-    known = checkpoint_index.find(builder.state.checkpoints, attempt.resume_from)
-    if builder.knowledge.settings.restart.if_resume_not_taken == "go_on" or attempt.told_resume is False:
+    attempt = builder.attempt
+    known = builder.checkpoint(attempt.resume_from)
+    if builder.settings.restart.if_resume_not_taken == "go_on" or attempt.told_resume is False:
         return False
     return known is not None and known.own and checkpoint_index.is_verified(known)
 
@@ -475,7 +474,7 @@ def _end(builder: StepBuilder, why: str) -> None:
 
 
 def _warn(builder: StepBuilder, why: str) -> None:
-    attempt = builder.state.attempt
+    attempt = builder.attempt
     if attempt.told_resume is False:
         name = name_of(attempt.resume_from)
         why = f"{name} cannot be passed to the command (write {{resume}} where its path belongs): {why}"
@@ -490,7 +489,7 @@ def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None
 
     Its step may show that the resume of this attempt was taken.
     """
-    attempt = builder.state.attempt
+    attempt = builder.attempt
     if attempt.counts_anew and attempt.resume_verdict in {"open", "unclear"} and known.step is not None:
         found = of_save(attempt, known.step)
         if found is not None:
@@ -498,14 +497,14 @@ def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None
             _proved(builder, found)
     before = builder.state.budget
     position = known.position if known.position is not None else known.step
-    if position is not None and not builder.state.attempt.place_is_sure:
-        position -= builder.state.attempt.resumed_at or 0  # else one that begins anew each time would be progress
+    if position is not None and not builder.attempt.place_is_sure:
+        position -= builder.attempt.resumed_at or 0  # else one that begins anew each time would be progress
     new = memory.saved(before, position, known.epochs_done)
     if new is before:
         return
-    builder.set(budget=new, attempt=replace(builder.state.attempt, saved=True))
+    builder.set(budget=new, attempt=replace(builder.attempt, saved=True))
     if before.used:
-        builder.fact(BudgetChanged(used=new.used, max=builder.knowledge.settings.restart.max_restarts))
+        builder.fact(BudgetChanged(used=new.used, max=builder.settings.restart.max_restarts))
 
 
 # The first losses after a resume, beside those of the run before it: whether the weights were restored, too.
@@ -555,13 +554,13 @@ def is_due(state: JudgeState) -> bool:
 
 def compare(builder: StepBuilder) -> None:
     """Compare them, once for each attempt."""
-    attempt, reading = builder.state.attempt, main_reading(builder.state).certain
+    attempt, reading = builder.attempt, main_reading(builder.state).certain
     builder.set(attempt=replace(attempt, losses_compared=True))
     found = loss_began_again(attempt, reading)
     if found is None:
         return
     builder.set(
-        attempt=replace(builder.state.attempt, began_again=True),
+        attempt=replace(builder.attempt, began_again=True),
         found_resume=replace(builder.state.found_resume, proven=False),
     )
     name = name_of(attempt.resume_from)

@@ -52,8 +52,8 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     """Have the output folder listed, then choose a resume point; a launch that resumes from nothing needs neither."""
     if plan.fresh or builder.knowledge.preset.resume == "none":
         launch_after_delay(builder, replace(plan, path=None, step=None))
-        return
-    _list(builder, plan, LISTING_S)
+    else:
+        _list(builder, plan, LISTING_S)
 
 
 def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
@@ -81,7 +81,7 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
     reason = machine.why
     if not machine.held:
         reason = f"the checkpoints cannot be listed, so the newest is not known: {why}"
-        named = builder.knowledge.typed("resume", "--from", "CHECKPOINT")
+        named = builder.typed("resume", "--from", "CHECKPOINT")
         how = f"it goes on when they can be; `{named}` or `--fresh` does not wait"
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
@@ -146,14 +146,14 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
         builder.note(f"{outcome.data.get('reason')}: it is meant (so do earlier checkpoints, or it is Inf alone)")
         verdict = "complete"
     if verdict == "complete":
-        known = checkpoint_index.find(builder.state.checkpoints, path)
+        known = builder.checkpoint(path)
         is_of_run = isinstance(step, int) and not (known is not None and known.of_epoch)
         _verified(builder, replace(plan, step=step if is_of_run else plan.step))
         return
     why, left = str(outcome.data.get("reason") or outcome.detail or verdict), verdict == "opaque"
     if outcome.data.get("understood") is False and not left:
         # One that lacks a member must be named by a person, unless all saves of its trainer lack it.
-        left = plan.wanted is not None or output_folders.is_left_to_the_trainer(builder.state.checkpoints, path)
+        left = plan.wanted is not None or output_folders.is_left_to_the_trainer(builder.index, path)
     if left:
         builder.note(f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself")
         _verified(builder, plan)
@@ -161,7 +161,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     plan = replace(plan, verified=None)
     if plan.wanted is None and verdict == "gone":
         builder.note(f"{base_name(path)} was removed")
-        builder.set(checkpoints=checkpoint_index.without(builder.state.checkpoints, path))
+        builder.set(checkpoints=checkpoint_index.without(builder.index, path))
         choose(builder, replace(plan, path=None, step=None))
         return
     if plan.wanted is None and verdict in {UNREAD, "writing"}:
@@ -180,7 +180,7 @@ def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdic
     if verdict not in {"complete", "nonfinite"} or "nonfinite" not in outcome.data:
         return False
     names, nan = outcome.data["nonfinite"], outcome.data.get("nan", ())
-    index = with_values(builder.state.checkpoints, path, names, nan, outcome.data.get("reason"))
+    index = with_values(builder.index, path, names, nan, outcome.data.get("reason"))
     builder.set(checkpoints=index)
     known = checkpoint_index.find(index, path)
     if verdict == "complete" or known is None:
@@ -197,18 +197,13 @@ def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
         _list(builder, plan, LISTING_S)
 
 
-def after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
-    """The wait before the launch is over: list again, because a newer one may have become complete meanwhile."""
-    choose(builder, replace(plan, delay_s=0.0))
-
-
 def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     """The resume point cannot be read now, which says nothing about it: wait, and choose again."""
     assert plan.path is not None
     delay_s = UNREAD_WAITS_S[min(plan.unread, len(UNREAD_WAITS_S) - 1)]
     reason = f"{base_name(plan.path)} cannot be verified now: {why}"
     if plan.unread == 0:
-        named = builder.knowledge.typed("resume", "--from", "CHECKPOINT")
+        named = builder.typed("resume", "--from", "CHECKPOINT")
         how = f"it is attempted again; `{named}` takes another one"
         builder.notify(
             "warning", "held: the resume point cannot be verified", f"{reason}\n{how}", incident=plan.incident
@@ -220,7 +215,7 @@ def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
 
 def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before_t: float | None) -> None:
     """Report damaged checkpoints that are newer than the chosen one: their writer is gone and cannot mend them."""
-    newer = resume_point.damaged_after(builder.state.checkpoints, chosen, before_t=before_t)
+    newer = resume_point.damaged_after(builder.index, chosen, before_t=before_t)
     damaged = [(k.path, *k.damage, k.bad is not None) for k in newer if k.damage is not None]
     if not damaged:
         return
@@ -234,28 +229,27 @@ def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before
 
 def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
     """Never resume from a checkpoint until it is written again, and open an incident. Returns its id and its reason."""
-    index = builder.state.checkpoints
+    index = builder.index
     if checkpoint_index.find(index, path) is None:
         entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
         builder.set(checkpoints=replace(index, known=(*index.known, entry)))
         return _tell_bad(builder, path, verdict, why, ending)
     builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
-    known = checkpoint_index.find(builder.state.checkpoints, path)
+    known = builder.checkpoint(path)
     if known is not None and verdict in get_args(Verdict):
-        told = checkpoint_index.as_fact(known, builder.knowledge.created_wall, checkpoint_index.verdict_of(verdict))
-        builder.fact(told)
+        builder.tell_checkpoint(known, checkpoint_index.verdict_of(verdict))
     return _tell_bad(builder, path, verdict, why, ending)
 
 
 def _tell_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
-    builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (path,), reported=True))
+    builder.mark((path,), reported=True)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
 
 
 def pass_over(builder: StepBuilder, path: str, said: str) -> None:
     """The next attempt has the checkpoint before this one. ``said``: the last line of the trainer."""
-    index = passed_over(builder.state.checkpoints, path, said)
+    index = passed_over(builder.index, path, said)
     builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
     builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
     builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
@@ -263,6 +257,6 @@ def pass_over(builder: StepBuilder, path: str, said: str) -> None:
 
 def clear_doubt(builder: StepBuilder) -> None:
     """An older checkpoint ends in the same way: go back to the newest."""
-    paths = builder.state.checkpoints.doubt.paths
+    paths = builder.index.doubt.paths
     builder.fact(CheckpointsSetAside(paths=paths, why=""))
-    builder.set(checkpoints=checkpoint_index.changed(cleared(builder.state.checkpoints), paths, aside=None))
+    builder.set(checkpoints=checkpoint_index.changed(cleared(builder.index), paths, aside=None))

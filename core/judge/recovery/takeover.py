@@ -70,7 +70,7 @@ GO_ON = RestartPlan(reason="continue after an interruption")
 
 def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
-    machine = builder.state.machine
+    machine = builder.machine
     _lost(builder)
     match machine:
         case Idle() if builder.knowledge.begin_from is not None:
@@ -174,9 +174,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         attempts=max(state.attempts, start.attempt),
         attempt=attempt,
         reading=begin_attempt(
-            state.reading,
-            resumed=attempt.resume_from is not None and not attempt.weights_only,
-            began=attempt.began,
+            state.reading, resumed=attempt.resume_from is not None and not attempt.weights_only, began=attempt.began
         ),
         other_logs={},
         beating=same and state.beating,
@@ -310,7 +308,6 @@ def from_story(
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
         profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
         progress_t=None,
-        unknown_ends=(),  # the last supervisor counted them for later runs
         act=story.act if story.act != story.act_settings else None,
     )
 

@@ -29,6 +29,8 @@ CLASS = "not_understood"
 TELL_AFTER_S = 3.0
 """A checkpoint that is understood may follow within one save."""
 SHOWN = 3
+LAST_LINES = 8
+"""Lines from the end in which a parser says what it refuses: the box of tyro has five."""
 
 
 def recognise(builder: StepBuilder) -> None:
@@ -43,51 +45,54 @@ def recognise(builder: StepBuilder) -> None:
     for known in found:
         if not known.complete and known.unclear is not None:  # else it is in the journal already
             verdict = verdict_of(known.unclear[0]) if known.unclear[0] in DAMAGED else "opaque"
-            builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
+            builder.tell_checkpoint(known, verdict)
 
 
 def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
     state = builder.state
-    found = output_folders.states(state.checkpoints)
+    found = output_folders.states(builder.index)
     since = builder.t if state.unclear_from is None else state.unclear_from
     if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - since < TELL_AFTER_S:
         return
-    if output_folders.has_understood(state.checkpoints):
+    if output_folders.has_understood(builder.index):
         return
     newest = found[-1]
-    known = newest.unclear[1] if newest.unclear is not None else "no reason given"
-    takes = resume_point.to_begin_from(state.checkpoints, builder.knowledge.resume_support)[0] is not None
+    takes = resume_point.to_begin_from(builder.index, builder.support)[0] is not None
+    follows = "after a failure the run is held, so that no attempt begins anew over it"
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
-    elif builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
+    elif builder.settings.restart.if_not_understood == "copy_and_restart":
         follows = "after a failure it is copied aside, and the run begins anew"
     else:
-        first = "a further save like it" if builder.knowledge.resume_support.forms else "{resume} in the command"
-        follows = (
-            "after a failure the run is held, so that no attempt begins anew over it "
-            f"(what changes that: {first}, or [restart] if_not_understood)"
-        )
-    reason = f"{base_name(newest.path)} is not understood: {known}; {follows}"
+        first = "a further save like it" if builder.support.forms else "{resume} in the command"
+        follows += f" (what changes that: {first}, or [restart] if_not_understood)"
+    reason = f"{base_name(newest.path)} is not understood: {_why(newest, 'no reason given')}; {follows}"
     ending = "noted" if takes else None
     builder.warn("checkpoint", CLASS, reason, title=f"not understood: {base_name(newest.path)}", ending=ending)
 
 
+def _why(known: KnownCheckpoint, otherwise: str) -> str:
+    return known.unclear[1] if known.unclear is not None else otherwise
+
+
 def close(builder: StepBuilder, class_: str = CLASS, ending: str = "a checkpoint came that is understood") -> None:
-    """Close the incidents of this class."""
-    for incident in [i for i in builder.state.incidents if i.class_ == class_]:
-        builder.close_incident(incident.id, ending)
+    builder.close_all(ending, class_)
 
 
 def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
     """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
-    asked = knowledge.settings.restart.if_not_understood == "copy_and_restart"
-    if (
-        asked or resume_point.to_begin_from(state.checkpoints, knowledge.resume_support, settled=False)[0]
-    ):  # the folder is listed again before a launch
-        return None
     found = in_the_way(state, knowledge)
     if not found or knowledge.preset.resume == "none":
+        return None
+    if (
+        knowledge.settings.restart.if_not_understood == "copy_and_restart"
+        or resume_point.to_begin_from(
+            state.checkpoints,
+            knowledge.resume_support,
+            settled=False,  # the folder is listed again before a launch
+        )[0]
+    ):
         return None
     how = f"`{knowledge.typed('resume', '--from', found[-1].path)}` gives it to the trainer"
     return f"{why_held(found, knowledge)}; {how}"
@@ -96,51 +101,60 @@ def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
 def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint, ...]:
     """State that a start from the beginning could write over, although nothing can be resumed from; oldest first.
 
-    What is not understood, and what is complete but of a form that the command cannot be given. Empty if the settings
-    leave the choice to a trainer that finds its checkpoints by itself.
+    What is not understood, and what is complete but of a form that the command cannot be given.
     """
     support = knowledge.resume_support
-    if not support.forms and knowledge.settings.restart.if_not_told == "go_on":
+    if _chooses_itself(knowledge):
         return ()
     found = output_folders.states(state.checkpoints) or output_folders.not_to_be_given(state.checkpoints, support)
     return tuple(k for k in found if k.kept is None)
 
 
+def _chooses_itself(knowledge: Knowledge) -> bool:
+    """Whether the settings say that a trainer which cannot be given a path finds its checkpoints itself."""
+    return not knowledge.resume_support.forms and knowledge.settings.restart.if_not_told == "go_on"
+
+
 def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
     """Why no attempt begins anew, as a sentence."""
     newest, names = found[-1], _names(k.path for k in found)
-    known = newest.unclear[1] if newest.unclear is not None else "complete"
     objection = knowledge.resume_support.objection(newest.shape, newest.holds)
     cannot = f"; {objection}" if objection is not None else ""
+    known = _why(newest, "complete")
     return f"{names} cannot be resumed from ({known}){cannot}; a start would begin anew and may write over it"
 
 
 def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
     """No resume point: hold over what may be one, else copy aside what the start may write over, and begin."""
-    state, knowledge = builder.state, builder.knowledge
+    state, knowledge, typed = builder.state, builder.knowledge, builder.typed
     unclear, seen = in_the_way(state, knowledge), found_outputs(builder)
-    if not unclear or output_folders.has_understood(state.checkpoints):
+    if not unclear or output_folders.has_understood(builder.index):
         why_not = why_not_resumable(state, knowledge)
         if why_not is not None:
-            by_itself = (
-                '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
-            )
-            give_up(builder, why_not, plan.incident, (f"to go on: {ways(knowledge)}", by_itself))
+            itself = '[restart] if_not_told = "go_on" starts it: for a trainer that finds its newest checkpoint itself'
+            give_up(builder, why_not, plan.incident, (f"to go on: {ways(knowledge)}", itself))
             return
-        if not knowledge.settings.restart.without_checkpoint and (unclear or not seen):
+        if not builder.settings.restart.without_checkpoint and (unclear or not seen):
             give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
             return
-    copies = knowledge.settings.restart.if_not_understood == "copy_and_restart"
+    copies = builder.settings.restart.if_not_understood == "copy_and_restart"
+    aside = '[restart] if_not_understood = "copy_and_restart" copies it aside and begins anew by itself'
+    anew = f"`{typed('resume', '--fresh')}` begins anew, and may write over it"
     if unclear and not copies:
-        _ask(builder, plan, "not_understood", why_held(unclear, knowledge), _ways_on(unclear[-1], knowledge))
+        place = "write {resume} into the command where a path belongs, and start again; then "
+        given = f"`{typed('resume', '--from', unclear[-1].path)}` gives it to the trainer, which alone can tell"
+        how = f"{'' if builder.support.forms else place}{given} if it is whole"
+        _ask(builder, plan, "not_understood", why_held(unclear, knowledge), (how, anew, aside))
         return
-    known = {k.path for k in state.checkpoints.known}  # what may be of another run is not copied
+    known = {k.path for k in builder.index.known}  # what may be of another run is not copied
     if seen and not unclear and not (copies and all(s.path in known for s in seen)):
         folders = " and ".join(dict.fromkeys(s.folder for s in seen))
         where = f"{_names(s.path for s in seen)} in {folders} may be of this run"
         reason = f"{where}: {seen[-1].evidence}; a start would begin anew and may write over it"
-        close(builder, UNSURE, "it is known where the run saves")
-        _ask(builder, plan, "unclear_output", reason, _ways_to_claim(knowledge))
+        builder.close_all("it is known where the run saves", UNSURE)
+        how = f"`{typed('resume', '--from', 'CHECKPOINT')}` goes on from one that is of this run"
+        folder = "--output-dir names the folder that the trainer saves to, so that no search is needed"
+        _ask(builder, plan, "unclear_output", reason, (how, anew, folder, aside))
         return
     _copy_then_begin(builder, plan)
 
@@ -150,26 +164,6 @@ def _ask(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, reason: str, w
     if number is None:
         number = builder.open_incident("checkpoint", CLASS, reason, severity="danger")
     hold(builder, plan, kind, reason, ways, incident=number)
-
-
-def _ways_on(newest: KnownCheckpoint, knowledge: Knowledge) -> tuple[str, ...]:
-    has_place = bool(knowledge.resume_support.forms)
-    first = "" if has_place else "write {resume} into the command where a path belongs, and start again; then "
-    given = knowledge.typed("resume", "--from", newest.path)
-    return (
-        f"{first}`{given}` gives it to the trainer, which alone can tell if it is whole",
-        f"`{knowledge.typed('resume', '--fresh')}` begins anew, and may write over it",
-        '[restart] if_not_understood = "copy_and_restart" copies such state aside and begins anew by itself',
-    )
-
-
-def _ways_to_claim(knowledge: Knowledge) -> tuple[str, ...]:
-    return (
-        f"`{knowledge.typed('resume', '--from', 'CHECKPOINT')}` goes on from one that is of this run",
-        f"`{knowledge.typed('resume', '--fresh')}` begins anew, if none is",
-        "--output-dir names the folder that the trainer saves to, so that no search is needed",
-        '[restart] if_not_understood = "copy_and_restart" copies such files aside and begins anew by itself',
-    )
 
 
 def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
@@ -207,19 +201,16 @@ def found_outputs(builder: StepBuilder) -> tuple[Sighting, ...]:
     """Such checkpoints without a copy, oldest first. None for a trainer that finds its own."""
     if _finds_its_own(builder):
         return ()
-    index = builder.state.checkpoints
-    copied = {k.path for k in index.known if k.kept is not None}
+    copied = {k.path for k in builder.index.known if k.kept is not None}
     older = [
         Sighting(folder=k.path.rstrip("/").rpartition("/")[0], path=k.path, t=k.t, evidence=UNKNOWN_ORIGIN)
-        for k in resume_point.of_unknown_origin(index)
+        for k in resume_point.of_unknown_origin(builder.index)
     ]
-    seen = (*_unsure(builder), *older)
-    return tuple(one for one in seen if one.path not in copied)
+    return tuple(one for one in (*_unsure(builder), *older) if one.path not in copied)
 
 
 def _finds_its_own(builder: StepBuilder) -> bool:
-    support, settings = builder.knowledge.resume_support, builder.knowledge.settings.restart
-    return support.by_itself or (not support.forms and settings.if_not_told == "go_on")
+    return builder.support.by_itself or _chooses_itself(builder.knowledge)
 
 
 def _unsure(builder: StepBuilder) -> tuple[Sighting, ...]:
@@ -230,24 +221,19 @@ def tell_output(builder: StepBuilder) -> None:
     """Notify people once of what may be the run's."""
     seen = _unsure(builder)
     if not seen:
-        close(builder, UNSURE, "another process saves there")
-    if not seen or any(i.class_ == UNSURE for i in builder.state.incidents):
-        return
-    follows = (
-        "a crash starts it again, and it resumes by itself"
-        if _finds_its_own(builder)
-        else "it is never resumed from, and a crash holds the run"
-    )
-    newest = seen[-1]
-    names = _names(s.path for s in seen)
-    reason = f"{names} in {newest.folder} may be of this run, which is not known ({newest.evidence})"
-    builder.warn(
-        "checkpoint",
-        UNSURE,
-        reason,
-        title="it is not known where the run saves",
-        explanation=f"{follows}; --output-dir names the folder that the trainer saves to",
-    )
+        builder.close_all("another process saves there", UNSURE)
+    elif builder.open_of(UNSURE) is None:
+        follows = "it is never resumed from, and a crash holds the run"
+        if _finds_its_own(builder):
+            follows = "a crash starts it again, and it resumes by itself"
+        where = f"{_names(s.path for s in seen)} in {seen[-1].folder}"
+        builder.warn(
+            "checkpoint",
+            UNSURE,
+            f"{where} may be of this run, which is not known ({seen[-1].evidence})",
+            title="it is not known where the run saves",
+            explanation=f"{follows}; --output-dir names the folder that the trainer saves to",
+        )
 
 
 def _names(paths: Iterable[str]) -> str:
@@ -261,9 +247,25 @@ def _names(paths: Iterable[str]) -> str:
 
 
 def training_of(state: JudgeState) -> Training:
-    """When the attempt trained, as far as its log shows that."""
+    """When the attempt trained, as far as its log shows that.
+
+    Its first step was before the first line about one, if that shows a later step. Not known: the line stood in the log
+    already when this supervisor began, or several steps came before it whose pace is unknown.
+    """
     attempt = state.attempt
-    first_t = _first_step_t(state)
+    first_t, late = attempt.first_beat_t, attempt.adopted_t
+    if first_t is not None and (late is None or first_t < late):
+        first, seen = attempt.first_step, attempt.first_beat_step
+        made = 1 if first is None else max(0, first - (attempt.resumed_at or 0))
+        made += 0 if first is None or seen is None else max(0, seen - first)
+        pace_s = state.progress.sec_per_step if first is not None else None
+        pace_s = state.clock.typical_s if pace_s is None else pace_s
+        if pace_s is not None:
+            first_t -= made * pace_s
+        elif made > 1 or first is None:
+            first_t = None
+    else:
+        first_t = None
     return Training(
         now_t=state.time.t,
         over=not is_live(state.machine),
@@ -273,27 +275,6 @@ def training_of(state: JudgeState) -> Training:
         attempt=attempt.number,
         steps_are_shown=first_t is not None if attempt.beat_t is not None else state.ran is not None,
     )
-
-
-def _first_step_t(state: JudgeState) -> float | None:
-    """When the attempt made its first step: before the first line about one, if that shows a later step.
-
-    None if that cannot be told: several steps, or an epoch, were made before the first line, and their pace is unknown;
-    or the line stood in the log already when this supervisor began.
-    """
-    attempt = state.attempt
-    if attempt.first_beat_t is None:
-        return None
-    if attempt.adopted_t is not None and attempt.first_beat_t >= attempt.adopted_t:
-        return None
-    first, seen = attempt.first_step, attempt.first_beat_step
-    made = 1 if first is None else max(0, first - (attempt.resumed_at or 0))
-    late = 0 if first is None or seen is None else max(0, seen - first)
-    pace_s = state.progress.sec_per_step if first is not None else None
-    pace_s = state.clock.typical_s if pace_s is None else pace_s
-    if pace_s is None:
-        return attempt.first_beat_t if made <= 1 and first is not None and not late else None
-    return attempt.first_beat_t - (made + late) * pace_s
 
 
 # Copies of what no attempt resumes from, made before a start from the beginning that may write over it.
@@ -314,26 +295,19 @@ def at_risk(builder: StepBuilder, before_t: float | None) -> tuple[KnownCheckpoi
     not understood; since a NaN (``before_t``) everything that was saved. Not what the run left behind when a person
     began anew. Of a trainer that finds its checkpoints by itself, as the settings say, only what is damaged.
     """
-    state, knowledge = builder.state, builder.knowledge
-    finds_its_own = not knowledge.resume_support.forms and knowledge.settings.restart.if_not_told == "go_on"
-    asked = {s.path for s in found_outputs(builder)} | {k.path for k in in_the_way(state, knowledge)}
-    found = [
-        k
-        for k in state.checkpoints.known
-        if k.left is None and k.kept is None and (k.path in asked or _would_be_lost(k, before_t, finds_its_own))
-    ]
-    return tuple(sorted(found, key=age_of))
+    chooses = _chooses_itself(builder.knowledge)
+    asked = {s.path for s in found_outputs(builder)} | {k.path for k in in_the_way(builder.state, builder.knowledge)}
 
+    def would_be_lost(known: KnownCheckpoint) -> bool:
+        if not (known.own or known.unsure):
+            return False
+        if known.unknown_make:
+            return known.is_state and not chooses  # else it is data, or a file of results
+        unused = known.unclear is not None or not known.complete or (before_t is not None and known.t >= before_t)
+        return known.bad is not None or known.damage is not None or (unused and not chooses)
 
-def _would_be_lost(known: KnownCheckpoint, before_t: float | None, finds_its_own: bool) -> bool:
-    if not (known.own or known.unsure):
-        return False
-    if known.unknown_make:
-        return known.is_state and not finds_its_own  # else it is data, or a file of results
-    if known.bad is not None or known.damage is not None:
-        return True
-    unused = known.unclear is not None or not known.complete or (before_t is not None and known.t >= before_t)
-    return unused and not finds_its_own
+    found = [k for k in builder.index.known if k.left is None and k.kept is None]
+    return tuple(sorted((k for k in found if k.path in asked or would_be_lost(k)), key=age_of))
 
 
 def _copy_then_begin(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -354,7 +328,7 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
 
     A resume point that a person named is resumed from without a copy.
     """
-    plan, path, typed = machine.plan, machine.plan.path, builder.knowledge.typed
+    plan, path, typed = machine.plan, machine.plan.path, builder.typed
     found = at_risk(builder, plan.before_t) if path is None else ()
     if outcome.ok:
         folder = str(outcome.data.get("folder") or "")
@@ -370,7 +344,7 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
         return
     gone = outcome.data.get("gone")
     if path is None and (not found or any(k.path == gone for k in found)):
-        builder.set(checkpoints=checkpoint_index.without(builder.state.checkpoints, gone))
+        builder.set(checkpoints=checkpoint_index.without(builder.index, gone))
         _copy_then_begin(builder, plan)
         return
     names = _names(k.path for k in found) if path is None else base_name(path)
@@ -397,16 +371,15 @@ def note_kept(builder: StepBuilder, found: tuple[KnownCheckpoint, ...], folder: 
     """Remember that these were copied to ``folder``, and tell people where the copies are."""
     if not found:  # removed meanwhile
         return
-    paths = {k.path for k in found}
-    builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, paths, kept=folder))
-    where, names = folder or "a folder of its own", _names(k.path for k in found)
+    builder.mark({k.path for k in found}, kept=folder)
+    names, where = _names(k.path for k in found), folder or "a folder of its own"
     said = f"kept copies of {names} in {where}"
     if len(found) == 1:
         said = f"kept a copy of {names} as {folder}/{names}" if folder else f"kept a copy of {names} in {where}"
     told = f"{said} before the run began anew; delete {_them(found)} if not needed"
     builder.open_incident("checkpoint", KEPT_COPIES_CLASS, told, severity="info", ending="noted")
     builder.notify("warning", f"kept: {names}", told, incident=incident)
-    close(builder, CLASS, said)
+    builder.close_all(said, CLASS)
 
 
 def _them(found: tuple[KnownCheckpoint, ...]) -> str:
@@ -418,7 +391,7 @@ def _them(found: tuple[KnownCheckpoint, ...]) -> str:
 
 def is_unproven(builder: StepBuilder) -> bool:
     """Whether the way to resume is a conclusion that no resume has proved."""
-    return bool(builder.knowledge.resume_support.found) and not builder.state.found_resume.proven
+    return bool(builder.support.found) and not builder.state.found_resume.proven
 
 
 def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -428,11 +401,11 @@ def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
     before a start that is known to delete them.
     """
     found, why = builder.state.found_resume, _why_kept(builder, plan.path)
-    link = bool(builder.knowledge.resume_support.deletes)
+    link = bool(builder.support.deletes)
     if plan.path is None or not why or (found.kept == plan.verified and not link):
         launch_after_delay(builder, plan)
         return
-    verified = [k.path for k in builder.state.checkpoints.known if is_verified(k) and _is_at_stake(builder, k.path)]
+    verified = [k.path for k in builder.index.known if is_verified(k) and _is_at_stake(builder, k.path)]
     order = builder.decide(
         CopyAside,
         f"copy {base_name(plan.path)} aside: {why}",
@@ -445,7 +418,7 @@ def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
 
 def _why_kept(builder: StepBuilder, path: str | None) -> str:
     """Why a resume point is copied aside before the launch, as a clause; "" = it is not."""
-    support = builder.knowledge.resume_support
+    support = builder.support
     if path is not None and _is_at_stake(builder, path) and (support.deletes or support.may_delete):
         return support.deletes or support.may_delete
     return f"no resume by {_way(builder)} has been proved yet" if is_unproven(builder) else ""
@@ -458,15 +431,15 @@ def _is_at_stake(builder: StepBuilder, path: str) -> bool:
 
 def _with_copies(builder: StepBuilder, plan: RestartPlan, outcome: Outcome) -> RestartPlan:
     """The plan of a start that may delete: the copies are resume points, and it resumes from one if it deletes."""
-    support, places = builder.knowledge.resume_support, outcome.data.get("places")
+    support, places = builder.support, outcome.data.get("places")
     if not isinstance(places, dict) or not (support.deletes or support.may_delete):
         return plan
     for path, place in places.items():
-        known = checkpoint_index.find(builder.state.checkpoints, path)
+        known = builder.checkpoint(path)
         if known is not None:
             copy = replace(known, path=str(place))
-            builder.set(checkpoints=checkpoint_index.with_entry(builder.state.checkpoints, copy))
-            builder.fact(checkpoint_index.as_fact(copy, builder.knowledge.created_wall, "complete"))
+            builder.set(checkpoints=checkpoint_index.with_entry(builder.index, copy))
+            builder.tell_checkpoint(copy, "complete")
     return replace(plan, path=str(places.get(plan.path or "", plan.path))) if support.deletes else plan
 
 
@@ -479,32 +452,23 @@ def note_taken(builder: StepBuilder) -> None:
 
 def refused(builder: StepBuilder, cause: Cause) -> str:
     """The option of the resume that the trainer says it does not know; "" = it made a step, or does not say so."""
-    attempt, seen = builder.state.attempt, builder.state.diagnosis
-    if attempt.resume_from is None or attempt.beat_t is not None:
-        return ""
-    at = max((each.line for each in seen.findings if each.failure == cause.class_), default=seen.fold.lines)
-    lines = f"{seen.tail}{seen.fold.rest}".splitlines()
-    return resume_point.refused(
-        builder.knowledge.resume_support.names,
-        cause=cause.line,
-        below=lines[max(0, len(lines) - (seen.fold.lines - at)) :],
-        last=lines,
-        class_=cause.class_,
-    )
+    attempt, seen = builder.attempt, builder.state.diagnosis
+    if attempt.resume_from is not None and attempt.beat_t is None:
+        last = f"{seen.tail}{seen.fold.rest}".splitlines()[-LAST_LINES:]
+        return resume_point.refused(builder.support.names, (cause.line, *last), cause.class_)
+    return ""
 
 
 def is_refuted(builder: StepBuilder, cause: Cause) -> bool:
     """Whether the failure of an attempt with an unproven resume shows that the way to resume is wrong.
 
-    Every other failure before the first step has its own cause. The trainer says that it does not know the option; its
-    failure is a wrong argument or path and names the checkpoint; or a traceback ends on the line of source which reads
-    the option by its name.
+    The trainer says that it does not know the option; its failure is a wrong argument or path and names the checkpoint;
+    or a traceback ends on the line of source which reads the option by its name.
     """
-    if refused(builder, cause):
+    named = base_name(builder.attempt.resume_from or "") in cause.line
+    if refused(builder, cause) or (cause.class_ == "config_error" and named):
         return True
-    if cause.class_ == "config_error" and base_name(builder.state.attempt.resume_from or "") in cause.line:
-        return True
-    names = "|".join(map(re.escape, builder.knowledge.resume_support.names))
+    names = "|".join(map(re.escape, builder.support.names))
     read = re.compile(rf"""['"`]\+*(?:[\w.]+\.)?(?:{names})['"`]""")
     ended = [block.code for block in builder.state.diagnosis.blocks if block.raised is not None]
     return bool(names) and any(read.search(code) for code in ended)
@@ -512,15 +476,17 @@ def is_refuted(builder: StepBuilder, cause: Cause) -> bool:
 
 def other_way(builder: StepBuilder) -> tuple[str, ...]:
     """What a person can do about a trainer that refuses the option of a known way, a sentence each."""
-    support, typed = builder.knowledge.resume_support, builder.knowledge.typed
+    support = builder.support
     which = "the command has it before {resume}" if support.written else f"the preset {support.preset} adds it"
     if support.found:
         which = f"it was found in the source ({support.found}) and worked before"
-    write = (
-        f"{which}: correct it, or write {{resume}} into the command where the path of a checkpoint belongs, then "
-        f"`{typed('resume', '--', 'NEW', 'COMMAND')}`"
-    )
-    return (write, f"if the script was changed: `{typed('resume')}` once it takes the option again")
+    again = f"if the script was changed: `{builder.typed('resume')}` once it takes the option again"
+    return f"{which}: correct it, or {_write(builder)}", again
+
+
+def _write(builder: StepBuilder) -> str:
+    command = builder.typed("resume", "--", "NEW", "COMMAND")
+    return f"write {{resume}} into the command where the path of a checkpoint belongs, then `{command}`"
 
 
 def advice(builder: StepBuilder, *, refuted: bool = True) -> tuple[str, ...]:
@@ -529,14 +495,11 @@ def advice(builder: StepBuilder, *, refuted: bool = True) -> tuple[str, ...]:
         return ()
     folder, known = builder.state.found_resume.folder, f"no resume by {_way(builder)} has been proved yet"
     if refuted:
-        known = (
-            f"the way to resume was only found in the source ({builder.knowledge.resume_support.found}) and seems "
-            "wrong: write {resume} into the command where the path of a checkpoint belongs, then "
-            f"`{builder.knowledge.typed('resume', '--', 'NEW', 'COMMAND')}`"
-        )
+        known = f"the way to resume was only found in the source ({builder.support.found}) and seems wrong"
+        known = f"{known}: {_write(builder)}"
     return (known, f"the state before it is kept in {folder}") if folder else (known,)
 
 
 def _way(builder: StepBuilder) -> str:
-    support = builder.knowledge.resume_support
+    support = builder.support
     return f"{'the trainer itself' if support.by_itself else 'the option'} ({support.found})"

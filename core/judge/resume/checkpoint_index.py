@@ -40,7 +40,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
     ``was_so_before``: its trainer went on after an earlier save at this path that was not understood or unfinished.
     ``log_epoch``: the epoch at which a log without steps was when it came.
-    ``of_epoch``: the step in it is counted within its epoch (agreement.py), so ``step`` is None.
+    ``of_epoch``: the step in it is counted within its epoch (resume_check.py), so ``step`` is None.
     ``refused``: its trainer's own load would not take it (``CheckpointEvent.refused``).
     ``kept``: the folder with a copy of it as it is now; "" = not named, None = there is none.
     """

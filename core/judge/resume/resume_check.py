@@ -1,37 +1,222 @@
-"""What the printed counter shows of a resume: it continues from the checkpoint's step, begins anew, or tells nothing.
+"""Whether a resume was taken: what the printed counter, the losses and the trainer's own words show of it.
 
 Source: a resume that is silently ignored is a common failure (a path that is never read, an option of another
 script): the run looks healthy and trains from zero for a night. But many trainers restore everything and count from
-zero again, so a count that begins anew shows nothing: other evidence decides (``resume_check.py``). It is read from
-the opening of the attempt's log, line by line (``loss_run.py``), so the answer does not depend on how late or in which
-chunks the log is read.
+zero again (musubi-tuner, XGBoost, LightGBM, Keras), so a count that begins anew shows nothing: a loss that goes on, the
+trainer's own words, or a save whose step goes on show that the state was restored, and only losses of a first step show
+a new beginning. The count is read from the opening of the attempt's log, line by line (``loss_run.py``), so the answer
+does not depend on how late or in which chunks the log is read.
 
 Known false alarms, and what prevents them: a bar drawn at 0, or where it begins, before its first step; batches that a
-trainer passes over up to its resume point, and a bar without a total (``resume_check.py``); a bar that counts only what
-is left (its total shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves
-nothing).
+trainer passes over up to its resume point; a bar that counts only what is left (its total shows that); a bar that
+restarts in each epoch (the epoch is compared, and a middle one proves nothing).
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
+from ...model.attempt import Incident
 from ...model.patterns import LazyPattern
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
-from ..text.loss_run import FEW, LossCurve, Mark, moved
+from ..text.loss_run import FEW, LossCurve, Mark, Point, moved
 from ..text.reading import Reading
-from .agreement import Compared, began_again, goes_on, has_fallen, slack_of
+from ..text.run_count import RunCount
 from .checkpoint_index import base_name
 
-# What shows whether a resume was taken, where the printed count begins anew or tells nothing: a table of evidence.
+replace = msgspec.structs.replace
+
+SLACK = 3
+"""Printed lines, or strides, after the step that it holds at which a save may be noticed."""
+LAG_S = 2.0
+"""How long after a save the lines before it may be read on a busy machine."""
+
+
+def slack_of(attempt: AttemptProgress, step_s: float | None) -> int:
+    """Return the counts after a save within which it may be noticed."""
+    slack = SLACK * max(attempt.printed_every, attempt.stride)
+    if step_s is not None:  # bars print 0.00 for faster steps
+        slack = max(slack, int(LAG_S / max(step_s, 0.001)))
+    return slack
+
+
+# Whether the step that a checkpoint holds is counted within its epoch, so that it is none of the run.
 #
-# A trainer may restore everything and count from zero again (musubi-tuner, XGBoost, LightGBM, Keras), so the count
-# alone is no evidence of a new beginning. A loss or a measure of quality that goes on, the trainer's own words, or a
-# save whose step goes on show that the state was restored. Only losses of a first step show a new beginning, and only
-# if the first and the latest losses of the run lie clearly apart (``agreement.py``).
+# Source: ``for step, batch in enumerate(loader)`` with ``torch.save({"step": step, "epoch": epoch})`` at the end of
+# each epoch: every checkpoint holds the same step, and a resume from it was said to have begun elsewhere. Known false
+# alarm: a counter of the run that is at the place of the log in its epoch by chance, while the run is an epoch further.
+
+
+def counts_since(attempt: AttemptProgress, run: RunCount, stored: int, step_s: float | None) -> int | None:
+    """Return the counts that the log made since the save, if ``stored`` is a step within the epoch; None if it is not.
+
+    ``run``: the counter of the log, which is known to begin again in each epoch. ``step_s``: seconds of
+    a step, None = unknown.
+    """
+    if run.per_epoch is not True or run.step is None or not (run.index or run.anew):
+        return None
+    length = _length(run)
+    if not length or not 0 <= stored <= length:
+        return None
+    slack = min(slack_of(attempt, step_s), length // 2)
+    since = (run.step - stored) % length
+    here = run.run_step
+    return None if since > slack or (here is not None and here - stored <= slack) else since
+
+
+def _length(run: RunCount) -> int | None:
+    """Counts of an epoch: as the bar says, else as many as those before had."""
+    return run.total or run.whole or ((run.done or 0) // run.index if run.index else None)
+
+
+# Whether the loss goes on after a resume, or begins where a training from the beginning begins.
+#
+# Source: a trainer that restores its step counter and not its weights prints the steps that prove a resume, and trains
+# from random weights. The loss shows it, if it had fallen clearly until then (or risen, where it is to rise).
+#
+# A rehearsal asks ``compare``. A run of a night, where nobody chose the place of the resume, is held to more
+# (``began_again``). Known false alarms, and what prevents them: a loss without a clear trend, or one that jumps back
+# by itself (GANs, reinforcement learning, warm restarts): it reached such values before, in the later half of the way;
+# a loss that explodes after the resume: its values are not those of the beginning; a learning rate that begins high
+# again, or an epoch that begins with the resume: nothing is said.
+
+WEIGHTS_NOT_LOADED = "weights_not_loaded"
+"""Class of the incident of kind *resume*."""
+FEWEST = 6
+"""Fewer losses before the end show no fall."""
+NOISES = 3.0
+"""x the usual change from one printed loss to the next: a smaller fall may be chance."""
+SHARE = 0.02
+"""of the loss at the start: a smaller fall is not told from rounding."""
+MIDDLE = (0.4, 0.6)
+"""Shares of the way back to the loss of the start: below it continues, above it began again, between is unknown."""
+
+
+class Fall(msgspec.Struct, frozen=True):
+    """Losses of an attempt at its start and from its checkpoint on (medians), and whether they differ for certain."""
+
+    start: float
+    late: float
+    clear: bool
+
+    def way_back(self, value: float) -> float:
+        """Share of the way from the late loss back to that of the start; only of a clear fall."""
+        return (value - self.late) / (self.start - self.late)
+
+
+def fall_of(values: Sequence[float], since: Sequence[float] | None) -> Fall | None:
+    """The fall of the loss over ``values``, oldest first; None if there are none.
+
+    ``since``: those of them at the checkpoint; None = its step is not known, and the last ones are taken.
+    """
+    if not values:
+        return None
+    few = min(FEW, max(1, len(values) // 2))
+    start = _median(values[:few])
+    late = _median(since[:few] if since else values[-few:])
+    noise = _median([abs(b - a) for a, b in pairwise(values)] or [0.0])
+    clear = len(values) >= FEWEST and abs(late - start) > max(NOISES * noise, SHARE * abs(start))
+    return Fall(start, late, clear)
+
+
+def continues(fall: Fall, now: float) -> bool | None:
+    """Whether a loss after a resume continues; False: it began again; None: that cannot be told."""
+    if not fall.clear:
+        return None
+    back = fall.way_back(now)
+    return True if back < MIDDLE[0] else False if back > MIDDLE[1] else None
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """Losses (medians) at the beginning of the run, before the resume and after it; ``first``: the first after it."""
+
+    start: float
+    before: float
+    after: float
+    before_at: int
+    first_at: int
+    first: float
+
+    @property
+    def words(self) -> str:
+        """The three as a clause."""
+        values = f"{self.before:.4g} before the resume, {self.after:.4g} after it"
+        return f"{values}, {self.start:.4g} at the beginning of the run"
+
+
+def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch: bool) -> Compared | None:
+    """What shows that the loss began again after the resume; None: it continues, or it cannot be told.
+
+    ``former``: losses of the run until the attempt before ended, ``new``: of this attempt, both in the count of the
+    run. ``new_epoch``: this attempt began with another epoch than the last one seen.
+    """
+    after, fall = new.first, _fall_until(former, resumed_at)
+    shown = [p for p in _until(former) if 2 * p.step > resumed_at]
+    if fall is None or len(after) < FEW or new.gap or len(shown) < FEW or shown[0].step > resumed_at:
+        return None
+    now = _median(p.loss for p in after)
+    begins_epoch = new_epoch and shown[-1].step <= resumed_at
+    rates, rates_now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
+    higher_rate = bool(rates and rates_now and max(rates_now) > max(rates))  # it may have raised the loss
+    if continues(fall, now) is not False or begins_epoch or higher_rate:
+        return None
+    back = [fall.way_back(p.loss) for p in after]
+    begun = [fall.way_back(p.loss) for p in former.first]
+    spread = [fall.way_back(p.loss) for p in shown]
+    if min(back) <= max(spread) + (max(spread) - min(spread)):
+        return None  # the run comes to such losses, or near them, by itself
+    if min(back) > max(begun) or max(back) < min(begun):
+        return None  # not those of the beginning: it may have exploded
+    return Compared(fall.start, fall.late, now, _around(former, resumed_at)[0].step, after[0].step, after[0].loss)
+
+
+def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compared | None:
+    """The losses at the beginning, before the resume and after it, if they show that the loss goes on; else None."""
+    fall, after = _fall_until(former, resumed_at), new.first
+    if fall is None or len(after) < FEW or new.gap or former.name != new.name:
+        return None
+    now = _median(p.loss for p in after)
+    if not continues(fall, now):
+        return None
+    return Compared(fall.start, fall.late, now, resumed_at or 0, after[0].step, after[0].loss)
+
+
+def has_fallen(former: LossCurve, resumed_at: int | None) -> bool:
+    """Whether the first and the latest losses lie clearly apart, so that new ones show where a training is."""
+    fall = _fall_until(former, resumed_at)
+    return fall is not None and fall.clear
+
+
+def _until(former: LossCurve) -> tuple[Point, ...]:
+    return tuple(p for p in former.points if p.step > former.first[-1].step) if former.first else ()
+
+
+def _around(former: LossCurve, resumed_at: int | None) -> list[Point]:
+    at = former.points[-1].step if resumed_at is None else resumed_at
+    return sorted(_until(former), key=lambda p: abs(p.step - at))[:FEW]
+
+
+def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
+    if len(former.first) < FEW or former.gap or not (around := _around(former, resumed_at)):
+        return None
+    return fall_of([p.loss for p in (*former.first, *_until(former))], [p.loss for p in around])
+
+
+def stays_open(incident: Incident) -> bool:
+    """Whether an incident is one that neither a later resume nor the end of the training puts right."""
+    return incident.kind == "resume" and incident.class_ == WEIGHTS_NOT_LOADED
+
+
+def _median(values: Iterable[float]) -> float:
+    from statistics import median  # half a megabyte that only a resume needs
+
+    return median(values)
+
+
+# What shows whether a resume was taken, where the printed count begins anew or tells nothing.
 
 WAIT_BEATS = 50
 """Heartbeats for which losses are waited for: most logs print one with each step, few with every tenth."""
@@ -46,40 +231,16 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 def judge(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
-    """The first evidence of the table, of both kinds the one that it went on; None: nothing shows it (yet)."""
-    found = [evidence for row in ROWS if (evidence := row(attempt, reading)) is not None]
-    return next((each for each in found if each.went_on), found[0] if found else None)
-
-
-def _words(attempt: AttemptProgress, _reading: Reading) -> Evidence | None:
-    name = base_name(attempt.resume_from or "")
-    return Evidence(went_on=True, why=f"the trainer says that it loads {name}", by="words") if attempt.says_so else None
-
-
-def _measure_goes_on(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
+    """The best evidence, first what shows that it went on; None: nothing shows it (yet)."""
     found = goes_on(attempt.former, curve_of(attempt, reading), attempt.resumed_at)
-    if found is None:
+    if found is not None:
+        return Evidence(went_on=True, why=f"the {attempt.former.name or 'loss'} goes on: {found.words}")
+    if attempt.says_so:
+        return Evidence(went_on=True, why=f"the trainer says that it loads {name_of(attempt.resume_from)}", by="words")
+    again = loss_began_again(attempt, reading)
+    if again is None or attempt.weights_only:  # its optimizer and schedule begin anew, so the loss may rise
         return None
-    return Evidence(went_on=True, why=f"the {attempt.former.name or 'loss'} goes on: {_values(found)}")
-
-
-def _loss_began_again(attempt: AttemptProgress, reading: Reading) -> Evidence | None:
-    found = loss_began_again(attempt, reading)
-    if found is None or attempt.weights_only:  # its optimizer and schedule begin anew, so the loss may rise
-        return None
-    return Evidence(went_on=False, why=f"the loss begins again: {_values(found)}")
-
-
-def _values(found: Compared) -> str:
-    before = f"{found.before:.4g} before the resume, {found.after:.4g} after it"
-    return f"{before}, {found.start:.4g} at the beginning of the run"
-
-
-ROWS: tuple[Callable[[AttemptProgress, Reading], Evidence | None], ...] = (
-    _measure_goes_on,
-    _words,
-    _loss_began_again,
-)
+    return Evidence(went_on=False, why=f"the loss begins again: {again.words}")
 
 
 def of_save(attempt: AttemptProgress, stored: int) -> Evidence | None:
@@ -138,123 +299,10 @@ _NOT = LazyPattern(r"\b(?:not|no|never|cannot|fail\w*|unable|ignor\w*|skip\w*|mi
 
 NEAR_SHARE = 0.5
 """A first step below this share of the resume point did not come from it."""
-PASSED_LINES = 20
-"""Longest run of lines, of a bar per epoch, that may show batches which the trainer skips to reach the resume point."""
 PASSING_SHARE = 0.3
 """A line is no line of training if its steps took less than this share of the usual time of a step."""
-SURE_LINES = 3
-"""So many lines of training prove a resume at an early step; so many of skipped batches up to it prove it at once."""
 GAPS = 2
 """x the largest number of steps between two redraws of the bar before: the first redraw may come as late."""
-
-
-class First(NamedTuple):
-    """The first step after the resume, in the log's own count. ``exact``: no step was made before it."""
-
-    step: int
-    exact: bool
-
-
-def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
-    """The lines that show steps of training, in a count that can be compared.
-
-    A bar without a total, if bars had one before, counts within an epoch that it does not name, and is left out.
-    """
-    found = _comparable(attempt, marks)
-    return found[_passed(attempt, found) :]
-
-
-def _comparable(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
-    return tuple(m for m in marks if m.printed and not m.drawn and not _is_unplaced(attempt, m))
-
-
-def _passed(attempt: AttemptProgress, found: tuple[Mark, ...]) -> int:
-    """How many of the first lines show batches that are skipped."""
-    return next((n for n, mark in enumerate(found) if not _is_passed_over(attempt, mark)), len(found))
-
-
-def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
-    """Whether a line shows batches that are skipped to reach the resume point.
-
-    It has no loss although lines with a step had one before, or its steps are far faster than steps of training were.
-    """
-    at = attempt.resumed_at
-    if at is not None and (mark.step or 0) > max(at, attempt.resume_step or 0):
-        return False
-    return _is_fast(attempt, mark) or (attempt.losses_before and not mark.loss)
-
-
-def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
-    """Whether the first of these lines is at the resume point, and none that a new training prints as its first."""
-    first = lines[0]
-    if first.step is None or first.step < at * NEAR_SHARE:
-        return False
-    every, gap = max(1, attempt.printed_every_before), attempt.widest_gap_before
-    early = at < STARTED_OVER_STEPS and gap != 1
-    if early:
-        gap = max(gap, widest_gap(lines))
-    late = GAPS * gap if gap > every or early else every // 2
-    most = max(every, gap) if attempt.fresh_step is None else attempt.fresh_step + late
-    return first.step > most or (attempt.fresh_step is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
-
-
-def widest_gap(lines: tuple[Mark, ...]) -> int:
-    """The largest distance of two steps that were printed one after the other; 0 if there are no two."""
-    steps = [mark.step for mark in lines if mark.step is not None]
-    return max((later - step for step, later in pairwise(steps)), default=0)
-
-
-def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, gap: bool) -> First | None:
-    """The first step after the resume at ``at``, if the newest of ``marks`` shows it; None if it does not."""
-    lines = counted(attempt, marks)
-    placed = next((m for m in lines if m.step is not None), None)
-    if placed is None or placed.step is None:
-        return None
-    if (begun := _before_the_first_epoch(attempt, marks)) is not None:
-        return First(begun, begun == at + 1 and attempt.place_is_stored)
-    lines_placed = tuple(m for m in lines if m.step is not None)
-    # The resume point is early, and the log may leave out as many steps: more lines are needed.
-    early = at < STARTED_OVER_STEPS and attempt.widest_gap_before != 1 and len(lines) < SURE_LINES
-    # The bar may come there faster than by training: in a jump, or passing over batches.
-    passed = _passed(attempt, _comparable(attempt, marks))
-    led = placed.step == at + 1 and (passed >= SURE_LINES or _is_fast(attempt, placed))
-    if not led and (early or not is_near(attempt, lines_placed, at)):
-        return None
-    step = placed.step
-    exact_place = attempt.place_is_stored
-    if placed.per_epoch and step <= at and exact_place and not (placed.loss and attempt.losses_before):
-        newest = marks[-1].step
-        if newest is not None and newest > at:
-            return First(newest, newest == at + 1)
-        return First(step, exact=False) if len(lines) >= PASSED_LINES else None
-    if exact_place:
-        return First(step, step == at + 1)
-    drawn = any(m.drawn and m.step == step - 1 and m.step for m in marks)
-    return First(step, not gap and (drawn or (placed.per_epoch and placed is lines[0] and placed.printed == 1)))
-
-
-def _is_fast(attempt: AttemptProgress, mark: Mark) -> bool:
-    pace_s = attempt.pace_before_s
-    return pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
-
-
-def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:
-    return mark.total is None and attempt.bar_total_before is not None
-
-
-def _before_the_first_epoch(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> int | None:
-    """The first step if the attempt began with a bar that names neither its epoch nor a total, and the next bar does.
-
-    The steps of the first one are those before that epoch (Lightning).
-    """
-    at = next((n for n, m in enumerate(marks) if not _is_unplaced(attempt, m)), 0)
-    after = marks[at]
-    if not at or not after.per_epoch or after.step is None or after.printed is None:
-        return None
-    made = max(max(mark.printed or 0, mark.before or 0) for mark in marks[:at])
-    return max(1, after.step - after.printed - made + 1) if made else None
-
-
 SURE_BEATS = 3
 """Heartbeats, and steps, before a low count proves anything: some bars show something else first."""
 PLACE_SHARE = 0.05
@@ -271,7 +319,47 @@ LEFT_TOLERANCE = 0.1
 CountShows = Literal["none", "open", "taken", "anew", "unclear"]
 """none: nothing to check. open: more steps are needed. unclear: neither."""
 
-replace = msgspec.structs.replace
+
+def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """The lines that show steps of training, in a count that can be compared.
+
+    A bar without a total, if bars had one before, counts within an epoch that it does not name. The first lines may
+    show batches that are skipped to reach the resume point: without a loss, or far faster than steps were.
+    """
+    found = tuple(m for m in marks if m.printed and not m.drawn and not _is_unplaced(attempt, m))
+    first = next((n for n, mark in enumerate(found) if not _is_passed_over(attempt, mark)), len(found))
+    return found[first:]
+
+
+def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:
+    return mark.total is None and attempt.bar_total_before is not None
+
+
+def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
+    at, pace_s = attempt.resumed_at, attempt.pace_before_s
+    if at is not None and (mark.step or 0) > max(at, attempt.resume_step or 0):
+        return False
+    fast = pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
+    return fast or (attempt.losses_before and not mark.loss)
+
+
+def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
+    """Whether the first of these lines is at the resume point, and none that a new training prints as its first."""
+    first = lines[0]
+    if first.step is None or first.step < at * NEAR_SHARE:
+        return False
+    every, gap = max(1, attempt.printed_every_before), attempt.widest_gap_before
+    if at < STARTED_OVER_STEPS and gap != 1:
+        return False  # the log may leave out as many steps
+    late = GAPS * gap if gap > every else every // 2
+    most = max(every, gap) if attempt.fresh_step is None else attempt.fresh_step + late
+    return first.step > most or (attempt.fresh_step is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
+
+
+def widest_gap(lines: tuple[Mark, ...]) -> int:
+    """The largest distance of two steps that were printed one after the other; 0 if there are no two."""
+    steps = [mark.step for mark in lines if mark.step is not None]
+    return max((later - step for step, later in pairwise(steps)), default=0)
 
 
 def check_count(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProgress, CountShows]:
@@ -291,12 +379,18 @@ def check_count(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProg
         if (found := _taken(attempt, marks[:end], gap=gap)) is not None:
             return found, "taken"
     attempt = replace(attempt, lines_checked=len(marks))
-    lines = counted(attempt, marks)
-    after, shows = _not_taken(attempt, lines)
-    run = reading.run
-    if shows == "anew" and (run.per_epoch or (run.per_epoch is None and lines[0].epoch is not None)):
-        return after, "unclear"  # it counts within an epoch, which may be trained again
-    return after, shows
+    lines, at, run = counted(attempt, marks), attempt.resumed_at, reading.run
+    if attempt.beats < SURE_BEATS or len({mark.printed for mark in lines}) < SURE_BEATS:
+        return attempt, "open"
+    first = lines[0]
+    attempt = replace(attempt, first_step=first.printed if first.step is None else first.step)
+    if at is None or first.step is None:
+        return attempt, "unclear"
+    if is_near(attempt, lines, at):
+        return attempt, "open"
+    # One that counts within an epoch may train that epoch again.
+    within = run.per_epoch or (run.per_epoch is None and first.epoch is not None)
+    return attempt, "unclear" if within or first.step >= at - 1 or at < STARTED_OVER_STEPS else "anew"
 
 
 def _taken(attempt: AttemptProgress, marks: tuple[Mark, ...], *, gap: bool) -> AttemptProgress | None:
@@ -305,62 +399,48 @@ def _taken(attempt: AttemptProgress, marks: tuple[Mark, ...], *, gap: bool) -> A
     lines = counted(attempt, marks)
     if newest.drawn or not lines:
         return None
+    later = _began_in_a_later_epoch(attempt, lines[0])
     if at is not None:
-        first = first_after(attempt, marks, at, gap=gap)
-        if first is not None:
-            return _placed(attempt, first, lines, at, gap=gap)
-        later = _began_in_a_later_epoch(attempt, lines[0])  # sd-scripts with a state: ``epoch 3/4``, 1/48
-        if _counts_the_rest(attempt, newest, at) or (later and not newest.per_epoch):
-            begun = lines[0].printed or 0
-            moved = None if attempt.step is None else at + attempt.step
-            return replace(attempt, offset=at, position=moved, first_step=begun, first_is_exact=begun == 1)
-    if newest.per_epoch and _began_in_a_later_epoch(attempt, lines[0]):
-        step, exact = lines[0].step, lines[0].printed == 1 and not gap
+        placed = tuple(m for m in lines if m.step is not None)
+        if placed and placed[0].step is not None and is_near(attempt, placed, at):
+            if any(_is_unplaced(attempt, mark) for mark in marks):
+                # Steps in a bar that names no epoch (Lightning): which one was the first is not known.
+                return replace(attempt, first_step=None)
+            return _placed(attempt, placed[0].step, lines, at, gap=gap)
+        if _counts_the_rest(attempt, newest, at) or (later and not newest.per_epoch):  # sd-scripts with a state
+            position = None if attempt.step is None else at + attempt.step
+            return replace(attempt, offset=at, position=position, first_step=lines[0].printed or 0)
+    if newest.per_epoch and later:
+        step = lines[0].step
         if step is None or at is None:
-            return replace(attempt, first_step=step, first_epoch=lines[0].epoch, first_is_exact=exact)
-        return _placed(attempt, First(step, exact), lines, at, gap=gap)
+            return replace(attempt, first_step=step, first_epoch=lines[0].epoch)
+        return _placed(attempt, step, lines, at, gap=gap)
     return None
 
 
 def _placed(
-    attempt: AttemptProgress, first: First, lines: tuple[Mark, ...], at: int, *, gap: bool
+    attempt: AttemptProgress, first: int, lines: tuple[Mark, ...], at: int, *, gap: bool
 ) -> AttemptProgress | None:
     """The attempt with the first step after its resume, and with the place that this step shows; None: not yet known.
 
     A trainer may take another checkpoint than the one that it was told, or count in another unit.
     """
-    newest = lines[-1]
+    newest, stored = lines[-1], attempt.resume_step
     every = max(1, attempt.printed_every_before, attempt.widest_gap_before, widest_gap(lines))
     slack = max(PLACE_LINES * every, int(PLACE_SHARE * at))
     before = max(slack, newest.total or 0) if newest.per_epoch else slack
-    attempt = replace(attempt, first_step=first.step, first_is_exact=first.exact)
-    latest = at if attempt.place_is_stored else max(at, attempt.resume_step or 0)
-    if at - before <= first.step <= latest + slack + 1 or (first.step > at and gap):
+    attempt = replace(attempt, first_step=first)
+    latest = at if attempt.place_is_stored else max(at, stored or 0)
+    if at - before <= first <= latest + slack + 1 or (first > at and gap):
         return attempt
-    stored = attempt.resume_step
-    ratio = None if not stored or first.step <= at else (first.step - 1) / stored
-    if stored is not None and ratio is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= UNIT_TOLERANCE:
-        there = min(first.step - 1, stored * round(ratio))
-        exact = first.step == there + 1
-        return replace(attempt, resume_position=there, stride=round(ratio), first_is_exact=exact)
-    if first.step > at and at < STARTED_OVER_STEPS:
+    ratio = (first - 1) / stored if stored and first > at else 0.0
+    if stored is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= UNIT_TOLERANCE:
+        return replace(attempt, resume_position=min(first - 1, stored * round(ratio)), stride=round(ratio))
+    if first > at and at < STARTED_OVER_STEPS:
         return attempt  # a line that is printed now and then
     if len(lines) < LINES_ELSEWHERE:
         return None  # how often it prints may have changed
-    return replace(attempt, resume_position=first.step - 1, elsewhere=True)
-
-
-def _not_taken(attempt: AttemptProgress, lines: tuple[Mark, ...]) -> tuple[AttemptProgress, CountShows]:
-    """What is known if none of the first lines shows that it was taken."""
-    if attempt.beats < SURE_BEATS or len({mark.printed for mark in lines}) < SURE_BEATS:
-        return attempt, "open"
-    first, at = lines[0], attempt.resumed_at
-    attempt = replace(attempt, first_step=first.printed if first.step is None else first.step)
-    if at is None or first.step is None:
-        return attempt, "unclear"
-    if is_near(attempt, lines, at):
-        return attempt, "open"
-    return attempt, "unclear" if first.step >= at - 1 or at < STARTED_OVER_STEPS else "anew"
+    return replace(attempt, resume_position=first - 1, elsewhere=True)
 
 
 def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress, CountShows]:
@@ -393,7 +473,7 @@ def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[A
         before = (attempt.resumed_at or 0) - at
         position = None if attempt.step is None else before + attempt.step
         on = replace(attempt, weights_only=False, offset=before, position=position, first_step=first)
-        return replace(on, first_is_exact=first == at + 1), "taken"
+        return on, "taken"
     attempt = replace(attempt, first_step=first)
     if attempt.named:
         return attempt, "taken"
@@ -431,50 +511,26 @@ def name_of(path: str | None) -> str:
 
 def resume_in_words(attempt: AttemptProgress) -> str:
     """The proof that a resume was taken."""
-    name = name_of(attempt.resume_from)
+    name, stored, at = name_of(attempt.resume_from), attempt.resume_step, attempt.resumed_at
     if attempt.weights_only:
-        at = "" if attempt.resumed_at is None else f"; the run's own count continues from step {attempt.resumed_at}"
+        on = "" if at is None else f"; the run's own count continues from step {at}"
         named = " and ".join(f"the {place}" for place in attempt.named)
-        return f"{VERIFIED}the weights of {name} are named in {named}; the printed step starts again{at}"
-    stored, place = attempt.resume_step, attempt.resumed_at
+        return f"{VERIFIED}the weights of {name} are named in {named}; the printed step starts again{on}"
     first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
+    shown = str(first) if at is not None and first == at + 1 else f"at or before {first}"
     if attempt.elsewhere:
         told = "" if stored is None else f" (step {stored})"
-        return f"resumed by itself: first step {_exactly(attempt, first)}; it was told to resume from {name}{told}"
-    # A log that counts batches has another number for the same place.
-    other = stored is not None and stored != place and attempt.place_is_stored
-    counted = f" (the log counts {place} there)" if other else ""
+        return f"resumed by itself: first step {first}; it was told to resume from {name}{told}"
+    held = name
     if stored is not None:
-        held = f"{name} holds step {stored}{counted}"
+        held += f" holds step {stored}"
+        if stored != at and attempt.place_is_stored:  # a log that counts batches has another number for the same place
+            held += f" (the log counts {at} there)"
     elif attempt.resume_epoch is not None:
-        held = f"{name} holds epoch {attempt.resume_epoch}"
-    elif first is not None:
-        return f"{VERIFIED}the first step after {name} is {_exactly(attempt, first)}"
-    else:
-        held = name
-    return f"{VERIFIED}{held}{_goes_on(attempt, first)}"
-
-
-def _goes_on(attempt: AttemptProgress, first: int | None) -> str:
-    if first is None and attempt.first_epoch is not None:
-        if attempt.resume_log_epoch is None:
-            return f", the log goes on in epoch {attempt.first_epoch:g}"
-        was = f"the log was at epoch {attempt.resume_log_epoch:g} there"
-        return f"; {was}, first epoch after it {attempt.first_epoch:g}{_step_of_epoch(attempt)}"
-    if first is None:
-        return ""
-    if attempt.resume_step is not None and first <= (attempt.resumed_at or 0):
-        return f", the log goes on at step {first}"
-    return f", first step after it {_exactly(attempt, first)}"
-
-
-def _step_of_epoch(attempt: AttemptProgress) -> str:
-    """Latest step at which the first printed epoch began, by the steps per epoch up to the checkpoint."""
-    step, epoch, first = attempt.resume_step, attempt.resume_log_epoch, attempt.first_epoch
-    if not step or not epoch or first is None:
-        return ""
-    return f" (at or before step {round(first * step / epoch)})"
-
-
-def _exactly(attempt: AttemptProgress, first: int | None) -> str:
-    return str(first) if attempt.first_is_exact else f"at or before {first}"
+        held += f" holds epoch {attempt.resume_epoch}"
+    if first is not None:
+        goes_on_there = stored is not None and first <= (at or 0)
+        held += f", the log goes on at step {first}" if goes_on_there else f", first step after it {shown}"
+    elif attempt.first_epoch is not None:
+        held += f", the log goes on in epoch {attempt.first_epoch:g}"
+    return f"{VERIFIED}{held}"
