@@ -282,18 +282,24 @@ class Translation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     pattern: str
     english: str
+
+
+class Translations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Field names of other languages, in their order. ``gates``: each line with a translated field has one."""
+
+    gates: tuple[str, ...] = ()
+    words: tuple[Translation, ...] = ()
     examples: tuple[Example, ...] = ()
 
 
 class LogShapes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole of ``configs/log_shapes.toml``. ``translation_gates``: each line with a translated field has one."""
+    """The whole of ``configs/log_shapes.toml``."""
 
     shapes: tuple[LineShape, ...] = ()
     bar_labels: tuple[BarLabels, ...] = ()
     bar_units: tuple[BarUnits, ...] = ()
     line_words: tuple[LineWords, ...] = ()
-    translations: tuple[Translation, ...] = ()
-    translation_gates: tuple[str, ...] = ()
+    translations: Translations = Translations()
     abbreviations: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 

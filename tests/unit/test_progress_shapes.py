@@ -20,7 +20,7 @@ ROWS: dict[str, Any] = {
     **{f"label-{row.phase}": row for row in LOG_SHAPES.bar_labels},
     **{f"unit-{row.phase}": row for row in LOG_SHAPES.bar_units},
     **{f"words-{row.phase}": row for row in LOG_SHAPES.line_words},
-    **{f"translation-{row.pattern}": row for row in LOG_SHAPES.translations},
+    "translations": LOG_SHAPES.translations,
 }
 EXAMPLES = [
     pytest.param(example, id=f"{name}: {example.text.strip()[:30]}")

@@ -53,7 +53,7 @@ class ShapeTable:
             (row.end, _any_of(row.patterns, short)) for row in shapes.line_words if row.phase == "finish"
         )
         self._units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
-        self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations)
+        self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations.words)
 
     def phase_of_unit(self, unit: str) -> Phase | None:
         """The phase of a bar that counts ``unit``, None if the unit does not show it."""
@@ -135,7 +135,7 @@ def _own_row(written: str, pattern: str) -> CompiledShape:
 def _gates(shapes: LogShapes, own: tuple[str, ...]) -> Gates:
     words = [gate for shape in shapes.shapes for gate in shape.gates]
     words += [gate for row in shapes.line_words for gate in row.gates]
-    return gates_of((*words, *line_fields.GATES, *shapes.translation_gates), own, pairs=True)
+    return gates_of((*words, *line_fields.GATES, *shapes.translations.gates), own, pairs=True)
 
 
 def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPattern:
