@@ -199,7 +199,6 @@ class Evaluations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def with_result(known: Evaluations, found: Evaluation) -> Evaluations:
-    """Add a result; the one before of this path is forgotten."""
     return msgspec.structs.replace(
         known,
         running=None,
@@ -228,7 +227,6 @@ def waiting(known: Evaluations, checkpoints: Iterable[KnownCheckpoint]) -> list[
 
 
 def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: str) -> bool:
-    """Whether no other checkpoint that is there has a better score."""
     there = {each.path: each.mtime for each in checkpoints}
     best = best_of([each for each in known.done if there.get(each.path) == each.mtime])
     return best is not None and best.path == path
@@ -359,7 +357,6 @@ def failed(budget: Budget, position: int | None) -> Budget:
 
 
 def is_spent(budget: Budget, restart: Restart) -> bool:
-    """Whether no restart is left."""
     return budget.used >= restart.max_restarts or budget.unsaved >= PER_SAVE * restart.max_restarts
 
 
@@ -428,7 +425,6 @@ History = tuple[Cause, ...]
 
 
 def with_cause(history: History, cause: Cause) -> History:
-    """Append ``cause``; the oldest are dropped beyond KEPT."""
     return (*history, cause)[-FAILURE_HISTORY_KEPT:]
 
 
@@ -480,7 +476,6 @@ def signals_since(history: History, t: float) -> int:
 
 
 def count(history: History, class_: str) -> int:
-    """How often this class ended an attempt."""
     return sum(known.class_ == class_ for known in history)
 
 
@@ -495,7 +490,6 @@ def in_a_row(history: History, class_: str) -> int:
 
 
 def in_words(history: Iterable[Cause]) -> str:
-    """The newest causes as one line for people."""
     return "; ".join(
         f"attempt {c.attempt}: {c.kind} ({c.class_})" + (f" at step {c.position}" if c.position is not None else "")
         for c in list(history)[-SHOWN:]

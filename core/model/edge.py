@@ -34,7 +34,6 @@ class Edge:
         return self._redaction.text(text)
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """A command line without its secrets."""
         return self._redaction.words(argv)
 
     def value(self, value: Any, name: str = "") -> Any:

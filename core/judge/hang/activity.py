@@ -100,7 +100,6 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
 
 
 def _bar(log: LogActivity, printed: str) -> tuple[str, float]:
-    """Return total and count of the newest bar, or those known."""
     newest = None
     for newest in BAR_COUNT.finditer(printed[-LINE_CHARS:]):  # noqa: B007 the last one is wanted
         pass
@@ -110,7 +109,6 @@ def _bar(log: LogActivity, printed: str) -> tuple[str, float]:
 
 
 def after_gap(log: LogActivity, now: float) -> LogActivity:
-    """Nothing could be announced until now."""
     return msgspec.structs.replace(log, phase_at=now)
 
 

@@ -102,7 +102,6 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
 
 
 def _in_block(clock: StepClock, interval: float, steps: int) -> dict[str, object]:
-    """What an interval of the usual pace changes."""
     n, total = clock.block_n + 1, clock.block_sum_s + interval
     most, count = max(clock.block_max_s, interval), clock.block_steps + steps
     if total < BLOCK_S:
@@ -264,7 +263,6 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def works(self) -> bool:
-        """Some GPU works."""
         return self._is_fresh(self.liveness.busy_at)
 
     @cached_property
@@ -515,7 +513,6 @@ def excuse(peak: StepPeak, seconds: float) -> StepPeak:
 
 
 def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None) -> bool:
-    """Return whether the step, which is not higher, is of another counter."""
     if total != peak.total or (epoch is not None and peak.epoch is not None and epoch > peak.epoch):
         return True
     if peak.step is None or step >= AGAIN_SHARE * peak.step:

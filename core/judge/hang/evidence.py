@@ -91,7 +91,6 @@ MINUTES_FROM_S = 600.0
 
 
 def evidence_of(run: HangInput) -> list[str]:
-    """Return sentences about the steps, the phase, the GPUs, the processes and the log."""
     clock, seen, log, now = run.clock, run.liveness, run.log, run.now
     lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
     if clock.beats == 0:
@@ -164,7 +163,6 @@ def _gpu_evidence(seen: Liveness) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: seconds up to ten minutes, then minutes."""
     return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"
 
 

@@ -112,7 +112,6 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_file(seen: Liveness, now: float, beat_at: float = 0.0) -> Liveness:
-    """Take a checkpoint file that appeared or grew."""
     return msgspec.structs.replace(seen, file_at=now, silence_s=silence_now(seen, now, beat_at))
 
 
@@ -202,7 +201,6 @@ def last_work(seen: Liveness) -> float:
 
 
 def last_byte(seen: Liveness) -> float:
-    """Return when bytes last moved or a file grew."""
     return max(seen.start_at, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
 
 
@@ -289,12 +287,10 @@ WAITING_CORES = 1.6
 
 
 def _window(period_s: float) -> int:
-    """Samples that ``WINDOW_S`` holds."""
     return min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / period_s)))
 
 
 def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
-    """Take a sample of the process tree."""
     last, cpu = seen.process_at, sample.cpu_cores
     elapsed = now - last if last is not None else 0.0
     window = _window(elapsed) if elapsed > 0.0 else seen.window
