@@ -1,7 +1,7 @@
 """The edge: every text that leaves for a person, a notification or a shared file passes one function here.
 
-Raw logs, journals and orders (mode 0600) keep what they hold. ``know`` adds values that are secret whatever their form:
-those of the environment's secret variables and the parts of notification URLs.
+Raw logs, journals and orders (mode 0600) keep what they hold. ``know`` adds values that are secret whatever their
+form: those of the environment's secret variables and the parts of notification URLs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -19,7 +19,7 @@ import msgspec
 
 from trainwatch import __version__
 
-from ..model import fact, outcome, story, story_fold
+from ..model import fact, story, story_fold
 from ..model.decision import Decision, DecisionBase
 from ..model.fact import Fact, FactBase, JudgeSnapshot, ProgressMade
 from ..model.json_line import encode_line
@@ -351,7 +351,7 @@ def store(journal: Path, stored: StoredStory) -> None:
 def _fold() -> int:
     """Checksum of the version and of the code that folds: a story that other code stored is not used."""
     code = __version__.encode()
-    for module in (story, story_fold, fact, outcome):
+    for module in (story, story_fold, fact):
         with contextlib.suppress(OSError, TypeError):  # no source beside the byte code: the version must do
             code += Path(str(module.__file__)).read_bytes()
     return crc32(code, JOURNAL_VERSION)
