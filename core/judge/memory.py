@@ -54,21 +54,11 @@ LEAST_RAM_BYTES = 0.5e9
 """RAM without which no evaluation begins: Python with a framework needs this much."""
 
 
-class GpuRoom(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``own``: the training uses it, None = not known. ``least_free_bytes``: in this attempt, without evaluations."""
-
-    index: int
-    own: bool | None = None
-    free_bytes: float | None = None
-    least_free_bytes: float | None = None
-    total_bytes: float | None = None
-    empty: bool = False
-
-
 class Room(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The newest readings. ``gpus`` None: the GPUs were not read yet."""
+    """The newest readings. ``gpus`` None: not read yet. ``least_free``: of this attempt, without evaluations."""
 
-    gpus: tuple[GpuRoom, ...] | None = None
+    gpus: tuple[GpuReading, ...] | None = None
+    least_free: dict[int, float] = {}
     ram_available_bytes: float | None = None
 
 
@@ -86,26 +76,22 @@ class Spot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def with_gpus(room: Room, sample: GpuSample, *, evaluating: bool) -> Room:
     """Take a sample. While something is evaluated, the least free memory says nothing about the training."""
-    before = {gpu.index: gpu for gpu in room.gpus or ()}
-    return msgspec.structs.replace(
-        room, gpus=tuple([_gpu(gpu, before.get(gpu.index), evaluating=evaluating) for gpu in sample.gpus])
-    )
+    least = dict(room.least_free)
+    for gpu in sample.gpus:
+        free = _free_bytes(gpu)
+        if free is not None and not evaluating:
+            least[gpu.index] = min(free, least.get(gpu.index, free))
+    return msgspec.structs.replace(room, gpus=sample.gpus, least_free=least)
 
 
-def _gpu(reading: GpuReading, before: GpuRoom | None, *, evaluating: bool) -> GpuRoom:
-    used, total = reading.mem_used_bytes, reading.mem_total_bytes
-    free = None if used is None or total is None or reading.trouble is not None else total - used
-    least = before.least_free_bytes if before is not None else None
-    if free is not None and not evaluating:
-        least = free if least is None else min(least, free)
-    return GpuRoom(
-        index=reading.index,
-        own=reading.own,
-        free_bytes=free,
-        least_free_bytes=least,
-        total_bytes=total,
-        empty=used is not None and used < EMPTY_BYTES and reading.util_pct is not None and reading.util_pct < EMPTY_PCT,
-    )
+def _free_bytes(gpu: GpuReading) -> float | None:
+    used, total = gpu.mem_used_bytes, gpu.mem_total_bytes
+    return None if used is None or total is None or gpu.trouble is not None else total - used
+
+
+def _is_empty(gpu: GpuReading) -> bool:
+    used, util = gpu.mem_used_bytes, gpu.util_pct
+    return used is not None and used < EMPTY_BYTES and util is not None and util < EMPTY_PCT
 
 
 def spot(room: Room, settings: Evaluate, health: Health, *, training: bool) -> Spot | None:
@@ -113,26 +99,20 @@ def spot(room: Room, settings: Evaluate, health: Health, *, training: bool) -> S
     memory = _memory(room, settings, health, training=training)
     if memory is None or (training and (settings.where == "after" or room.gpus is None)):
         return None
-    gpus, need = room.gpus or (), settings.gpu_memory_bytes
-    if settings.where != "cpu":
-        other = [
-            g
-            for g in gpus
-            if (g.own is False or not training) and g.empty and g.free_bytes is not None and g.free_bytes >= need
-        ]
-        if other:
-            most = max(other, key=lambda g: g.free_bytes or 0.0)
-            return Spot(gpu=most.index, own=most.own is not False, memory_bytes=memory)
-        beside = [
-            (min(g.least_free_bytes, g.free_bytes) - need - RESERVE_SHARE * g.total_bytes, g)
-            for g in gpus
-            if need and training and g.own
-            if g.least_free_bytes is not None and g.free_bytes is not None and g.total_bytes is not None
-        ]
-        own = [g for left, g in beside if left >= 0.0]
-        if own:
-            return Spot(gpu=max(own, key=lambda g: g.least_free_bytes or 0.0).index, own=True, memory_bytes=memory)
-    return Spot(memory_bytes=memory) if settings.where != "gpu" or not (training or gpus) else None
+    empty, beside, need = [], [], settings.gpu_memory_bytes
+    for gpu in (room.gpus or ()) if settings.where != "cpu" else ():
+        free, least = _free_bytes(gpu), room.least_free.get(gpu.index)
+        if free is None or free < need:
+            continue
+        if (gpu.own is False or not training) and _is_empty(gpu):
+            empty.append((free, gpu))
+        reserve = RESERVE_SHARE * (gpu.mem_total_bytes or 0.0)
+        if need and training and gpu.own and least is not None and min(least, free) - need >= reserve:
+            beside.append((least, gpu))
+    if empty or beside:
+        _, chosen = max(empty or beside, key=lambda pair: pair[0])
+        return Spot(gpu=chosen.index, own=chosen.own is not False, memory_bytes=memory)
+    return Spot(memory_bytes=memory) if settings.where != "gpu" or not (training or room.gpus) else None
 
 
 def _memory(room: Room, settings: Evaluate, health: Health, *, training: bool) -> float | None:
@@ -150,8 +130,8 @@ def danger(room: Room, held: Spot, health: Health) -> str:
     if available is not None and available < health.ram_available_danger_bytes:
         return "RAM is short: what is left is for the training"
     for gpu in room.gpus or ():
-        known = gpu.free_bytes is not None and gpu.total_bytes is not None
-        nearly_full = known and (gpu.free_bytes or 0.0) < 0.5 * RESERVE_SHARE * (gpu.total_bytes or 0.0)
+        free = _free_bytes(gpu)
+        nearly_full = free is not None and free < 0.5 * RESERVE_SHARE * (gpu.mem_total_bytes or 0.0)
         if held.own and gpu.index == held.gpu and nearly_full:
             return f"the memory of GPU {gpu.index} is nearly full: what is left is for the training"
     return ""

@@ -138,8 +138,8 @@ def test_it_runs_where_it_takes_nothing_from_the_training(
     made.see(*[])
     room = made.state.evaluations.room
     # What the story's GPU had in use does not count here.
-    fresh = tuple(msgspec.structs.replace(g, least_free_bytes=g.free_bytes) for g in room.gpus or ())
-    known = msgspec.structs.replace(made.state.evaluations, room=msgspec.structs.replace(room, gpus=fresh))
+    least = {g.index: (g.mem_total_bytes or 0.0) - (g.mem_used_bytes or 0.0) for g in room.gpus or ()}
+    known = msgspec.structs.replace(made.state.evaluations, room=msgspec.structs.replace(room, least_free=least))
     made.state = msgspec.structs.replace(made.state, evaluations=known)
     assert begun(saved(made, 10)) == [("out/step-10", gpu)]
 
@@ -196,7 +196,7 @@ def test_little_ram_is_left_to_the_training() -> None:
 def beside(**settings: Any) -> World:
     """An evaluation on the GPU of the training."""
     made = gpus(world(gpu_memory_bytes=4 * GB, **settings), (True, 15.4, 97))
-    room = msgspec.structs.replace(made.state.evaluations.room, gpus=None)
+    room = msgspec.structs.replace(made.state.evaluations.room, least_free={})
     known = msgspec.structs.replace(made.state.evaluations, room=room)
     made.state = msgspec.structs.replace(made.state, evaluations=known)
     made = saved(gpus(made, (True, 4.0, 97)), 10)

@@ -58,10 +58,8 @@ def see_host(builder: StepBuilder, sample: HostSample) -> None:
 def begin_attempt(builder: StepBuilder) -> None:
     """Forget the least free memory: another attempt has another peak."""
     known = builder.state.evaluations
-    gpus = known.room.gpus
-    if gpus:
-        fresh = tuple(replace(gpu, least_free_bytes=None) for gpu in gpus)
-        builder.set(evaluations=replace(known, room=replace(known.room, gpus=fresh)))
+    if known.room.least_free:
+        builder.set(evaluations=replace(known, room=replace(known.room, least_free={})))
 
 
 def follow(builder: StepBuilder) -> None:
