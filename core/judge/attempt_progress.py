@@ -234,7 +234,6 @@ def _first_offset(attempt: AttemptProgress) -> int:
 
 
 def lost_steps(failed_at: int | None, resumed_at: int | None, stride: int = 1) -> int | None:
-    """Return the optimizer steps that must be repeated; None if either position is unknown."""
     if failed_at is None or resumed_at is None:
         return None
     return max(0, failed_at - resumed_at) // stride

@@ -61,7 +61,6 @@ class MetricReader:
         return len(self._left_out)
 
     def begin_attempt(self) -> None:
-        """Another log follows. The values stay."""
         self._fold, self._reading, self._row_until, self._table = LineFold(), Reading(), 0, {}
 
     def read(self, text: str, *, skipped: bool = False) -> None:
@@ -138,7 +137,6 @@ def _trained(before: Reading, after: Reading) -> bool:
 
 
 def _learned(before: Reading, after: Reading) -> bool:
-    """The line held a loss or a learning rate."""
     old, new = before.progress, after.progress
     return after.losses != before.losses or (old.loss, old.lr) != (new.loss, new.lr)
 

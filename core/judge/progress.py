@@ -55,7 +55,6 @@ class ProgressState(msgspec.Struct, frozen=True):
 
     @property
     def phase(self) -> Phase:
-        """The phase that the newest lines show."""
         return self.now.progress.phase
 
     @property
@@ -70,7 +69,6 @@ class ProgressState(msgspec.Struct, frozen=True):
 
     @property
     def losses(self) -> LossRun:
-        """How long the printed loss has been NaN."""
         return self.now.losses
 
 

@@ -125,8 +125,6 @@ class Stopping(Variant, frozen=True, tag="stopping"):
 
 
 class Cleaning(Variant, frozen=True, tag="cleaning"):
-    """The GPU memory of the ended processes is being released."""
-
     order: int
     plan: RestartPlan
 
@@ -145,15 +143,11 @@ class Listing(Variant, frozen=True, tag="listing"):
 
 
 class Copying(Variant, frozen=True, tag="copying"):
-    """What the next start may write over is being copied aside."""
-
     order: int
     plan: RestartPlan
 
 
 class Verifying(Variant, frozen=True, tag="verifying"):
-    """The resume point is being verified."""
-
     order: int
     plan: RestartPlan
 
@@ -222,27 +216,10 @@ class GivenUp(Variant, frozen=True, tag="given_up"):
 
 
 Machine = (
-    Idle
-    | Starting
-    | Running
-    | Hung
-    | Stopping
-    | Cleaning
-    | Listing
-    | Copying
-    | Verifying
-    | BackingOff
-    | WaitingForRoom
-    | WaitingForGpu
-    | Paused
-    | Suspended
-    | Queued
-    | Stopped
-    | Interrupted
-    | Finished
-    | EndedEarly
+    Idle | Starting | Running | Hung | Stopping | Cleaning | Listing | Copying | Verifying | BackingOff
+    | WaitingForRoom | WaitingForGpu | Paused | Suspended | Queued | Stopped | Interrupted | Finished | EndedEarly
     | GivenUp
-)
+)  # fmt: skip
 
 State = Literal[
     "idle", "starting", "running", "hung", "paused", "suspended", "queued", "stopping", "cleaning", "listing",
@@ -260,7 +237,6 @@ WORDS: dict[State, RunState] = {state: cast(RunState, _AS.get(state, state)) for
 
 
 def name_of(machine: Machine) -> State:
-    """The state's name: the tag of its variant."""
     state: State = machine.__struct_config__.tag  # type: ignore[assignment]
     return state
 
@@ -419,7 +395,6 @@ def wake_t(machine: Machine) -> float | None:
 
 
 def is_live(machine: Machine) -> bool:
-    """Whether a trainer process is assumed to exist."""
     match machine:
         case Starting():
             return machine.launched

@@ -208,7 +208,6 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def progress(self) -> Progress:
-        """Progress as the trainer's log shows it."""
         return self.reading.progress
 
     @property
@@ -250,7 +249,6 @@ class StepBuilder:
 
     @property
     def t(self) -> float:
-        """The run time now, in seconds."""
         return self.state.time.t
 
     @property
@@ -287,7 +285,6 @@ class StepBuilder:
         return self.knowledge.typed(verb, *words)
 
     def set(self, **changes: Any) -> None:
-        """Replace parts of the state."""
         self.state = msgspec.structs.replace(self.state, **changes)
 
     def change_attempt(self, **changes: Any) -> None:
@@ -309,11 +306,9 @@ class StepBuilder:
         self.set(checkpoints=checkpoint_index.changed(self.index, paths, **fields))
 
     def fact(self, fact: Fact) -> None:
-        """Append a fact to this step's entries."""
         self.entries.append(fact)
 
     def note(self, text: str, about: NoteAbout = "") -> None:
-        """Append a sentence for the journal."""
         self.entries.append(Note(text=text, about=about))
 
     def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
@@ -398,7 +393,6 @@ class StepBuilder:
         return warned_t is not None and self.t - warned_t < self.knowledge.settings.notify.again_s
 
     def find_incident(self, number: int | None) -> Incident | None:
-        """Return an open incident by id."""
         return next((i for i in self.state.incidents if i.id == number), None)
 
     def open_of(self, *classes: str) -> Incident | None:
@@ -406,7 +400,6 @@ class StepBuilder:
         return next((i for i in self.state.incidents if i.class_ in classes), None)
 
     def close_all(self, ending: str, *classes: str, **changes: Any) -> None:
-        """Close the open incidents of these classes."""
         for incident in self.state.incidents:
             if incident.class_ in classes:
                 self.close_incident(incident.id, ending, **changes)
@@ -463,7 +456,6 @@ def begin(state: JudgeState, lasted_s: float, *, adopted: bool) -> JudgeState:
 
 
 def is_due(state: JudgeState) -> bool:
-    """Whether the steps of the time were read by now."""
     return state.unseen is not None and state.time.t >= state.unseen.until_t + SETTLE_S
 
 

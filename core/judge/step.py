@@ -13,31 +13,9 @@ from typing import Any
 
 import msgspec
 
+from ..model import observation as seen
 from ..model.control_messages import Reply
 from ..model.fact import CommandReceived, MetricFilesKnown
-from ..model.observation import (
-    CheckpointEvent,
-    CheckpointValues,
-    Command,
-    Exit,
-    GpuSample,
-    HostSample,
-    JobSeen,
-    KernelLine,
-    Learned,
-    LogChunk,
-    Meta,
-    MetricValues,
-    Observation,
-    OtherTrainersSeen,
-    Outcome,
-    OutputSeen,
-    ProcessSample,
-    RankEnded,
-    Start,
-    TerminationNotice,
-    Tick,
-)
 from ..model.story import RunStory
 from . import state as unseen
 from .failure.circumstances import is_of_run, names_lost_gpu
@@ -90,7 +68,7 @@ class Judge:
             return JudgeState(profile=profile)
         return takeover.from_story(story, snapshot, profile, newest_folder)
 
-    def begin(self, state: JudgeState, t: float, *, ended: Exit | None = None) -> Result:
+    def begin(self, state: JudgeState, t: float, *, ended: seen.Exit | None = None) -> Result:
         """Decide about a run that a supervisor just took over.
 
         If its trainer runs, pass ``Start(adopted=True)`` first; then this does nothing. ``ended``: it ended without a
@@ -107,7 +85,7 @@ class Judge:
                 takeover.go_on(builder)
         return builder.state, tuple(builder.entries)
 
-    def answer(self, state: JudgeState, command: Command) -> Reply:
+    def answer(self, state: JudgeState, command: seen.Command) -> Reply:
         """Return the reply to a command; ``step`` then acts as the reply announces."""
         builder, _ = self._at(state, command.t)
         if _is_too_late(builder, command):
@@ -115,11 +93,11 @@ class Judge:
         reply = commands.reply_to(builder.state, self.knowledge, command)
         return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
-    def step(self, state: JudgeState, observation: Observation) -> Result:
+    def step(self, state: JudgeState, observation: seen.Observation) -> Result:
         """Take one observation. An earlier time counts as now."""
         builder, slept_s = self._at(state, observation.t)
         if slept_s > 0.0 and is_watched(builder.machine):
-            _after_sleep(builder, slept_s, adopted=isinstance(observation, Start))
+            _after_sleep(builder, slept_s, adopted=isinstance(observation, seen.Start))
         HANDLERS[type(observation)](builder, observation)
         for is_due, then in DUE:
             if is_due(builder, observation):
@@ -146,11 +124,11 @@ def _after_sleep(builder: StepBuilder, slept_s: float, *, adopted: bool) -> None
     builder.note(f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline")
 
 
-def _on_meta(_builder: StepBuilder, _meta: Meta) -> None:
+def _on_meta(_builder: StepBuilder, _meta: seen.Meta) -> None:
     pass
 
 
-def _on_metrics(builder: StepBuilder, found: MetricValues) -> None:
+def _on_metrics(builder: StepBuilder, found: seen.MetricValues) -> None:
     """Nothing is decided by metrics; where their files are is told once."""
     known = builder.state.metric_folders
     if found.folder and found.folder not in known:
@@ -158,16 +136,16 @@ def _on_metrics(builder: StepBuilder, found: MetricValues) -> None:
         builder.fact(MetricFilesKnown(folder=found.folder, source=found.source))
 
 
-def _on_learned(builder: StepBuilder, learned: Learned) -> None:
+def _on_learned(builder: StepBuilder, learned: seen.Learned) -> None:
     builder.state = hints.with_habits(builder.state, learned.habits)
     builder.note(hints.describe_habits(learned.habits))
 
 
-def _on_tick(builder: StepBuilder, _tick: Tick) -> None:
+def _on_tick(builder: StepBuilder, _tick: seen.Tick) -> None:
     hang_check.check_hang(builder)
 
 
-def _on_kernel(builder: StepBuilder, line: KernelLine) -> None:
+def _on_kernel(builder: StepBuilder, line: seen.KernelLine) -> None:
     catalogue, state = builder.catalogue, builder.state
     builder.set(diagnosis=kernel_evidence(state.diagnosis, line.text, catalogue))
     for text in line.text.splitlines():
@@ -176,16 +154,16 @@ def _on_kernel(builder: StepBuilder, line: KernelLine) -> None:
             return
 
 
-def _on_start(builder: StepBuilder, start: Start) -> None:
+def _on_start(builder: StepBuilder, start: seen.Start) -> None:
     takeover.started(builder, start)
 
 
-def _on_exit(builder: StepBuilder, observation: Exit) -> None:
+def _on_exit(builder: StepBuilder, observation: seen.Exit) -> None:
     on_checkpoints.at_end(builder)
     exits.on_exit(builder, observation)
 
 
-def _on_command(builder: StepBuilder, command: Command) -> None:
+def _on_command(builder: StepBuilder, command: seen.Command) -> None:
     if _is_too_late(builder, command):
         builder.fact(CommandReceived(verb=command.verb, by=command.by))
         commands.withdraw(builder, SIGNS_ARE_BACK)
@@ -194,18 +172,18 @@ def _on_command(builder: StepBuilder, command: Command) -> None:
         commands.on_command(builder, command)
 
 
-def _is_too_late(builder: StepBuilder, command: Command) -> bool:
+def _is_too_late(builder: StepBuilder, command: seen.Command) -> bool:
     """Whether a command answers the question about a hang that is over by now: it is judged again before it ends."""
     answers = command.verb in {"restart", "resume"} and commands.is_answer(builder.state, command)
     return answers and hang_check.is_over(builder)
 
 
-def _too_late(builder: StepBuilder, command: Command) -> str:
+def _too_late(builder: StepBuilder, command: seen.Command) -> str:
     ends = builder.typed("restart")
     return f"{command.verb}: {SIGNS_ARE_BACK}, and the run is watched as before; `{ends}` ends it all the same"
 
 
-def _on_outcome(builder: StepBuilder, outcome: Outcome) -> None:
+def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
     """Pass an outcome to the state that waits for it; of any other only a failure is noted."""
     state = builder.state
     match state.machine:
@@ -245,31 +223,31 @@ def _on_outcome(builder: StepBuilder, outcome: Outcome) -> None:
                 builder.note(f"{outcome.action} failed: {outcome.detail or 'no detail'}")
 
 
-HANDLERS: dict[type[Observation], Callable[[StepBuilder, Any], None]] = {
-    Meta: _on_meta,
-    Learned: _on_learned,
-    Start: _on_start,
-    GpuSample: on_samples.on_gpu,
-    HostSample: on_samples.on_host,
-    ProcessSample: on_samples.on_process,
-    RankEnded: on_samples.on_rank_ended,
-    LogChunk: on_log.on_log,
-    CheckpointEvent: on_checkpoints.on_checkpoint,
-    CheckpointValues: on_checkpoints.on_values,
-    OutputSeen: on_checkpoints.on_output,
-    KernelLine: _on_kernel,
-    TerminationNotice: on_samples.on_termination,
-    Exit: _on_exit,
-    JobSeen: on_samples.on_job,
-    OtherTrainersSeen: on_samples.on_other_trainers,
-    MetricValues: _on_metrics,
-    Tick: _on_tick,
-    Command: _on_command,
-    Outcome: _on_outcome,
+HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {
+    seen.Meta: _on_meta,
+    seen.Learned: _on_learned,
+    seen.Start: _on_start,
+    seen.GpuSample: on_samples.on_gpu,
+    seen.HostSample: on_samples.on_host,
+    seen.ProcessSample: on_samples.on_process,
+    seen.RankEnded: on_samples.on_rank_ended,
+    seen.LogChunk: on_log.on_log,
+    seen.CheckpointEvent: on_checkpoints.on_checkpoint,
+    seen.CheckpointValues: on_checkpoints.on_values,
+    seen.OutputSeen: on_checkpoints.on_output,
+    seen.KernelLine: _on_kernel,
+    seen.TerminationNotice: on_samples.on_termination,
+    seen.Exit: _on_exit,
+    seen.JobSeen: on_samples.on_job,
+    seen.OtherTrainersSeen: on_samples.on_other_trainers,
+    seen.MetricValues: _on_metrics,
+    seen.Tick: _on_tick,
+    seen.Command: _on_command,
+    seen.Outcome: _on_outcome,
 }
 
 
-def _wakes(builder: StepBuilder, _observation: Observation) -> bool:
+def _wakes(builder: StepBuilder, _observation: seen.Observation) -> bool:
     wake_t = builder.state.wake_t
     return wake_t is not None and builder.t >= wake_t
 
@@ -290,7 +268,7 @@ def _on_wake(builder: StepBuilder) -> None:
             resume_choice.choose(builder, replace(machine.plan, delay_s=0.0))
 
 
-def _asks_again(builder: StepBuilder, _observation: Observation) -> bool:
+def _asks_again(builder: StepBuilder, _observation: seen.Observation) -> bool:
     waiting = builder.state.withheld
     return waiting is not None and waiting.again_t is not None and builder.t >= waiting.again_t
 
@@ -303,16 +281,16 @@ def _ask_again(builder: StepBuilder) -> None:
         gate.ask_again(builder, builder.state.withheld)
 
 
-_MAY_BACK_UP = CheckpointEvent | CheckpointValues | Outcome | HostSample
+_MAY_BACK_UP = seen.CheckpointEvent | seen.CheckpointValues | seen.Outcome | seen.HostSample
 """What may let a copy begin: checkpoints and outcomes, and for one that failed the time."""
 
-DUE: tuple[tuple[Callable[[StepBuilder, Observation], bool], Callable[[StepBuilder], None]], ...] = (
+DUE: tuple[tuple[Callable[[StepBuilder, seen.Observation], bool], Callable[[StepBuilder], None]], ...] = (
     (_wakes, _on_wake),
     (lambda builder, _: nan_rollback.is_due(builder.state), nan_rollback.on_due),
     (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
     (_asks_again, _ask_again),
-    (lambda _, seen: isinstance(seen, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
+    (lambda _, what: isinstance(what, _MAY_BACK_UP), checkpoint_jobs.follow_backups),
     (lambda builder, _: builder.settings.evaluate.wanted, checkpoint_jobs.follow),
 )
 """What becomes due, whatever was observed: when, and what is done then. In this order."""

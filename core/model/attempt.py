@@ -129,8 +129,6 @@ class EndFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of an attempt from the journal."""
-
     number: int
     t: float
     wall: float

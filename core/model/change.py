@@ -75,7 +75,6 @@ class FailedRung(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> str:
-        """The same without its name."""
         if self.ran_s <= 0.0:
             return f"did not start ({self.failure})"
         return f"died after {hours(self.ran_s)} ({self.failure})"

@@ -111,7 +111,6 @@ def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> A
 
 
 def newest_complete(newest_first: Iterable[Checkpoint]) -> Checkpoint | None:
-    """The newest complete one, or None."""
     return next((c for c in newest_first if c.verdict == "complete"), None)
 
 

@@ -3,6 +3,7 @@
 Suffixes are in ``checkpoint_suffixes``. Sources of the patterns stand beside them.
 """
 
+import functools
 import re
 
 import msgspec
@@ -90,8 +91,6 @@ _NO_DIGITS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.="
 
 
 class NameCounts(msgspec.Struct, frozen=True):
-    """Step and epoch in a name."""
-
     step: int | None = None
     epoch: int | None = None
 
@@ -101,6 +100,7 @@ class NameCounts(msgspec.Struct, frozen=True):
         return self.step is None and self.epoch is None
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def read_name(name: str) -> NameCounts:
     """Step and epoch in a name, by the shapes of known trainers; ``-00001-of-00003`` is no count, ``20`` alone is."""
     if name.isdecimal() and len(name) < 16 and not _DATE.fullmatch(name):
@@ -147,7 +147,6 @@ def _counters_in(text: str) -> dict[str, "re.Match[str]"]:
 
 
 def tensor_format(name: str) -> TensorFormat | None:
-    """The file format by the suffix of a name, or None."""
     suffix = "." + name.rpartition(".")[2].lower() if "." in name else ""
     promised = TENSOR_SUFFIXES.get(suffix)
     if promised == "maybe_torch" and _KNOWN_BIN.match(name):
@@ -171,5 +170,4 @@ def is_counted_directory_name(name: str) -> bool:
 
 
 def is_checkpoint_directory_name(name: str) -> bool:
-    """Whether a directory is a checkpoint by its name."""
     return bool(_CHECKPOINT_DIRECTORY.search(name))

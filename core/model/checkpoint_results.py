@@ -7,15 +7,9 @@ import msgspec
 from .checkpoint import Checkpoint
 
 KeepReason = Literal[
-    "newest",
-    "resume point",
-    "next to a damaged one",
-    "not complete",
-    "a link",
-    "deep check failed",
-    "has the best score",
-    "rated 4 or 5 stars",
-]
+    "newest", "resume point", "next to a damaged one", "not complete", "a link", "deep check failed",
+    "has the best score", "rated 4 or 5 stars",
+]  # fmt: skip
 
 
 class MemberOverview(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +27,6 @@ class MemberOverview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TensorOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """One tensor of the weights."""
-
     name: str
     dtype: str
     shape: tuple[int, ...]
@@ -111,8 +103,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint that is kept, and why."""
-
     checkpoint: Checkpoint
     why: KeepReason
 

@@ -22,8 +22,6 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
 
 
 class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
-    """Send a notice to the user."""
-
     event: NoticeEvent
     title: str
     body: str = ""
@@ -153,8 +151,6 @@ class PlanRetention(DecisionBase, frozen=True, kw_only=True, tag="plan_retention
 
 
 class DeleteCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="delete_checkpoint"):
-    """Delete one checkpoint, if it is unchanged."""
-
     checkpoint: Checkpoint
 
 
@@ -204,25 +200,7 @@ class EndWatch(DecisionBase, frozen=True, kw_only=True, tag="end_watch"):
 
 
 Decision = (
-    NotifyPeople
-    | CaptureStacks
-    | LookForLoop
-    | RequestSave
-    | StopAttempt
-    | EndLeftovers
-    | ClearGpu
-    | ListCheckpoints
-    | CopyAside
-    | VerifyCheckpoint
-    | StartAttempt
-    | PauseAttempt
-    | UnpauseAttempt
-    | PlanRetention
-    | DeleteCheckpoint
-    | EvaluateCheckpoint
-    | EndEvaluation
-    | GiveUp
-    | RunAtEnd
-    | BackUpCheckpoint
-    | EndWatch
-)
+    NotifyPeople | CaptureStacks | LookForLoop | RequestSave | StopAttempt | EndLeftovers | ClearGpu
+    | ListCheckpoints | CopyAside | VerifyCheckpoint | StartAttempt | PauseAttempt | UnpauseAttempt | PlanRetention
+    | DeleteCheckpoint | EvaluateCheckpoint | EndEvaluation | GiveUp | RunAtEnd | BackUpCheckpoint | EndWatch
+)  # fmt: skip

@@ -1,7 +1,7 @@
 """The edge: every text that leaves for a person, a notification or a shared file passes one function here.
 
-Raw logs, journals and orders (mode 0600) keep what they hold. ``know`` adds values that are secret whatever their form:
-those of the environment's secret variables and the parts of notification URLs.
+Raw logs, journals and orders (mode 0600) keep what they hold. ``know`` adds values that are secret whatever their
+form: those of the environment's secret variables and the parts of notification URLs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,6 @@ class Edge:
         return self._redaction.text(text)
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """A command line without its secrets."""
         return self._redaction.words(argv)
 
     def value(self, value: Any, name: str = "") -> Any:

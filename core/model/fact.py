@@ -22,8 +22,6 @@ class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit
 
 
 class RunCreated(FactBase, frozen=True, kw_only=True, tag="run_created"):
-    """First record of every journal."""
-
     run: str
     name: str
     command: tuple[str, ...]
@@ -49,8 +47,6 @@ class ResumeWayKnown(FactBase, frozen=True, kw_only=True, tag="resume_way"):
 
 
 class SupervisorStarted(FactBase, frozen=True, kw_only=True, tag="supervisor_started"):
-    """A supervisor took the run's lock."""
-
     pid: int
     adopted_attempt: int | None = None
 
@@ -72,8 +68,6 @@ class StateChanged(FactBase, frozen=True, kw_only=True, tag="state_changed"):
 
 
 class AttemptStarted(FactBase, frozen=True, kw_only=True, tag="attempt_started"):
-    """A trainer process exists."""
-
     attempt: int
     pid: int
     runner_pid: int | None = None
@@ -115,8 +109,6 @@ class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):
 
 
 class PhaseChanged(FactBase, frozen=True, kw_only=True, tag="phase"):
-    """The trainer went to another phase, as its log shows."""
-
     attempt: int
     phase: Phase
     why: str = ""
@@ -161,14 +153,10 @@ class CheckpointsSetAside(FactBase, frozen=True, kw_only=True, tag="checkpoints_
 
 
 class IncidentOpened(FactBase, frozen=True, kw_only=True, tag="incident_opened"):
-    """An incident begins; later changes come as ``IncidentUpdated``."""
-
     incident: Incident
 
 
 class IncidentUpdated(FactBase, frozen=True, kw_only=True, tag="incident_updated"):
-    """The incident with this id, as it is now."""
-
     incident: Incident
 
 
@@ -183,8 +171,6 @@ class HealthChanged(FactBase, frozen=True, kw_only=True, tag="health"):
 
 
 class BudgetChanged(FactBase, frozen=True, kw_only=True, tag="budget"):
-    """Restarts used since the last verified progress."""
-
     used: int
     max: int
 
@@ -318,8 +304,6 @@ class ActChanged(FactBase, frozen=True, kw_only=True, tag="act"):
 
 
 class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):
-    """An operator command, with who gave it."""
-
     verb: str
     by: str
     detail: str = ""
@@ -371,35 +355,9 @@ class Note(FactBase, frozen=True, kw_only=True, tag="note"):
 
 
 Fact = (
-    RunCreated
-    | ResumeWayKnown
-    | SupervisorStarted
-    | SupervisorEnded
-    | StateChanged
-    | AttemptStarted
-    | AttemptEnded
-    | ProgressMade
-    | PhaseChanged
-    | CheckpointKnown
-    | OutputKnown
-    | SaveMeasured
-    | CheckpointsSetAside
-    | IncidentOpened
-    | IncidentUpdated
-    | HealthChanged
-    | BudgetChanged
-    | ProfileChanged
-    | RampMoved
-    | RemedyApplied
-    | RemedyProposed
-    | RemediesDropped
-    | ActionWithheld
-    | QuestionClosed
-    | ActChanged
-    | CommandReceived
-    | JudgeSnapshot
-    | MetricFilesKnown
-    | CheckpointEvaluated
-    | NothingSeen
-    | Note
-)
+    RunCreated | ResumeWayKnown | SupervisorStarted | SupervisorEnded | StateChanged | AttemptStarted | AttemptEnded
+    | ProgressMade | PhaseChanged | CheckpointKnown | OutputKnown | SaveMeasured | CheckpointsSetAside
+    | IncidentOpened | IncidentUpdated | HealthChanged | BudgetChanged | ProfileChanged | RampMoved | RemedyApplied
+    | RemedyProposed | RemediesDropped | ActionWithheld | QuestionClosed | ActChanged | CommandReceived
+    | JudgeSnapshot | MetricFilesKnown | CheckpointEvaluated | NothingSeen | Note
+)  # fmt: skip

@@ -103,6 +103,5 @@ _A_RANK = LazyPattern("|".join(form.format(f"(?P<r{n}>\\d{{1,4}})") for n, form 
 
 
 def rank_of(text: str) -> str:
-    """The rank that a line names; "" = none."""
     found = _A_RANK.search(text)
     return next((number for number in found.groups() if number), "") if found is not None else ""

@@ -143,8 +143,6 @@ class TreeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class MachineDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest of each; None: none was read yet."""
-
     gpus: GpuDetails | None = None
     host: HostDetails | None = None
     tree: TreeDetails | None = None

@@ -42,7 +42,6 @@ class OtherTrainer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def key(self) -> tuple[int, int]:
-        """The identity of the process within this boot."""
         return self.pid, self.start_ticks
 
 
@@ -395,25 +394,8 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
 
 
 Observation = (
-    Meta
-    | Learned
-    | Start
-    | GpuSample
-    | HostSample
-    | ProcessSample
-    | RankEnded
-    | LogChunk
-    | CheckpointEvent
-    | CheckpointValues
-    | OutputSeen
-    | KernelLine
-    | TerminationNotice
-    | Exit
-    | JobSeen
-    | OtherTrainersSeen
-    | MetricValues
-    | Tick
-    | Command
-    | Outcome
-)
+    Meta | Learned | Start | GpuSample | HostSample | ProcessSample | RankEnded | LogChunk | CheckpointEvent
+    | CheckpointValues | OutputSeen | KernelLine | TerminationNotice | Exit | JobSeen | OtherTrainersSeen
+    | MetricValues | Tick | Command | Outcome
+)  # fmt: skip
 """All kinds of observation; ``msgspec.json.encode`` writes a trace line, ``Decoder(Observation)`` reads one."""

@@ -74,7 +74,6 @@ _NUMBER = re.compile(r"\d+")
 
 @functools.lru_cache(maxsize=1 << 16)
 def is_other_file(name: str) -> bool:
-    """Whether a file of that name is known as something else than the state of a training."""
     suffix, stem = _suffix(name), _stem(name)
     if suffix in _PICTURE_SUFFIXES or suffix in _RECORD_SUFFIXES:  # first, because there may be many
         return True
@@ -87,7 +86,6 @@ def is_other_file(name: str) -> bool:
 
 
 def is_text(name: str) -> bool:
-    """Whether it is text by its suffix."""
     return _suffix(name) in TEXT_SUFFIXES
 
 
@@ -133,7 +131,6 @@ def says_state(name: str) -> bool:
 
 
 def says_checkpoint(name: str) -> bool:
-    """Whether a name calls it a checkpoint."""
     return _CHECKPOINT_WORDS.search(_stem(name)) is not None
 
 
@@ -147,6 +144,5 @@ def _suffix(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    """The name without its last suffix."""
     stem, dot, _ = name.rpartition(".")
     return stem if dot and stem else name

@@ -10,8 +10,6 @@ from msgspec import field
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
-    """Common part of all observations."""
-
     t: float
 
 

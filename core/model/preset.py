@@ -47,8 +47,6 @@ class FurtherConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What trainwatch knows about a framework (one file of ``configs/presets``)."""
-
     name: str
     title: str = ""
     description: str = ""

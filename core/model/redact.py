@@ -199,7 +199,6 @@ class Redaction:
         self._done: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        """The text without its secrets."""
         if text in self._done:
             return self._done[text]
         hidden = self._hidden(text)
@@ -222,7 +221,6 @@ class Redaction:
         return _hide_labelled(text) if _may_name(text) else text
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """A command line without its secrets."""
         shown: list[str] = []
         label = ""  # the name whose value the next word is
         for word in argv:
@@ -251,7 +249,6 @@ class Redaction:
         return (*shown, f"{rest} more, values withheld") if rest else tuple(shown)
 
     def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """The secret parts of each URL."""
         return tuple(self.text(text) for text in texts)
 
 
@@ -274,7 +271,6 @@ def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable, option or field of this name holds a secret as its ``value``."""
     match _kind(name[-LONGEST_NAME:]):
         case "always":
             return not is_harmless(name, value)
@@ -320,7 +316,6 @@ def looks_secret(value: str) -> bool:
 
 
 def _may_name(text: str) -> bool:
-    """Whether a name of a secret can be in the text."""
     return _NAME.search(text.casefold()) is not None
 
 

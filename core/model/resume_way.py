@@ -42,7 +42,6 @@ class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
         return any(style is not None and bool(style.found) for style in (self.file, self.directory))
 
     def proven(self, why: str) -> "ResumeWay":
-        """The same after a rehearsal proved it."""
         file, directory = (
             None if style is None else msgspec.structs.replace(style, found="") for style in (self.file, self.directory)
         )
@@ -95,7 +94,6 @@ class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()
 
     def use_of(self, patterns: tuple[str, ...]) -> Imported | None:
-        """The first use of one of these modules or names."""
         return next((one for one in self.imported for pattern in patterns if one.is_of(pattern)), None)
 
 
@@ -111,7 +109,6 @@ class OwnEnd(msgspec.Struct, frozen=True):
     place: str = ""
 
     def says(self, line: str) -> bool:
-        """Whether the line is this text."""
         first, *rest = self.parts
         if not rest or not line.startswith(first):
             return not rest and line == first

@@ -12,22 +12,9 @@ from .resume_way import OwnEnd, ResumeWay, SecondStart
 from .settings import Settings
 
 RunState = Literal[
-    "idle",
-    "starting",
-    "running",
-    "hung",
-    "stopping",
-    "cleaning",
-    "backing_off",
-    "paused",
-    "suspended",
-    "queued",
-    "stopped",
-    "interrupted",
-    "finished",
-    "ended_early",
-    "given_up",
-]
+    "idle", "starting", "running", "hung", "stopping", "cleaning", "backing_off", "paused", "suspended", "queued",
+    "stopped", "interrupted", "finished", "ended_early", "given_up",
+]  # fmt: skip
 TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "ended_early", "given_up"})
 PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
 """Placeholders that each launch fills in."""
@@ -98,7 +85,6 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the place can do where its attempts are started."""
         return CAPABILITIES[self.engine]
 
     @property
@@ -108,7 +94,6 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((*told, *(place.folder for place in self.outputs))))
 
     def with_outputs(self, found: tuple[OutputPlace, ...]) -> "RunSpec":
-        """The run with the folders that its trainer was seen to save to."""
         if not found:
             return self
         if self.output_dir is not None and not self.output_found:
@@ -119,7 +104,6 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def without_outputs(self) -> "RunSpec":
-        """The run as it was told."""
         if not self.output_found:
             return msgspec.structs.replace(self, outputs=())
         return msgspec.structs.replace(self, outputs=(), output_dir=None, output_found=False, output_why="")
@@ -186,7 +170,6 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def faded(habits: Habits) -> Habits:
-    """The values for the next run: lengths fade."""
     return msgspec.structs.replace(
         habits,
         start=_faded(habits.start),

@@ -31,63 +31,48 @@ class LogBrowser(Protocol):
     """Random access to the lines of a log of any size; cost and memory do not grow with the file. May block.
 
     A missing file is empty; one that cannot be read raises OSError. Offsets are those of lines or ends of stretches.
+    ``before``: the last ``lines`` that begin before ``offset`` and match ``only``, ``after``: the first at or behind
+    it. ``states``: the newest ``most`` states of a line that was painted over, oldest first. ``find``: offset of the
+    nearest match before ``offset``, or at or behind it. ``tally``: counts matches in ``[begin, end)``, block by block,
+    each counted from ``begin``. ``line_at``: offset of line ``number``, from 1; None when the file is shorter.
     """
 
     def size(self, path: str) -> int: ...
-
-    def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
-        """The last ``lines`` lines that begin before ``offset``, with a match of ``only``."""
-        ...
-
-    def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
-        """The first ``lines`` lines that begin at or behind ``offset``, with a match of ``only``."""
-        ...
-
-    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
-        """The newest ``most`` states of a line that was painted over, oldest first."""
-        ...
-
+    def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch: ...
+    def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch: ...
+    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]: ...
     def find(
         self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
-    ) -> int | None:
-        """Offset of the nearest matching line that begins before ``offset``, or at or behind it."""
-        ...
-
-    def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
-        """Count matching lines that begin in ``[begin, end)``, block by block; each tally counts from ``begin``."""
-        ...
-
-    def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
-        """Offset of line ``number``, counted from 1; None when the file is shorter."""
-        ...
+    ) -> int | None: ...
+    def tally(
+        self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped
+    ) -> Iterator[LogTally]: ...
+    def line_at(self, path: str, number: int, stopped: Stopped) -> int | None: ...
 
 
 class LogStamps(Protocol):
-    """When lines of an attempt's log were written, as its supervisor saw the file grow. May block."""
+    """When lines of an attempt's log were written, as its supervisor saw the file grow. May block.
 
-    def time_of(self, attempt: int, offset: int) -> float | None:
-        """Run seconds at which the line at ``offset`` was there, to about a second; None = nobody watched."""
-        ...
+    Run seconds, to about a second; None = nobody watched.
+    """
 
-    def offset_at(self, attempt: int, t: float) -> int | None:
-        """About where the log ended at ``t`` (run seconds); None = nobody watched yet."""
-        ...
+    def time_of(self, attempt: int, offset: int) -> float | None: ...
+    def offset_at(self, attempt: int, t: float) -> int | None: ...
 
 
 class SupervisorStarter(Protocol):
-    """Starts a detached supervisor for a run."""
+    """Starts a detached supervisor for a run; returns once it holds the run's lock. ``then``: its first command.
 
-    def start(self, run_id: str, then: Command | None = None) -> None:
-        """Returns once it holds the run's lock; ``then`` is its first command. Raises RuntimeError with a sentence."""
-        ...
+    Raises RuntimeError with a sentence.
+    """
+
+    def start(self, run_id: str, then: Command | None = None) -> None: ...
 
 
 class Attacher(Protocol):
-    """Provides the command that shows the trainer's terminal."""
+    """argv of a foreground command that shows the trainer's terminal. Raises RuntimeError with a sentence."""
 
-    def command(self, run_id: str) -> Sequence[str]:
-        """argv to run in the foreground. Raises RuntimeError with a sentence when there is none."""
-        ...
+    def command(self, run_id: str) -> Sequence[str]: ...
 
 
 Point = tuple[float, float, float, float]
@@ -95,96 +80,70 @@ Point = tuple[float, float, float, float]
 
 
 class Feed(Protocol):
-    """One run, read from outside. Called from one thread, never from the screen's own; calls may block."""
+    """One run, read from outside. Called from threads, never from the screen's own; ``poll`` from one only. May block.
 
-    def poll(self) -> Situation:
-        """The state of the run now. I/O errors are not raised: what cannot be read is None or keeps its last value."""
-        ...
+    ``poll`` raises no I/O errors: what cannot be read is None or keeps its last value. ``series``, ``charts``: at most
+    ``points`` of a metric (``gpu0.util``, ``host.ram_used``, ``progress.loss`` …), oldest first. ``send``: ``ok=False``
+    with a sentence if the supervisor did not accept the command.
+    """
 
-    def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]:
-        """At most ``points`` of a metric (``gpu0.util``, ``host.ram_used``, ``progress.loss`` …), oldest first."""
-        ...
-
-    def series_names(self) -> Sequence[str]:
-        """Every metric that can be asked for; some may have no values. Any thread."""
-        ...
-
+    def poll(self) -> Situation: ...
+    def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]: ...
+    def series_names(self) -> Sequence[str]: ...
     def charts(
         self, metrics: Sequence[str], since_t: float, until_t: float, points: int
-    ) -> Mapping[str, Sequence[Point]]:
-        """At most ``points`` of each metric, as ``series``, but read together. Any thread."""
-        ...
-
-    def send(self, command: Command) -> Reply:
-        """Send a command to the supervisor. ``ok=False`` with a sentence if not accepted. Any thread."""
-        ...
+    ) -> Mapping[str, Sequence[Point]]: ...
+    def send(self, command: Command) -> Reply: ...
 
 
 Value_co = TypeVar("Value_co", covariant=True)
 
 
 class Source(Protocol[Value_co]):
-    """What a page shows beyond the samples: the details of the machine, or the ranks of a distributed training."""
+    """What a page shows beyond the samples; read for some seconds more after each look. May block; in a thread."""
 
-    def look(self) -> Value_co:
-        """The newest, read for some seconds more after each call. May block; called in a thread, while a page shows."""
-        ...
+    def look(self) -> Value_co: ...
 
 
 class IncidentFiles(Protocol):
-    """The evidence files of an incident: stack dumps, process states, the end of the log."""
+    """The evidence files of an incident, sorted by name. May block; called in a thread. Raises OSError."""
 
-    def files(self, incident: int) -> Sequence[EvidenceFile]:
-        """Sorted by name; empty if there are none. May block; called in a thread. Raises OSError."""
-        ...
+    def files(self, incident: int) -> Sequence[EvidenceFile]: ...
 
 
 class Looks(Protocol):
-    """When a person last looked at the run, and what happened since. All methods may block."""
+    """When a person last looked at the run (None: never, or not known), and what happened since. May block.
 
-    def last(self) -> Look | None:
-        """None: never, or not known."""
-        ...
+    ``summary``: since then (epoch seconds), else of the whole run; raises RuntimeError with a sentence.
+    """
 
-    def keep(self, look: Look) -> None:
-        """Remember one; errors are ignored."""
-        ...
-
-    def summary(self, since_wall: float | None) -> Summary:
-        """What happened since then (epoch seconds), else in the whole run. Raises RuntimeError with a sentence."""
-        ...
+    def last(self) -> Look | None: ...
+    def keep(self, look: Look) -> None: ...
+    def summary(self, since_wall: float | None) -> Summary: ...
 
 
 class LaunchSettings(Protocol):
-    """The settings that a launch would use; nothing is written. May block (reads the trainer's config)."""
+    """What a launch would change in the user's own config, flags and environment; nothing is written. May block.
 
-    def changes(self, profile: Profile | None) -> Sequence[Change]:
-        """Everything that a launch with this profile would change in the user's own config, flags and environment.
+    Raises RuntimeError with a sentence.
+    """
 
-        Raises RuntimeError with a sentence.
-        """
-        ...
+    def changes(self, profile: Profile | None) -> Sequence[Change]: ...
 
 
 class Trials(Protocol):
-    """Trials of a profile for some minutes, beside the run. All methods may block; called in threads."""
+    """Trials of a profile for some minutes, beside the run. May block; called in threads.
 
-    def rivals(self) -> Sequence[str]:
-        """Live runs that a trial would slow down or take memory from, as sentences."""
-        ...
+    ``rivals``: live runs that a trial would slow down or take memory from, as sentences. ``results``: the newest of
+    each profile on this machine. ``attempt``: to its end; without a profile the run's settings are tried as they are;
+    ``beside``: despite rivals; ``progress`` (seconds, total seconds) may raise. Raises RuntimeError.
+    """
 
-    def results(self) -> Mapping[str, TrialResult]:
-        """The newest result of each profile that was measured on this machine."""
-        ...
-
+    def rivals(self) -> Sequence[str]: ...
+    def results(self) -> Mapping[str, TrialResult]: ...
     def attempt(
         self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
-    ) -> TrialResult:
-        """Run a trial to its end; without a profile the run's settings are tried as they are.
-
-        ``beside``: despite rivals. ``progress`` (seconds, total seconds) may raise. Raises RuntimeError.
-        """
-        ...
+    ) -> TrialResult: ...
 
 
 OnProgress = Callable[[int, int], None]
@@ -192,95 +151,49 @@ OnProgress = Callable[[int, int], None]
 
 
 class CheckpointJobs(Protocol):
-    """Work on the checkpoints of one run. Everything may block for as long as it takes to read gigabytes.
+    """Work on the checkpoints of one run; it takes as long as gigabytes take. Raises RuntimeError with a sentence.
 
-    Every method raises RuntimeError with a sentence if it cannot do its work.
+    ``directory`` None: not configured. ``listing``: quick verdicts, newest first. ``verify`` ``deep``: every byte and
+    value. ``backup``: a verified copy, never over another; its path. ``plan_prune`` changes nothing; ``prune`` deletes
+    what the plan lists, each checked again, and returns the outcome as a sentence.
     """
 
     @property
-    def directory(self) -> str | None:
-        """The output folder; None: not configured."""
-        ...
-
-    def listing(self) -> CheckpointListing:
-        """The checkpoints in it, newest first, with quick verdicts."""
-        ...
-
-    def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
-        """The verdict on one; ``deep``: every byte and value is read."""
-        ...
-
+    def directory(self) -> str | None: ...
+    def listing(self) -> CheckpointListing: ...
+    def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint: ...
     def show(self, path: str) -> CheckpointOverview: ...
-
-    def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison:
-        """How far the weights moved."""
-        ...
-
-    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
-        """Make a verified copy; never overwrites. Returns its path."""
-        ...
-
-    def plan_prune(self, keep: int, *, progress: OnProgress) -> PrunePlan:
-        """What would stay and what would be deleted. Changes nothing."""
-        ...
-
-    def prune(self, plan: PrunePlan) -> str:
-        """Delete what a plan lists; each is checked again. Returns the outcome as a sentence."""
-        ...
+    def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison: ...
+    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str: ...
+    def plan_prune(self, keep: int, *, progress: OnProgress) -> PrunePlan: ...
+    def prune(self, plan: PrunePlan) -> str: ...
 
 
 class SampleFolder(Protocol):
-    """The run's sample images."""
+    """The run's sample images, newest first, and the folder that is searched. In a thread; raises RuntimeError."""
 
     @property
-    def directory(self) -> str | None:
-        """The output directory that is searched for images; None: not configured."""
-        ...
-
-    def newest(self) -> Sequence[Sample]:
-        """Newest first. May block; called in a thread. Raises RuntimeError with a sentence."""
-        ...
+    def directory(self) -> str | None: ...
+    def newest(self) -> Sequence[Sample]: ...
 
 
 class Launcher(Protocol):
-    """All methods may block and are called in threads. They raise RuntimeError with one or more sentences."""
+    """All methods may block and are called in threads. They raise RuntimeError with one or more sentences.
 
-    def offers(self) -> Sequence[LaunchOffer]:
-        """The runs of this folder's ``trainwatch.toml``, and live ones of commands that were started in this folder.
+    ``offers``: the runs of this folder's ``trainwatch.toml`` (a broken file raises), and live ones of commands that
+    were started in it. ``mark``: a value that is another one if the offers may have changed; cheap. ``preset_of``: the
+    framework in words. ``plan`` writes nothing. ``check``: ``seen`` is called for each check when it begins and when it
+    is done; it ends early when ``wanted`` returns False. ``start``: as ``trainwatch run --detach``; the run's id.
+    ``rehearse``: ``say`` gets lines of progress; it is interrupted when ``wanted`` returns False.
+    """
 
-        A broken file raises, with its lines.
-        """
-        ...
-
-    def mark(self) -> object:
-        """A value that is another one if the offers may have changed. Cheap: it is asked for every few seconds."""
-        ...
-
-    def preset_of(self, command: str) -> str:
-        """The framework that a command belongs to, in words."""
-        ...
-
-    def plan(self, order: LaunchRequest) -> LaunchPreview:
-        """What a launch would do; nothing is written."""
-        ...
-
-    def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
-        """Run all checks; ``seen`` is called for each when it begins and when it is done.
-
-        Ends early if ``wanted`` returns False.
-        """
-        ...
-
-    def start(self, order: LaunchRequest) -> str:
-        """Launch it under a detached supervisor, as ``trainwatch run --detach`` does. Returns the run's id."""
-        ...
-
-    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:
-        """Train to the first checkpoint, kill, resume, prove it, in a scratch folder.
-
-        ``say`` gets lines of progress; it is interrupted when ``wanted`` returns False.
-        """
-        ...
+    def offers(self) -> Sequence[LaunchOffer]: ...
+    def mark(self) -> object: ...
+    def preset_of(self, command: str) -> str: ...
+    def plan(self, order: LaunchRequest) -> LaunchPreview: ...
+    def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None: ...
+    def start(self, order: LaunchRequest) -> str: ...
+    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal: ...
 
 
 class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -292,15 +205,13 @@ class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Causes(Protocol):
-    """Failure classes, and what a person teaches about them."""
+    """Failure classes (name, title), and what a person teaches about them. May block; raises RuntimeError.
 
-    def classes(self) -> Sequence[tuple[str, str]]:
-        """Name and title of each that can be named. May block. Raises RuntimeError with a sentence."""
-        ...
+    ``teach``: learns the line that ended this attempt; a sentence.
+    """
 
-    def teach(self, attempt: int, failure: str) -> str:
-        """Learn the line that ended this attempt; a sentence. May block. Raises RuntimeError with a sentence."""
-        ...
+    def classes(self) -> Sequence[tuple[str, str]]: ...
+    def teach(self, attempt: int, failure: str) -> str: ...
 
 
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,34 +240,16 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPicker(Protocol):
-    """The runs of this machine, and those of other machines as they were told last."""
+    """The runs of this machine, and those of other machines as they were told last. Raises RuntimeError.
 
-    def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
-        """All known ones, newest first. May block, but for no other machine; called in a thread.
+    ``runs``: newest first, in a thread; ``anew``: other machines are asked now. ``show_there``: by the screen there, on
+    this terminal, until it ends. ``hide``: leave it out of the list. ``kept_about``: what ``forget`` would remove,
+    which is never its outputs; ``forget``: what was removed.
+    """
 
-        ``anew``: those other machines are asked now, not when it is time again.
-        """
-        ...
-
-    def show_there(self, card: RunCard, *, read_only: bool) -> None:
-        """Show a run of another machine by the screen there, on this terminal, until that screen ends.
-
-        Raises RuntimeError with a sentence.
-        """
-        ...
-
-    def open(self, run_id: str) -> OpenRun:
-        """Open one. Raises RuntimeError with a sentence when it cannot be read."""
-        ...
-
-    def hide(self, run_id: str, hidden: bool) -> None:
-        """Leave it out of the list, or show it again. Raises RuntimeError with a sentence."""
-        ...
-
-    def kept_about(self, run_id: str) -> str:
-        """What ``forget`` would remove. May block. Raises RuntimeError with a sentence if it may not be."""
-        ...
-
-    def forget(self, run_id: str) -> str:
-        """Remove what is kept about it, never its outputs; what was removed. Raises RuntimeError with a sentence."""
-        ...
+    def runs(self, *, anew: bool = False) -> Sequence[RunCard]: ...
+    def show_there(self, card: RunCard, *, read_only: bool) -> None: ...
+    def open(self, run_id: str) -> OpenRun: ...
+    def hide(self, run_id: str, hidden: bool) -> None: ...
+    def kept_about(self, run_id: str) -> str: ...
+    def forget(self, run_id: str) -> str: ...

@@ -86,8 +86,6 @@ class MessageWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class KeyErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Keys of a ``KeyError`` that name a mechanism."""
-
     pattern: str
     weight: float
 
@@ -168,8 +166,6 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class FailureCatalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole of ``configs/failures.toml``."""
-
     gates: tuple[str, ...] = ()
     concepts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     vendors: dict[str, str] = msgspec.field(default_factory=dict)
@@ -181,7 +177,6 @@ class FailureCatalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all classes, in the order of the file."""
         return tuple(each.name for each in self.classes)
 
 
@@ -255,8 +250,6 @@ class BarLabels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class BarUnits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Units that the bars of ``phase`` count."""
-
     phase: Phase
     units: tuple[str, ...]
     examples: tuple[Example, ...] = ()
@@ -377,8 +370,6 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class RemedyCatalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole file, in the order of application."""
-
     remedies: tuple[Remedy, ...] = ()
 
 

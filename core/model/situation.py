@@ -84,7 +84,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """The job that the newest attempt runs as."""
 
     def age_s(self, t: float) -> float:
-        """Seconds since ``t`` (run seconds)."""
         return self.now_t - t
 
     @property

@@ -45,8 +45,6 @@ class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of profile, for the timeline."""
-
     t: float
     profile: str | None
     why: str = ""
@@ -54,15 +52,11 @@ class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RampStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A move on the ladder, at ``t`` run seconds."""
-
     t: float
     move: RampMoved
 
 
 class WithheldAction(msgspec.Struct, frozen=True, kw_only=True):
-    """What would have been done, at ``t`` run seconds."""
-
     t: float
     action: ActionWithheld
 
@@ -187,7 +181,6 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def attempt(self) -> AttemptStory | None:
-        """The newest attempt, or None before the first."""
         return self.attempts[-1] if self.attempts else None
 
     @property
@@ -206,7 +199,6 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
         return found if found is not None and found.mtime == checkpoint.mtime else None
 
     def origin(self, checkpoint: Checkpoint) -> Origin:
-        """Whether this run wrote it."""
         told = self.origins.get(checkpoint.path)
         return origin_of(self.wall0, mtime=checkpoint.mtime) if told is None else told.origin
 
@@ -219,21 +211,9 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 # What a person who was away reads first: what happened, and what needs them.
 
 NeedKind = Literal[
-    "given_up",
-    "ended_early",
-    "question",
-    "held",
-    "stopped",
-    "paused",
-    "unwatched",
-    "frozen",
-    "nan",
-    "diverged",
-    "incident",
-    "checkpoints",
-    "unclear",
-    "disk",
-]
+    "given_up", "ended_early", "question", "held", "stopped", "paused", "unwatched", "frozen", "nan", "diverged",
+    "incident", "checkpoints", "unclear", "disk",
+]  # fmt: skip
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,12 +232,10 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_due(self) -> bool:
-        """Whether a decision is missing."""
         return self.kind != "stopped"
 
     @property
     def key(self) -> str:
-        """Tells whether it was seen before."""
         return f"{self.kind}:{self.subject if self.incident is None else self.incident}"
 
 

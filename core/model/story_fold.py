@@ -1,49 +1,15 @@
 """The fold over the journal: ``apply(story, record) -> story``."""
 
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
+from . import fact as facts
 from .attempt import AttemptStory
 from .change import ALLOWED_AGAIN, Change, FailedRung
-from .checkpoint import AgeOrder, Checkpoint, Evaluation, age_order
-from .decision import Decision, EvaluateCheckpoint, NotifyPeople
-from .fact import (
-    ActChanged,
-    ActionWithheld,
-    AttemptEnded,
-    AttemptStarted,
-    BudgetChanged,
-    CheckpointEvaluated,
-    CheckpointKnown,
-    CheckpointsSetAside,
-    CommandReceived,
-    Fact,
-    HealthChanged,
-    IncidentOpened,
-    IncidentUpdated,
-    JudgeSnapshot,
-    MetricFilesKnown,
-    Note,
-    NothingSeen,
-    OutputKnown,
-    PhaseChanged,
-    ProfileChanged,
-    ProgressMade,
-    QuestionClosed,
-    RampMoved,
-    RemediesDropped,
-    RemedyApplied,
-    RemedyProposed,
-    ResumeWayKnown,
-    RunCreated,
-    SaveMeasured,
-    StateChanged,
-    SupervisorEnded,
-    SupervisorStarted,
-)
+from .checkpoint import Evaluation, age_order
+from .decision import Decision, EndWatch, EvaluateCheckpoint, NotifyPeople
 from .outcome import Outcome
 from .output_place import OutputPlace
 from .progress import HealthReading
@@ -61,108 +27,58 @@ from .story import (
     WithheldAction,
 )
 
-# The checkpoints of a story while records are added to it.
-#
-# In lists and dicts that change in place: a story is frozen, and a new one for each record would copy all of them each
-# time.
+T = TypeVar("T")
 
 
 class CheckpointFold:
-    """Begins with the checkpoints of ``story``. ``into`` gives a story with what was added."""
+    """The checkpoints of a story while records are added: in dicts that change in place, as there may be thousands."""
 
     def __init__(self, story: RunStory) -> None:
-        self._before = story
-        self._checkpoints: list[Checkpoint] | None = None
-        self._by_path: dict[str, Checkpoint] = {}
-        self._times: dict[str, float] = {}
-        self._origins: dict[str, CheckpointOrigin] = {}
-        self._evaluations: dict[str, Evaluation] | None = None
+        self._known = {each.path: each for each in story.checkpoints}
+        self._times, self._origins = dict(story.checkpoint_times), dict(story.origins)
+        self._evaluations = dict(story.evaluations)
+        self._added = False
 
-    def add(self, t: float, fact: CheckpointKnown, story: RunStory) -> RunStory:
-        """Take one in, in the order of age. Returns ``story`` with what else follows from it."""
-        checkpoints = self._open()
+    def add(self, t: float, fact: facts.CheckpointKnown, story: RunStory) -> RunStory:
+        """Take one in. Returns ``story`` with what else follows from it."""
+        self._added = True
         known = fact.checkpoint
-        before = self._by_path.pop(known.path, None)
-        if before is not None:
-            del checkpoints[self._place_of(before)]
+        before = self._known.pop(known.path, None)
+        self._origins.pop(known.path, None)
         if fact.removed:
             self._times.pop(known.path, None)
         else:
-            _insert(checkpoints, known)
-            self._by_path[known.path] = known
+            self._known[known.path] = known
             self._times.setdefault(known.path, t)
-        if known.path in self._origins or fact.origin is not None:
-            self._origins.pop(known.path, None)
-            if fact.origin is not None and not fact.removed:
+            if fact.origin is not None:
                 self._origins[known.path] = CheckpointOrigin(origin=fact.origin, t=fact.written_t)
         replaced = before is not None and before.mtime != known.mtime
-        if (fact.removed or replaced) and known.path in story.set_aside:
-            rest = {path: other for path, other in story.set_aside.items() if path != known.path}
-            return msgspec.structs.replace(story, set_aside=rest)
+        if fact.removed or replaced:
+            return msgspec.structs.replace(story, set_aside=_without(story.set_aside, known.path))
         return story
 
     def evaluated(self, found: Evaluation, story: RunStory) -> RunStory:
-        """Take in the result of an evaluation, as the newest."""
-        if self._evaluations is None:
-            self._evaluations = dict(self._before.evaluations)
         self._evaluations.pop(found.path, None)
         self._evaluations[found.path] = found
-        if found.path not in story.evaluations_begun:
-            return story
-        begun = {path: other for path, other in story.evaluations_begun.items() if path != found.path}
-        return msgspec.structs.replace(story, evaluations_begun=begun)
+        return msgspec.structs.replace(story, evaluations_begun=_without(story.evaluations_begun, found.path))
 
     def into(self, story: RunStory) -> RunStory:
-        """``story`` with the checkpoints as they are now. It must have those with which this fold began."""
-        if self._evaluations is not None:
-            story = msgspec.structs.replace(story, evaluations=self._evaluations)
-        if self._checkpoints is None:
-            return story
+        """``story`` with the checkpoints as they are now, the oldest first."""
+        checkpoints = story.checkpoints
+        if self._added:
+            ordered = sorted(self._known.values(), key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch))
+            checkpoints = tuple(ordered)
         return msgspec.structs.replace(
             story,
-            checkpoints=tuple(self._checkpoints),
+            checkpoints=checkpoints,
             checkpoint_times=self._times,
             origins=self._origins,
+            evaluations=self._evaluations,
         )
 
-    def _open(self) -> list[Checkpoint]:
-        if self._checkpoints is None:
-            self._checkpoints = list(self._before.checkpoints)
-            self._by_path = {each.path: each for each in self._checkpoints}
-            self._times = dict(self._before.checkpoint_times)
-            self._origins = dict(self._before.origins)
-        return self._checkpoints
 
-    def _place_of(self, known: Checkpoint) -> int:
-        checkpoints = self._open()
-        if checkpoints[-1] is known:  # nearly always: most records are about the newest checkpoint
-            return len(checkpoints) - 1
-        first = bisect_left(checkpoints, known.mtime, key=_mtime)
-        for at in range(first, len(checkpoints)):
-            if checkpoints[at] is known:
-                return at
-        return checkpoints.index(known)  # a story that was not made by records may have another order
-
-
-def _insert(checkpoints: list[Checkpoint], known: Checkpoint) -> None:
-    """Insert by modification time; among checkpoints of the same time by the other parts of their age."""
-    if not checkpoints or checkpoints[-1].mtime < known.mtime:
-        checkpoints.append(known)
-        return
-    first = bisect_left(checkpoints, known.mtime, key=_mtime)
-    after = bisect_right(checkpoints, known.mtime, first, key=_mtime)
-    if first != after:
-        insort(checkpoints, known, first, after, key=_age)
-    else:
-        checkpoints.insert(first, known)
-
-
-def _mtime(known: Checkpoint) -> float:
-    return known.mtime
-
-
-def _age(known: Checkpoint) -> AgeOrder:
-    return age_order(known.name, known.mtime, known.step, known.epoch)
+def _without(known: dict[str, T], *paths: str) -> dict[str, T]:
+    return {path: other for path, other in known.items() if path not in paths}
 
 
 NOTICES = 50
@@ -185,7 +101,7 @@ def apply_all(story: RunStory, records: Iterable[Record]) -> RunStory:
     t, seq, progressed = story.t, story.seq, None
     for record in records:
         t, seq = max(t, record.t), record.seq
-        if isinstance(record.fact, ProgressMade):
+        if isinstance(record.fact, facts.ProgressMade):
             progressed = record
         elif record.fact is not None:
             story = _apply_fact(story, record, record.fact, checkpoints)
@@ -198,10 +114,10 @@ def apply_all(story: RunStory, records: Iterable[Record]) -> RunStory:
     return checkpoints.into(msgspec.structs.replace(story, t=t, seq=seq))
 
 
-def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: CheckpointFold) -> RunStory:
+def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: CheckpointFold) -> RunStory:
     replace = msgspec.structs.replace
     match fact:
-        case RunCreated():
+        case facts.RunCreated():
             return replace(
                 story,
                 run=fact,
@@ -211,13 +127,13 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
                 act=fact.act,
                 act_settings=fact.act,
             )
-        case ResumeWayKnown():
+        case facts.ResumeWayKnown():
             return story if story.run is None else replace(story, run=replace(story.run, resume=fact.way))
-        case SupervisorStarted():
+        case facts.SupervisorStarted():
             return replace(story, supervisor_pid=fact.pid)
-        case SupervisorEnded():
+        case facts.SupervisorEnded():
             return _with_notice(replace(story, supervisor_pid=None), fact.why)
-        case StateChanged():
+        case facts.StateChanged():
             spans = (*story.states, StateSpan(t=record.t, state=fact.state))[-STATES:]
             return replace(
                 story,
@@ -228,36 +144,36 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
                 until_t=fact.until_t,
                 states=spans,
             )
-        case AttemptStarted():
+        case facts.AttemptStarted():
             return replace(story, attempts=_started(story.attempts, record, fact), profile=fact.profile)
-        case AttemptEnded():
+        case facts.AttemptEnded():
             return replace(story, attempts=_ended(story.attempts, record, fact))
-        case ProgressMade():
+        case facts.ProgressMade():
             return replace(story, progress_attempt=fact.attempt, **_shared(fact))
-        case PhaseChanged():
+        case facts.PhaseChanged():
             span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)
             return replace(story, phases=(*story.phases, span)[-PHASES:])
-        case CheckpointKnown():
+        case facts.CheckpointKnown():
             return checkpoints.add(record.t, fact, story)
-        case OutputKnown():
+        case facts.OutputKnown():
             told = _with_notice(story, f"saves to {fact.folder}: {fact.why}")
             return replace(told, outputs=(*story.outputs, OutputPlace(folder=fact.folder, why=fact.why)))
-        case SaveMeasured():
+        case facts.SaveMeasured():
             return replace(story, saves=(*story.saves, fact)[-SAVES:])
-        case CheckpointsSetAside():
-            rest = {path: other for path, other in story.set_aside.items() if path not in fact.paths}
+        case facts.CheckpointsSetAside():
+            rest = _without(story.set_aside, *fact.paths)
             return replace(story, set_aside=rest | (dict.fromkeys(fact.paths, fact) if fact.why else {}))
-        case IncidentOpened():
+        case facts.IncidentOpened():
             return _with_notice(replace(story, incidents=(*story.incidents, fact.incident)), fact.incident.reason)
-        case IncidentUpdated():
+        case facts.IncidentUpdated():
             known = fact.incident
             return replace(story, incidents=tuple(known if i.id == known.id else i for i in story.incidents))
-        case HealthChanged():
+        case facts.HealthChanged():
             reading = HealthReading(metric=fact.metric, value=fact.value, unit=fact.unit, level=fact.level)
             return replace(story, health={**story.health, fact.metric: reading})
-        case BudgetChanged():
+        case facts.BudgetChanged():
             return story.charged(fact.used, fact.max)
-        case ProfileChanged():
+        case facts.ProfileChanged():
             switch = ProfileSwitch(t=record.t, profile=fact.profile, why=fact.why, pending=fact.pending)
             return replace(
                 story,
@@ -266,41 +182,41 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
                 profile_switches=(*story.profile_switches, switch),
                 failed_rungs=story.failed_rungs if fact.failed is None else _with_failed(story, fact.failed),
             )
-        case RampMoved():
+        case facts.RampMoved():
             moved = replace(
                 story, ramp=(*story.ramp, RampStep(t=record.t, move=fact)), failed_rungs=_failed(story, fact)
             )
             return _with_notice(moved, f"{fact.before} → {fact.after}: {fact.why}")
-        case RemedyApplied():
+        case facts.RemedyApplied():
             waiting = tuple(p for p in story.proposals if p.name != fact.name)
             noticed = _with_notice(story, f"{fact.title}: {_changes_text(fact.changes, fact.profile)}")
             return replace(noticed, remedies=(*story.remedies, fact), proposals=waiting)
-        case RemedyProposed():
+        case facts.RemedyProposed():
             return replace(story, proposals=(*(p for p in story.proposals if p.name != fact.name), fact))
-        case RemediesDropped():
+        case facts.RemediesDropped():
             kept = tuple(r for r in story.remedies if r.name not in fact.names)
             return _with_notice(replace(story, remedies=kept), f"{', '.join(fact.names)} taken back: {fact.why}")
-        case ActionWithheld():
+        case facts.ActionWithheld():
             held = WithheldAction(t=record.t, action=fact)
             question = held if fact.waits else story.question
             told = replace(story, withheld=(*story.withheld, held)[-ACTIONS:], question=question)
             return _with_notice(told, f"would have {fact.sentence}")
-        case QuestionClosed():
+        case facts.QuestionClosed():
             return replace(story, question=None)
-        case ActChanged():
+        case facts.ActChanged():
             return replace(story, act=fact.act, act_settings=fact.settings)
-        case CommandReceived():
+        case facts.CommandReceived():
             return _with_notice(story, f"{fact.verb} by {fact.by}" + (f": {fact.detail}" if fact.detail else ""))
-        case MetricFilesKnown():
+        case facts.MetricFilesKnown():
             before = tuple(known for known in story.metric_files if known.folder != fact.folder)
             return replace(story, metric_files=(*before, fact))
-        case CheckpointEvaluated(evaluation=found):
+        case facts.CheckpointEvaluated(evaluation=found):
             return checkpoints.evaluated(found, story)
-        case NothingSeen():
+        case facts.NothingSeen():
             return replace(story, unseen=(*story.unseen, fact)[-STATES:])
-        case Note():
+        case facts.Note():
             return _with_notice(story, fact.text)
-        case JudgeSnapshot():
+        case facts.JudgeSnapshot():
             return story
         case _:
             assert_never(fact)
@@ -311,7 +227,7 @@ def _changes_text(changes: tuple[Change, ...], profile: str | None) -> str:
     return ", ".join(texts if profile is None else [*texts, f"profile {profile}"])
 
 
-def _failed(story: RunStory, fact: RampMoved) -> tuple[FailedRung, ...]:
+def _failed(story: RunStory, fact: facts.RampMoved) -> tuple[FailedRung, ...]:
     if fact.direction == ALLOWED_AGAIN:
         return tuple(rung for rung in story.failed_rungs if rung.profile != fact.after)
     if fact.direction != "back":
@@ -348,7 +264,6 @@ def _begun(story: RunStory, t: float, decision: EvaluateCheckpoint) -> RunStory:
 
 
 def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:
-    """Add an outcome to the newest action of its id."""
     for at in range(len(story.actions) - 1, -1, -1):
         known = story.actions[at]
         if known.id == outcome.decision and known.done_t is None:
@@ -361,8 +276,9 @@ def _with_notice(story: RunStory, text: str) -> RunStory:
     return msgspec.structs.replace(story, notices=(*story.notices, text)[-NOTICES:])
 
 
-def _started(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptStarted) -> tuple[AttemptStory, ...]:
-    """Add an attempt; a known one that was adopted again changes only its process."""
+def _started(
+    attempts: tuple[AttemptStory, ...], record: Record, fact: facts.AttemptStarted
+) -> tuple[AttemptStory, ...]:
     at = _place_of(fact.attempt, attempts)
     if at is None:
         started = AttemptStory(number=fact.attempt, t=record.t, wall=record.wall, **_shared(fact))
@@ -379,14 +295,31 @@ def _place_of(number: int, attempts: tuple[AttemptStory, ...]) -> int | None:
     return None
 
 
-def _shared(fact: AttemptStarted | AttemptEnded | ProgressMade) -> dict[str, Any]:
+def _shared(fact: facts.AttemptStarted | facts.AttemptEnded | facts.ProgressMade) -> dict[str, Any]:
     """The fields of a fact that a story has under the same names."""
     return {name: getattr(fact, name) for name in fact.__struct_fields__ if name != "attempt"}
 
 
-def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnded) -> tuple[AttemptStory, ...]:
+def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: facts.AttemptEnded) -> tuple[AttemptStory, ...]:
     at = _place_of(fact.attempt, attempts)
     if at is None:
         return attempts
     ended = msgspec.structs.replace(attempts[at], ended_t=record.t, **_shared(fact))
     return (*attempts[:at], ended, *attempts[at + 1 :])
+
+
+def told_one_by_one(record: Record, untold: set[int]) -> bool:
+    """Whether a report tells this record: an action for an incident or its result, a command, a move of the ramp.
+
+    ``untold``: ids of decisions that are not told; grows. The result of a decision that was not seen is told: it may be
+    one of those before.
+    """
+    decision, outcome = record.decision, record.outcome
+    if decision is not None:
+        if decision.incident is not None and not isinstance(decision, NotifyPeople | EndWatch):
+            return True
+        untold.add(decision.id)
+        return False
+    if outcome is not None:
+        return outcome.decision not in untold
+    return isinstance(record.fact, facts.CommandReceived | facts.RampMoved)

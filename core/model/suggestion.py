@@ -14,7 +14,6 @@ def far_id(host: str, run_id: str) -> str:
 
 
 def parted(run_id: str) -> tuple[str, str] | None:
-    """The host and the run's id there; None for a run of this machine."""
     found = _FAR.fullmatch(run_id)
     return None if found is None else (found[1], found[2])
 

@@ -14,42 +14,32 @@ from .run import ProcessIdentity
 
 
 class Clock(Protocol):
-    """Run time. Goes on through suspends and never goes back."""
+    """Run time. ``now``: seconds since the run began; goes on through suspends and never goes back. ``wall``: epoch."""
 
-    def now(self) -> float:
-        """Seconds since the run began."""
-        ...
-
-    def wall(self) -> float:
-        """Seconds since the epoch."""
-        ...
+    def now(self) -> float: ...
+    def wall(self) -> float: ...
 
 
 class Inbox(Protocol):
     """The bounded queue to the supervisor. Thread-safe.
 
     GPU, host and process samples replace an older one that is still in the queue; everything else is kept in order.
+    ``put`` blocks only if the queue is full of observations that must not be dropped. ``unread``: characters of log
+    text that wait to be judged.
     """
 
-    def put(self, observation: Observation) -> None:
-        """Add; blocks only if the queue is full of observations that must not be dropped."""
-        ...
-
-    def unread(self) -> int:
-        """Characters of log text that wait to be judged."""
-        ...
+    def put(self, observation: Observation) -> None: ...
+    def unread(self) -> int: ...
 
 
 class DetailDesk(Protocol):
-    """Where sensors put what a page shows beyond the samples, while it is open. Thread-safe; raises nothing."""
+    """Where sensors put what a page shows beyond the samples while it is open (``wanted``). Thread-safe; never raises.
 
-    def wanted(self) -> bool:
-        """Whether a page that shows details is open."""
-        ...
+    The newest of each kind is shown.
+    """
 
-    def put(self, detail: Detail) -> None:
-        """Show the newest one of its kind."""
-        ...
+    def wanted(self) -> bool: ...
+    def put(self, detail: Detail) -> None: ...
 
 
 class NoDetails:
@@ -74,32 +64,24 @@ class AttemptTarget(msgspec.Struct, frozen=True, kw_only=True):
 class Sensor(Protocol):
     """Reads one source in its own thread and puts observations into the inbox it was built with.
 
-    Read errors are reported as observations; a sensor never raises an exception out of its thread.
+    Read errors are reported as observations; a sensor never raises an exception out of its thread. ``start`` returns at
+    once. ``follow``: another attempt is live from now on (None: none is). ``stop`` ends and joins, within about a
+    second even if a read is blocked.
     """
 
-    def start(self) -> None:
-        """Begin. Returns at once."""
-        ...
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        """Another attempt is live from now on (None: none is). Sensors that do not depend on it do nothing."""
-        ...
-
-    def stop(self) -> None:
-        """End and join, within about a second even if a read is blocked."""
-        ...
+    def start(self) -> None: ...
+    def follow(self, target: AttemptTarget | None) -> None: ...
+    def stop(self) -> None: ...
 
 
 class Actor(Protocol):
-    """Performs decisions. Blocking; called in worker threads, one at a time except ``CaptureStacks`` and notices."""
+    """Performs decisions. Blocking; called in worker threads, one at a time except ``CaptureStacks`` and notices.
 
-    def perform(self, decision: Decision) -> Outcome:
-        """Perform the decision and return its outcome. Errors are ``ok=False`` with a detail, never an exception."""
-        ...
+    Errors are outcomes with ``ok=False`` and a detail, never an exception.
+    """
 
-    def follow(self, target: AttemptTarget | None) -> None:
-        """The live attempt, as for sensors."""
-        ...
+    def perform(self, decision: Decision) -> Outcome: ...
+    def follow(self, target: AttemptTarget | None) -> None: ...
 
 
 State = TypeVar("State")
@@ -107,53 +89,38 @@ State_contra = TypeVar("State_contra", contravariant=True)
 
 
 class Judge(Protocol[State]):
-    """The judge, as the supervisor's loop needs it. Pure: both methods return the new state and entries."""
+    """Pure: both return the new state and entries. ``begin``: decides about a run that a supervisor begins to own."""
 
-    def begin(self, state: State, t: float) -> tuple[State, tuple[Entry, ...]]:
-        """Decide what to do about a run that a supervisor begins to own."""
-        ...
-
-    def step(self, state: State, observation: Observation) -> tuple[State, tuple[Entry, ...]]:
-        """Judge one observation."""
-        ...
+    def begin(self, state: State, t: float) -> tuple[State, tuple[Entry, ...]]: ...
+    def step(self, state: State, observation: Observation) -> tuple[State, tuple[Entry, ...]]: ...
 
 
 class JournalWriter(Protocol):
-    """The writing side of the journal."""
+    """``append_all`` writes and fsyncs; raises OSError if not all could be written. ``seq``: of the last record."""
 
     @property
-    def seq(self) -> int:
-        """Number of the last record."""
-        ...
-
-    def append_all(self, t: float, wall: float, bodies: Sequence[Entry | Outcome]) -> Sequence[Record]:
-        """Write and fsync. Raises OSError if not all could be written; ``seq`` then shows how many were."""
-        ...
-
+    def seq(self) -> int: ...
+    def append_all(self, t: float, wall: float, bodies: Sequence[Entry | Outcome]) -> Sequence[Record]: ...
     def close(self) -> None: ...
 
 
 class Recorder(Protocol[State_contra]):
-    """Metric history and trace. A write failure never stops the supervisor."""
+    """Metric history and trace. A write failure never stops the supervisor.
 
-    def add(self, observation: Observation) -> None:
-        """Record one observation."""
-        ...
+    ``commit`` makes the recorded observations visible, with the progress of this state; ``whole``: the curves, too.
+    """
 
-    def commit(self, t: float, state: State_contra, *, whole: bool = False) -> None:
-        """Make the recorded observations visible, with the progress of this state. ``whole``: the curves, too."""
-        ...
-
+    def add(self, observation: Observation) -> None: ...
+    def commit(self, t: float, state: State_contra, *, whole: bool = False) -> None: ...
     def close(self) -> None: ...
 
 
 class Retention(Protocol):
-    """Deletion of old checkpoints in the run's output directory."""
+    """Old checkpoints of the run. Raises OSError; ``plan`` also ValueError.
 
-    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
-        """The checkpoints that may be deleted if ``keep`` verified ones remain. Raises OSError, ValueError."""
-        ...
+    ``plan``: those that may be deleted if ``keep`` verified ones remain. ``delete``: why it was not deleted (it has
+    changed since it was listed), else None.
+    """
 
-    def delete(self, checkpoint: Checkpoint) -> str | None:
-        """Delete the checkpoint if it has not changed since it was listed; else return why not. Raises OSError."""
-        ...
+    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]: ...
+    def delete(self, checkpoint: Checkpoint) -> str | None: ...

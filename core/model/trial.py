@@ -43,7 +43,6 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Conditions that failed or are unknown, for the user."""
         if not self.started:
             return (self.reason or "no step was made",)
         if not self.no_error:
@@ -102,7 +101,6 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def holds(self) -> bool:
-        """Whether it has GPUs, or is about to."""
         return self.state in {"starting", "started"}
 
 
@@ -117,11 +115,9 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
         return next((entry for entry in self.entries if entry.id == number), None)
 
     def replaced(self, entry: QueueEntry) -> "Queue":
-        """The queue with this entry in place of the one of its id."""
         entries = tuple(entry if known.id == entry.id else known for known in self.entries)
         return msgspec.structs.replace(self, entries=entries)
 
     @property
     def waiting(self) -> tuple[QueueEntry, ...]:
-        """The entries that are not started yet, in their order."""
         return tuple(entry for entry in self.entries if entry.state == "queued")

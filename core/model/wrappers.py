@@ -58,7 +58,6 @@ class Layer(msgspec.Struct, frozen=True):
 
     @property
     def program(self) -> str:
-        """The name of its program, without a folder."""
         return _name(self.tool[0])
 
     def has(self, *names: str) -> bool:
@@ -66,7 +65,6 @@ class Layer(msgspec.Struct, frozen=True):
         return any(value not in {"false", "0"} for _, value in self._given(names))
 
     def values(self, *names: str) -> tuple[str, ...]:
-        """The values of these options."""
         return tuple(value for _, value in self._given(names))
 
     def _given(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -19,16 +19,14 @@ import msgspec
 
 from trainwatch import __version__
 
-from ..model import fact, outcome, particulars, story, story_fold
-from ..model import story_fold as checkpoint_fold
+from ..model import fact, story, story_fold
 from ..model.decision import Decision, DecisionBase
 from ..model.fact import Fact, FactBase, JudgeSnapshot, ProgressMade
 from ..model.json_line import encode_line
 from ..model.outcome import Outcome
-from ..model.particulars import Particulars, ParticularsFold, joined
 from ..model.record import JOURNAL_VERSION, Entry, Record
 from ..model.story import RunStory
-from ..model.story_fold import apply_all
+from ..model.story_fold import apply_all, told_one_by_one
 from .atomic import sync_directory, write_all
 from .home import clear_leftovers, temporary_beside
 
@@ -258,36 +256,36 @@ class StoredStory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     snapshot: JudgeSnapshot | None = None
     """The newest one, as the journal has it."""
     told: tuple[bytes, ...] = ()
-    """The particulars of the folded records, encoded in several parts: most readers need none of them."""
-    told_since: Particulars = Particulars()
+    """Records that a report tells one by one, encoded in several parts: most readers need none of them."""
+    told_since: tuple[Record, ...] = ()
     """Those of records that were folded after the file was read."""
 
     def with_records(self, records: Iterable[Record]) -> "StoredStory":
         """The same with more records; ``offset`` stays."""
-        snapshot, told = self.snapshot, ParticularsFold()
+        snapshot, untold, told = self.snapshot, set[int](), [*self.told_since]
 
         def seen() -> Iterator[Record]:
             nonlocal snapshot
             for record in records:
                 if isinstance(record.fact, JudgeSnapshot):
                     snapshot = record.fact
-                told.add(record)
+                if told_one_by_one(record, untold):
+                    told.append(record)
                 yield record
 
         folded = apply_all(self.story, seen())
-        since = joined((self.told_since, told.found()))
-        return msgspec.structs.replace(self, story=folded, snapshot=snapshot, told_since=since)
+        return msgspec.structs.replace(self, story=folded, snapshot=snapshot, told_since=tuple(told))
 
-    def particulars(self) -> Particulars:
-        """What a report tells of the records one by one."""
-        decode = msgspec.msgpack.Decoder(Particulars).decode
-        return joined((*map(decode, self.told), self.told_since))
+    def particulars(self) -> tuple[Record, ...]:
+        """The records that a report tells one by one, oldest first."""
+        decode = msgspec.msgpack.Decoder(tuple[Record, ...]).decode
+        return (*chain.from_iterable(map(decode, self.told)), *self.told_since)
 
     def packed(self) -> "StoredStory":
         """The same with all particulars encoded. Raises what the encoder raises."""
         if not self.told_since:
             return self
-        return msgspec.structs.replace(self, told=(*self.told, _encode(self.told_since)), told_since=Particulars())
+        return msgspec.structs.replace(self, told=(*self.told, _encode(self.told_since)), told_since=())
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -353,7 +351,7 @@ def store(journal: Path, stored: StoredStory) -> None:
 def _fold() -> int:
     """Checksum of the version and of the code that folds: a story that other code stored is not used."""
     code = __version__.encode()
-    for module in (story, story_fold, fact, outcome, particulars, checkpoint_fold):
+    for module in (story, story_fold, fact):
         with contextlib.suppress(OSError, TypeError):  # no source beside the byte code: the version must do
             code += Path(str(module.__file__)).read_bytes()
     return crc32(code, JOURNAL_VERSION)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..model.attempt import AttemptStory, EndedBy
-from ..model.particulars import Particulars
+from ..model.record import Record
 from ..model.run import RunSpec
 from ..model.story import Need
 from . import quantity
@@ -145,7 +145,7 @@ class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     spec: RunSpec
-    particulars: Particulars = Particulars()
+    particulars: tuple[Record, ...] = ()
     loss: LossCourse = LossCourse()
     metrics: tuple[MetricCourse, ...] = ()
     usage: Usage = Usage()

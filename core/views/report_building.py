@@ -10,8 +10,8 @@ import msgspec
 from ..model.attempt import AttemptStory, Incident
 from ..model.change import Change
 from ..model.checkpoint import Checkpoint
-from ..model.fact import CommandReceived
-from ..model.particulars import Particulars
+from ..model.fact import CommandReceived, RampMoved
+from ..model.record import Record
 from ..model.redact import Redaction, url_secrets
 from ..model.run import RunSpec
 from ..model.situation import Situation
@@ -276,17 +276,20 @@ def _incident(
     )
 
 
-def _done(particulars: Particulars) -> dict[int, list[str]]:
+def _done(particulars: Sequence[Record]) -> dict[int, list[str]]:
     """The actions of each incident (by its number) and their results."""
     done: dict[int, list[str]] = {}
-    results = {result.decision: result for result in particulars.results}
-    for action in particulars.actions:
+    results = {record.outcome.decision: record.outcome for record in particulars if record.outcome is not None}
+    for record in particulars:
+        action = record.decision
+        if action is None or action.incident is None:
+            continue
         result = results.get(action.id)
         how = ""
         if result is not None:
             how = f": {result.detail}" if result.detail else ""
             how = how if result.ok else f" ({'cannot tell' if result.undecided else 'failed'}{how})"
-        text = f"{quantity.clock(action.wall, seconds=True)} {action.reason}{how}"
+        text = f"{quantity.clock(record.wall, seconds=True)} {action.reason}{how}"
         done.setdefault(action.incident, []).append(text)
     return done
 
@@ -306,7 +309,7 @@ def _checkpoint(c: Checkpoint, story: RunStory, hide: Redaction) -> CheckpointRo
     )
 
 
-def _changes(now: Situation, particulars: Particulars) -> Iterable[tuple[float, str]]:
+def _changes(now: Situation, particulars: Sequence[Record]) -> Iterable[tuple[float, str]]:
     """When (epoch seconds), and what was changed by whom; oldest first."""
     told: list[tuple[float, str]] = []
     before: tuple[Change, ...] = ()
@@ -321,12 +324,12 @@ def _changes(now: Situation, particulars: Particulars) -> Iterable[tuple[float, 
     for a, b in pairwise((None, *now.story.attempts)):
         if a is not None and b is not None and a.profile != b.profile:
             told.append((b.t, f"attempt {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))
-    for change in particulars.changes:
-        said = change.fact
+    for record in particulars:
+        said = record.fact
         if isinstance(said, CommandReceived):
-            told.append((change.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
-        else:
-            told.append((change.t, f"ramp {said.direction}: {said.before} → {said.after} ({said.why})"))
+            told.append((record.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+        elif isinstance(said, RampMoved):
+            told.append((record.t, f"ramp {said.direction}: {said.before} → {said.after} ({said.why})"))
     for t, text in sorted(told, key=lambda pair: pair[0]):
         wall = now.story.wall0 + t
         yield wall, f"{quantity.clock(wall, seconds=True)} {text}"

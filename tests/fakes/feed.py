@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -33,7 +33,7 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.screen_ports import LogAccess, OpenRun, Point
 from trainwatch.core.model.situation import RunCard, RunPlan, Situation
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
+from trainwatch.core.model.story_fold import apply, told_one_by_one
 
 WALL0 = 1_763_767_200.0
 """2025-11-21 23:20 UTC."""
@@ -589,3 +589,9 @@ SCENES = {
     "unwatched": unwatched,
 }
 """Situations by name, for snapshots and pictures."""
+
+
+def told_records(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Those that a report tells one by one."""
+    untold: set[int] = set()
+    return tuple(record for record in records if told_one_by_one(record, untold))

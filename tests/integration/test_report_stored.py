@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.fakes.feed import CRASH, WALL0, created, started
+from tests.fakes.feed import CRASH, WALL0, created, started, told_records
 from trainwatch.core.app.runs.report import gather
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import Decision, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CommandReceived, Fact, IncidentOpened, RampMoved, StateChanged
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.particulars import particulars_of
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply_all
@@ -73,7 +72,7 @@ def expected(run: RunDirectory) -> tuple[str, ...]:
     records = list(read_journal(run.journal))
     now, sources = gather(run)
     story = apply_all(RunStory(), records)
-    report = build_report(replace(now, story=story), replace(sources, particulars=particulars_of(records)))
+    report = build_report(replace(now, story=story), replace(sources, particulars=told_records(records)))
     return markdown(report), short_report(report)
 
 

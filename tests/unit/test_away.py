@@ -5,10 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.feed import asking, empty, finished, given_up, healthy, in_state, unwatched
+from tests.fakes.feed import asking, empty, finished, given_up, healthy, in_state, told_records, unwatched
 from tests.unit.test_report_texts import SPEC, records
 from tests.unit.test_views_header import HOT, NAN, with_incidents
-from trainwatch.core.model.particulars import particulars_of
 from trainwatch.core.model.progress import Why
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import Look
@@ -83,7 +82,7 @@ def test_every_need_has_one_key_of_its_own() -> None:
 def test_the_summary_is_of_the_time_since_the_last_look() -> None:
     now = finished()
     since = now.story.wall0 + 5 * 3600
-    sources = ReportSources(spec=SPEC, particulars=particulars_of(records()), loss=LossCourse(first=0.2, last=0.07))
+    sources = ReportSources(spec=SPEC, particulars=told_records(records()), loss=LossCourse(first=0.2, last=0.07))
     whole = short_report(build_report(now, sources))
     away = short_report(build_report(now, sources, since))
     assert "crash: CUDA out of memory" in whole

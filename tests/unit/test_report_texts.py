@@ -9,11 +9,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.fakes.feed import CRASH, HOUR, WALL0, asking, empty, finished, given_up, healthy, hung, unwatched
+from tests.fakes.feed import (
+    CRASH,
+    HOUR,
+    WALL0,
+    asking,
+    empty,
+    finished,
+    given_up,
+    healthy,
+    hung,
+    told_records,
+    unwatched,
+)
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import CommandReceived
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.particulars import particulars_of
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
@@ -65,7 +76,7 @@ def records() -> tuple[Record, ...]:
 def report(now: Situation, *, with_records: bool = True) -> Report:
     sources = ReportSources(
         spec=SPEC,
-        particulars=particulars_of(records() if with_records and now.story.attempts else ()),
+        particulars=told_records(records() if with_records and now.story.attempts else ()),
         loss=LossCourse(first=0.34, last=0.0713, lowest=0.0702) if now.story.attempts else LossCourse(),
         log_ends={1: ("Traceback (most recent call last):", "torch.OutOfMemoryError: CUDA out of memory | hf_SecretSecretSecret")},
     )  # fmt: skip
@@ -189,7 +200,7 @@ def test_a_verification_that_cannot_tell_has_not_failed() -> None:
         outcome = Outcome(t=1.0, decision=1, action="verify_checkpoint", ok=False, detail="state.q7", data=data)
         verify = VerifyCheckpoint(id=1, reason="verify state.q7", incident=1, path="out/state.q7", deep=True)
         said = (Record(seq=1, t=1.0, wall=WALL0, decision=verify), Record(seq=2, t=1.0, wall=WALL0, outcome=outcome))
-        sources = ReportSources(spec=SPEC, particulars=particulars_of(said))
+        sources = ReportSources(spec=SPEC, particulars=told_records(said))
         return build_report(finished(), sources).incidents[0].did[0]
 
     assert done(understood=False).endswith("verify state.q7 (cannot tell: state.q7)")

@@ -3,13 +3,11 @@
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model import story_fold
 from trainwatch.core.model.attempt import Incident
-from trainwatch.core.model.checkpoint import AgeOrder, Checkpoint, age_order
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import ClearGpu, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,
@@ -174,20 +172,3 @@ def test_the_order_of_checkpoints_is_that_of_their_age_however_they_were_told() 
     for cut in range(len(records)):
         assert apply_all(apply_all(RunStory(), records[:cut]), records[cut:]) == one_by_one
     assert "/out/c-10" not in one_by_one.checkpoint_times
-
-
-def test_names_are_read_only_to_order_checkpoints_of_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a name takes longer than all else that a record of a checkpoint costs."""
-    read: list[str] = []
-
-    def counted(name: str, *rest: Any) -> AgeOrder:
-        read.append(name)
-        return age_order(name, *rest)
-
-    monkeypatch.setattr(story_fold, "age_order", counted)
-    facts = [checkpoint(step, mtime) for step, mtime in ((3, 30.0), (1, 10.0), (2, 20.0), (4, 40.0))]
-    story = told(*((1.0, CheckpointKnown(checkpoint=each)) for each in facts))
-    assert read == []
-    told_again = apply(story, Record(seq=9, t=2.0, wall=9.0, fact=CheckpointKnown(checkpoint=checkpoint(5, 20.0))))
-    assert sorted(set(read)) == ["c-2", "c-5"]
-    assert [c.step for c in told_again.checkpoints] == [1, 2, 5, 3, 4]

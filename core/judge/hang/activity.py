@@ -100,17 +100,11 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
 
 
 def _bar(log: LogActivity, printed: str) -> tuple[str, float]:
-    """Return total and count of the newest bar, or those known."""
-    newest = None
-    for newest in BAR_COUNT.finditer(printed[-LINE_CHARS:]):  # noqa: B007 the last one is wanted
-        pass
-    if newest is None:
-        return log.bar_total, log.bar_count
-    return newest[3], float(newest[1]) * UNITS[newest[2]]
+    bars = BAR_COUNT.findall(printed[-LINE_CHARS:])
+    return (bars[-1][2], float(bars[-1][0]) * UNITS[bars[-1][1]]) if bars else (log.bar_total, log.bar_count)
 
 
 def after_gap(log: LogActivity, now: float) -> LogActivity:
-    """Nothing could be announced until now."""
     return msgspec.structs.replace(log, phase_at=now)
 
 
@@ -173,8 +167,7 @@ class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def own_gpus(sample: GpuSample) -> tuple[GpuReading, ...]:
     """Return the GPUs that the trainer uses or may use; all if it uses none of them, as far as is known."""
-    may = tuple([gpu for gpu in sample.gpus if may_be_own(gpu)])
-    return may or sample.gpus
+    return tuple([gpu for gpu in sample.gpus if may_be_own(gpu)]) or sample.gpus
 
 
 def may_be_own(gpu: GpuReading) -> bool:
@@ -191,19 +184,13 @@ SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware
 
 def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
     """Return why the clocks of some GPU are held down; each reason once."""
-    reasons: set[str] = set()
-    for gpu in gpus:
-        if gpu.throttle:
-            reasons |= SLOWING.intersection(gpu.throttle)
-    return tuple(sorted(reasons)) if reasons else ()
+    return tuple(sorted({reason for gpu in gpus for reason in gpu.throttle or () if reason in SLOWING}))
 
 
 def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:
     """Add a sample to the sums. They count only if a step follows (``learn``)."""
-    if [n.index for n in normals] != [g.index for g in gpus]:
-        known = {n.index: n for n in normals}
-        normals = tuple(known.get(g.index, GpuNormal(index=g.index)) for g in gpus)
-    return tuple([_watch(n, g) for n, g in zip(normals, gpus, strict=True)])
+    known = {n.index: n for n in normals}
+    return tuple([_watch(known.get(g.index) or GpuNormal(index=g.index), g) for g in gpus])
 
 
 def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
@@ -212,7 +199,11 @@ def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
     rest = normal.rest_w
     limit = gpu.power_limit_w
     if limit is not None and limit != normal.limit_w:
-        normal = _with_limit(normal, limit)
+        before = normal.limit_w
+        if before is None:
+            normal = msgspec.structs.replace(normal, limit_w=limit)
+        elif abs(limit - before) > LIMIT_SHARE * before:
+            normal = GpuNormal(index=normal.index, rest_w=rest, limit_w=limit)
     if power is not None and (rest is None or power < rest):
         normal = msgspec.structs.replace(normal, rest_w=power)
     if not working or (power is None and util is None):
@@ -226,15 +217,6 @@ def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
     )
 
 
-def _with_limit(normal: GpuNormal, limit: float) -> GpuNormal:
-    before = normal.limit_w
-    if before is None:
-        return msgspec.structs.replace(normal, limit_w=limit)
-    if abs(limit - before) <= LIMIT_SHARE * before:
-        return normal
-    return GpuNormal(index=normal.index, rest_w=normal.rest_w, limit_w=limit)
-
-
 def _steady(normal: GpuNormal, util: float | None, power: float | None) -> float | None:
     usual = normal.busy_w
     if usual is None or power is None or util is None or util < PINNED_UTIL_PCT:
@@ -245,12 +227,10 @@ def _steady(normal: GpuNormal, util: float | None, power: float | None) -> float
     return before + NEWEST_WEIGHT * (power - before)
 
 
-def learn(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
-    """Learn from the samples before a step: they are usual."""
-    return tuple(_learn(n) if n.count >= LEARN_SAMPLES else n for n in normals)
-
-
-def _learn(normal: GpuNormal) -> GpuNormal:
+def learn(normal: GpuNormal) -> GpuNormal:
+    """Learn from the samples before a step: they are usual, if they are enough."""
+    if normal.count < LEARN_SAMPLES:
+        return normal
     power = normal.power_sum / normal.count
     util = normal.util_sum / normal.count
     usual_w, usual_pct = (None, None) if normal.from_earlier_run else (normal.busy_w, normal.util_pct)

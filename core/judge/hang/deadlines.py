@@ -17,7 +17,7 @@ from . import liveness
 from .activity import ANNOUNCED, LogActivity
 from .liveness import Liveness
 from .pauses import longest_gap
-from .phase_times import PhaseTimes, habit
+from .phase_times import UNSEEN, PhaseTimes, habit
 
 # The usual time from one step to the next, and when a step is overdue.
 #
@@ -93,7 +93,7 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
         at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < BLOCK_S
         changes["behind_from"] = clock.behind_from if at_once else None
     elif (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
-        # Announced phases are learned apart (phase_times.py).
+        # Announced phases are learned apart (PhaseTimes).
         pause_s = clock.pause_s if announced else max(interval, clock.pause_s * PAUSE_FADE)
         changes |= {"pause_s": pause_s, "far_n": clock.far_n + 1}
     else:
@@ -102,7 +102,6 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
 
 
 def _in_block(clock: StepClock, interval: float, steps: int) -> dict[str, object]:
-    """What an interval of the usual pace changes."""
     n, total = clock.block_n + 1, clock.block_sum_s + interval
     most, count = max(clock.block_max_s, interval), clock.block_steps + steps
     if total < BLOCK_S:
@@ -126,11 +125,7 @@ def usual_s(clock: StepClock) -> float | None:
 
 
 def told_usual_s(clock: StepClock) -> float | None:
-    """Return the usual distance of progress lines as people are told it; ``usual_s`` is that of deadlines.
-
-    Before the pace is known a deadline allows for the wait for the first line (imports, data). Told to a
-    person as the usual distance of lines, that wait would be wrong, so the longest distance so far is told.
-    """
+    """Return the same as people are told it: without the wait for the first line (imports, data)."""
     return clock.block_max_s if clock.slow_s is None and clock.block_n else usual_s(clock)
 
 
@@ -264,7 +259,6 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def works(self) -> bool:
-        """Some GPU works."""
         return self._is_fresh(self.liveness.busy_at)
 
     @cached_property
@@ -420,16 +414,14 @@ def for_dim(run: HangInput) -> float:
     pauses = clock.pause_s >= PAUSE_BY_DESIGN_S
     if clock.beats == 0 or clock.slow_s is None or pauses or run.announced:
         return for_pinned(run)
-    return max(SPIN * run.hang.min_s, KNOWN_FACTOR * run.liveness.longest_spin_s)
+    return for_spin(run)
 
 
 def longest_known(run: HangInput) -> float:
     """Return how long the run once stayed without a step in this situation: its start, this phase, or training."""
-    if run.clock.beats == 0:
-        return max(run.phase_times.start.longest_s, run.clock.pause_s)
-    if run.announced:
-        return max(habit(run.phase_times, run.log.phase).longest_s, run.clock.pause_s)
-    return run.clock.pause_s
+    times, started = run.phase_times, run.clock.beats > 0
+    known = (habit(times, run.log.phase) if run.announced else UNSEEN) if started else times.start
+    return max(known.longest_s, run.clock.pause_s)
 
 
 def _for_start(run: HangInput) -> float:
@@ -515,7 +507,6 @@ def excuse(peak: StepPeak, seconds: float) -> StepPeak:
 
 
 def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None) -> bool:
-    """Return whether the step, which is not higher, is of another counter."""
     if total != peak.total or (epoch is not None and peak.epoch is not None and epoch > peak.epoch):
         return True
     if peak.step is None or step >= AGAIN_SHARE * peak.step:

@@ -9,6 +9,7 @@ from ...model.attempt import HangKind
 from ...model.observation import Outcome
 from ...model.patterns import LazyPattern
 from ...model.text import plural, size
+from .activity import GpuState
 from .deadlines import HangInput
 from .liveness import Liveness
 
@@ -91,7 +92,6 @@ MINUTES_FROM_S = 600.0
 
 
 def evidence_of(run: HangInput) -> list[str]:
-    """Return sentences about the steps, the phase, the GPUs, the processes and the log."""
     clock, seen, log, now = run.clock, run.liveness, run.log, run.now
     lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
     if clock.beats == 0:
@@ -145,26 +145,19 @@ def stopped_in(run: HangInput, one: str, several: str) -> str:
 
 
 def _gpu_evidence(seen: Liveness) -> list[str]:
-    lines = []
-    for normal, state in zip(seen.normals, seen.gpu, strict=False):
-        usual = f", usually {normal.busy_w:.0f} W" if normal.busy_w is not None else ""
-        match state:
-            case "spin":
-                power = f"{seen.spin_seen_w:.0f} W" if seen.spin_seen_w is not None else "low power"
-                lines.append(f"GPU {normal.index}: near 100 % at {power}{usual}: it waits in a kernel")
-            case "pinned":
-                lines.append(f"GPU {normal.index}: near 100 %, power unknown")
-            case "dim":
-                lines.append(f"GPU {normal.index}: near 100 % without a gap, at less power than usual{usual}")
-            case "idle":
-                lines.append(f"GPU {normal.index}: idle{usual}")
-            case _:
-                pass
-    return lines
+    power = f"{seen.spin_seen_w:.0f} W" if seen.spin_seen_w is not None else "low power"
+    words: dict[GpuState, str] = {
+        "spin": f"near 100 % at {power}{{}}: it waits in a kernel",
+        "pinned": "near 100 %, power unknown",
+        "dim": "near 100 % without a gap, at less power than usual{}",
+        "idle": "idle{}",
+    }
+    usual = ["" if normal.busy_w is None else f", usually {normal.busy_w:.0f} W" for normal in seen.normals]
+    told = zip(seen.normals, seen.gpu, usual, strict=False)
+    return [f"GPU {normal.index}: {words[state].format(watts)}" for normal, state, watts in told if state in words]
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: seconds up to ten minutes, then minutes."""
     return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"
 
 

@@ -112,7 +112,6 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_file(seen: Liveness, now: float, beat_at: float = 0.0) -> Liveness:
-    """Take a checkpoint file that appeared or grew."""
     return msgspec.structs.replace(seen, file_at=now, silence_s=silence_now(seen, now, beat_at))
 
 
@@ -131,7 +130,7 @@ def with_step(seen: Liveness, beat_at: float, *, announced: bool) -> Liveness:
             changes |= {**_NO_CPU, "normals": activity.drop_samples(seen.normals)}
         elif due:
             changes |= {
-                "normals": activity.learn(seen.normals),
+                "normals": tuple(map(activity.learn, seen.normals)),
                 "procs_normal": seen.procs,
                 "zombies_normal": seen.zombies,
             }
@@ -183,12 +182,9 @@ def alive_cores(seen: Liveness, idle_cpu_cores: float) -> float:
     """Return from how many cores on the CPU of all its processes is a sign of life."""
     bound = idle_cpu_cores * (1.0 + CPU_CORES_PER_GPU * max(0, len(seen.normals) - 1))
     usual = seen.cpu_normal
-    if usual is None:
-        return bound
-    if is_starved(seen):
-        # With workers dead or blocked, a main process that polls its queue does no work.
+    if usual is not None and is_starved(seen):  # a main process that polls its queue does no work
         return max(bound, CPU_STARVED_SHARE * usual)
-    return min(bound, CPU_NORMAL_SHARE * usual)
+    return bound if usual is None else min(bound, CPU_NORMAL_SHARE * usual)
 
 
 def is_starved(seen: Liveness) -> bool:
@@ -202,7 +198,6 @@ def last_work(seen: Liveness) -> float:
 
 
 def last_byte(seen: Liveness) -> float:
-    """Return when bytes last moved or a file grew."""
     return max(seen.start_at, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
 
 
@@ -218,9 +213,8 @@ def last_sign(seen: Liveness, *, cpu: bool) -> float:
 
 def was_alive(seen: Liveness, beat_at: float, now: float, margin_s: float) -> bool:
     """Return whether the trainer was alive when it printed what came ``now``, or nothing can be seen at all."""
-    return (seen.process_at is None and seen.gpu_at is None) or now - max(
-        beat_at, last_sign(seen, cpu=True)
-    ) <= ALIVE_S + margin_s
+    unseen = seen.process_at is None and seen.gpu_at is None
+    return unseen or now - max(beat_at, last_sign(seen, cpu=True)) <= ALIVE_S + margin_s
 
 
 def silence_now(seen: Liveness, now: float, beat_at: float) -> float:
@@ -289,34 +283,26 @@ WAITING_CORES = 1.6
 
 
 def _window(period_s: float) -> int:
-    """Samples that ``WINDOW_S`` holds."""
     return min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / period_s)))
 
 
 def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
-    """Take a sample of the process tree."""
     last, cpu = seen.process_at, sample.cpu_cores
     elapsed = now - last if last is not None else 0.0
     window = _window(elapsed) if elapsed > 0.0 else seen.window
-    mask = (1 << window) - 1
-    cpu_bits = (seen.cpu_bits << 1) & mask
-    many = False
     run_n = seen.run_n + 1 if sample.states.get("R", 0) else 0
     run_from = seen.run_from if run_n > 1 else now
     # On a machine that is busy with other work a process may always want a core and get little of it.
     wants_core = run_n >= WINDOW_MIN and 2.0 * (now - run_from) >= min(WINDOW_S, hang.min_s)
-    if cpu and cpu >= alive_cores(seen, hang.idle_cpu_cores):  # no CPU at all is no sign, however little is usual
-        cpu_bits |= 1
-        # Ranks that wait for a spinning GPU keep a core busy each: that is no work.
-        waits = seen.gpu_at in {None, seen.spin_at, seen.pinned_at, seen.dim_at}
-        many = cpu >= (max(CPU_MANY_CORES, WAITING_CORES * len(seen.normals)) if waits else CPU_MANY_CORES)
+    # No CPU at all is no sign, however little is usual. Ranks that wait for a spinning GPU keep a core busy each.
+    computes = bool(cpu) and (cpu or 0.0) >= alive_cores(seen, hang.idle_cpu_cores)
+    waits = seen.gpu_at in {None, seen.spin_at, seen.pinned_at, seen.dim_at}
+    many = (cpu or 0.0) >= (max(CPU_MANY_CORES, WAITING_CORES * len(seen.normals)) if waits else CPU_MANY_CORES)
     moved = _moved(seen.read_bytes, sample.read_bytes) + _moved(seen.write_bytes, sample.write_bytes)
-    io_bits = (seen.io_bits << 1) & mask
-    io_now = False
-    if elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed:
-        io_bits |= 1
-        io_now = moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s or 2 * io_bits.bit_count() > window
-    cpu_alive = wants_core or (bool(cpu_bits & 1) and 2 * cpu_bits.bit_count() > window)
+    moves = elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed
+    cpu_bits, io_bits = _shifted(seen.cpu_bits, window, computes), _shifted(seen.io_bits, window, moves)
+    io_now = moves and (moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s or _lasts(io_bits, window))
+    cpu_alive = wants_core or _lasts(cpu_bits, window)
     states = sample.states
     after = msgspec.structs.replace(
         seen,
@@ -329,7 +315,7 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
         cpu_sum=seen.cpu_sum + (cpu or 0.0),
         cpu_count=seen.cpu_count + (cpu is not None),
         cpu_alive_at=now if cpu_alive else seen.cpu_alive_at,
-        many_cores_at=now if many and cpu_alive else seen.many_cores_at,
+        many_cores_at=now if computes and many and cpu_alive else seen.many_cores_at,
         io_bits=io_bits,
         io_at=now if io_now else seen.io_at,
         bytes_at=now if io_bits & 1 else seen.bytes_at,
@@ -351,10 +337,8 @@ def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> L
     if before is None or last is None or now <= last:
         return msgspec.structs.replace(seen, net_bytes=net_bytes, net_seen_at=now)
     window = _window(now - last)
-    bits = (seen.net_bits << 1) & ((1 << window) - 1)
-    if _moved(before, net_bytes) >= NET_BYTES_PER_S * (now - last):
-        bits |= 1
-    lasts = bool(bits & 1) and 2 * bits.bit_count() > window
+    bits = _shifted(seen.net_bits, window, _moved(before, net_bytes) >= NET_BYTES_PER_S * (now - last))
+    lasts = _lasts(bits, window)
     return msgspec.structs.replace(
         seen,
         net_bytes=net_bytes,
@@ -370,10 +354,8 @@ def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang)
     mounts = sample.silent_mounts
     if not sample.states.get("D", 0):
         freed_at = now if is_blocked(seen) else seen.unblocked_at
-        free: dict[str, object] = dict.fromkeys(("blocked_from", "answer_from"))
-        return msgspec.structs.replace(
-            seen, blocked=0, stuck=False, unblocked_at=freed_at, silent_mounts=mounts, **free
-        )
+        free: dict[str, object] = {"blocked": 0, "stuck": False, "blocked_from": None, "answer_from": None}
+        return msgspec.structs.replace(seen, unblocked_at=freed_at, silent_mounts=mounts, **free)
     answer_from = seen.answer_from if seen.answer_from is not None else now
     blocked_from = seen.blocked_from if seen.blocked_from is not None else now
     return msgspec.structs.replace(
@@ -391,10 +373,18 @@ def is_blocked(seen: Liveness) -> bool:
 
     If bytes move it only waits for its turn at a busy disk, or for its own memory in a swap storm.
     """
-    if not seen.stuck:
-        return False
     moved_at = seen.io_at or 0.0
-    return moved_at <= (seen.blocked_from or 0.0) or (seen.process_at or 0.0) - moved_at > WINDOW_S
+    moves = moved_at > (seen.blocked_from or 0.0) and (seen.process_at or 0.0) - moved_at <= WINDOW_S
+    return seen.stuck and not moves
+
+
+def _shifted(bits: int, window: int, sign: bool) -> int:
+    return (bits << 1 | sign) & ((1 << window) - 1)
+
+
+def _lasts(bits: int, window: int) -> bool:
+    """Whether the newest sample and most of the window show the sign."""
+    return bool(bits & 1) and 2 * bits.bit_count() > window
 
 
 def _moved(before: float | None, after: float | None) -> float:

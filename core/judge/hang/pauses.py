@@ -60,7 +60,6 @@ def _stopped(sample: ProcessSample, count: int, *, others_work: bool) -> Stopped
 
 
 def with_step(pause: Pause, t: float) -> Pause:
-    """Take a step at ``t`` (run seconds)."""
     if pause.since_t is None or pause.stepped or t - pause.since_t < SETTLED_S:
         return pause
     return msgspec.structs.replace(pause, stepped=True)
@@ -96,7 +95,6 @@ class ActiveTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def now(time: ActiveTime) -> float:
-    """Return the active time now, in seconds."""
     return time.t - time.away_s
 
 
@@ -215,7 +213,6 @@ def _places(outcome: Outcome, name: str, does: str) -> tuple[str, ...]:
 
 
 def is_found(watch: LoopWatch, since: float) -> bool:
-    """Return whether the looks at this silence agree."""
     return watch.since == since and watch.agreed >= AGREEING
 
 

@@ -33,12 +33,10 @@ def ended(times: PhaseTimes, phase: Phase, lasted_s: float, quiet_s: float) -> P
 
 
 def habit(times: PhaseTimes, phase: Phase) -> PhaseHabit:
-    """Return what is known of a phase."""
     return times.phases.get(phase, UNSEEN)
 
 
 def merged(one: PhaseHabit, other: PhaseHabit) -> PhaseHabit:
-    """Return the longer times of both."""
     return PhaseHabit(
         times=max(one.times, other.times),
         longest_s=max(one.longest_s, other.longest_s),

@@ -45,7 +45,6 @@ Ranks = tuple[SeenRank, ...]
 
 
 def with_processes(ranks: Ranks, found: tuple[Rank, ...], t: float) -> Ranks:
-    """Take a sample of the processes."""
     now = {each.rank: each for each in found}
     kept = [_with_process(before, now.pop(before.rank, None), t) for before in ranks]
     kept += [_with_process(SeenRank(rank=p.rank, node=p.node), p, t) for p in now.values() if p.state not in "ZX"]
@@ -75,7 +74,6 @@ def _with_process(each: SeenRank, process: Rank | None, t: float) -> SeenRank:
 
 
 def step_of(line: str) -> int | None:
-    """The step that a line of a rank shows; None = none."""
     text = own_text(line).text
     found = find_step(text.lower())
     if found is not None:

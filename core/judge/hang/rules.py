@@ -216,7 +216,6 @@ def at_full_load(run: HangInput, share: float) -> Answer:
 
 
 def no_sign_of_life(run: HangInput, share: float) -> Answer:
-    """Neither GPUs nor processes nor files show any."""
     deadline_s = deadlines.for_dead(run)
     if run.blocked and share >= 1.0:
         deadline_s = max(deadline_s, deadlines.BLOCKED_S)
