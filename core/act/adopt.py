@@ -20,8 +20,7 @@ from ..private_folder import make_private
 from . import processes
 from .launch import spool
 from .launch.launching import identify
-from .view import tmux_calls
-from .view.tmux_calls import MARK, SEPARATOR, TmuxError
+from .view.tmux import MARK, SEPARATOR, TmuxError, output
 
 # A trainer that was started by hand: its identity, and what is needed to start it again.
 #
@@ -368,7 +367,7 @@ def _ask(settings: Tmux, environ: Mapping[str, str], session: str, words: Sequen
     """What tmux prints. Raises AdoptionError."""
     server = f" on socket {settings.socket}" if settings.socket else ""
     try:
-        return tmux_calls.output(settings, environ, words)
+        return output(settings, environ, words)
     except TmuxError as error:
         match error.fault:
             case "missing":

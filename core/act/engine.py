@@ -19,7 +19,7 @@ Performed = tuple[bool, str, dict[str, Any]]
 
 
 class Engine(Protocol):
-    """The attempts of one run. Every method may block; none but ``submit``, ``resume`` and ``probe`` raises."""
+    """The attempts of one run. Every method may block; none but ``submit`` and ``probe`` raises."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -31,10 +31,6 @@ class Engine(Protocol):
 
         Raises LaunchError; then nothing was started, and nothing will be.
         """
-        ...
-
-    def resume(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
-        """As ``submit``, after an earlier attempt of the run: with the same settings it may take its place."""
         ...
 
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:

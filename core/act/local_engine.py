@@ -71,10 +71,6 @@ class LocalEngine:
         argv = marked(order.argv, folder, order.env, self._base_env)
         return launch(msgspec.structs.replace(order, argv=argv), folder)
 
-    def resume(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
-        """Start the processes anew."""
-        return self.submit(order, folder, asked)
-
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
         """End the whole tree. If a place does not answer, its client is left alone, and nothing counts as gone."""
         place = place_of(target)
@@ -296,8 +292,7 @@ class AttemptLauncher:
                 keep_alive=self._keep_alive,
             )
             script = self._script()
-            begin = self._engine.submit if decision.attempt == 1 else self._engine.resume
-            target = begin(order, folder, decision)
+            target = self._engine.submit(order, folder, decision)
         except (DeriveError, LaunchError) as error:
             if (passing := waited_for(error)) is not None:
                 return False, str(error), {passing: True, **fresh}

@@ -63,9 +63,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``state``, ``reason``: Slurm's words. ``left_s``: seconds until the time limit. ``wall``: when it was asked, seconds
     since the epoch. ``attempt_directory``: that of the attempt which started it. ``log_read``: bytes of its log that
-    were passed on. ``home``: the folder of the script that Slurm has: a job that runs once more does so from there.
-    ``asked``: the time limit is near, and its training was asked for a checkpoint. ``failed_node``: where a task failed
-    first, if Slurm named one node.
+    were passed on. ``asked``: the time limit is near, and its training was asked for a checkpoint. ``failed_node``:
+    where a task failed first, if Slurm named one node.
     """
 
     version: int = 1
@@ -79,7 +78,6 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wall: float = 0.0
     attempt_directory: str = ""
     log_read: int = 0
-    home: str = ""
     asked: bool = False
     failed_node: str = ""
 
@@ -101,24 +99,21 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between engines. Whoever needs to know asks one of these, never for the engine's name.
 
     ``here``: processes, GPUs, memory and kernel log of the training are those of this machine. ``queues``: an attempt
-    may wait for nodes, and has a state, a reason and a time limit that the engine tells. ``runs_again``: an attempt
-    with the same settings may go on in the place of the one before, without waiting for another one. ``pauses``: its
-    processes can be stopped and continued. ``commands``: programs that it calls.
+    may wait for nodes, and has a state, a reason and a time limit that the engine tells. ``pauses``: its processes can
+    be stopped and continued. ``commands``: programs that it calls.
     """
 
     here: bool
     queues: bool
-    runs_again: bool
     pauses: bool
     commands: tuple[str, ...] = ()
 
 
 CAPABILITIES: dict[EngineName, Capabilities] = {
-    "local": Capabilities(here=True, queues=False, runs_again=False, pauses=True),
+    "local": Capabilities(here=True, queues=False, pauses=True),
     "slurm": Capabilities(
         here=False,
         queues=True,
-        runs_again=True,
         pauses=False,
         commands=("sbatch", "squeue", "scontrol", "scancel", "srun"),
     ),

@@ -3,20 +3,17 @@
 # below $ROOT, no systemd, no cgroups. Installs nothing; needs the daemons slurmctld, slurmd and munged, and root.
 # --accounting: with slurmdbd and a MariaDB of its own below $ROOT, which listens on a socket file only. slurmdbd has no
 # setting for its address; loopback.c (needs cc) keeps it on 127.0.0.1, and if anything listens elsewhere, nothing is up.
-# --no-requeue: no job may run twice; a plugin refuses to change that.
 #
-#   ROOT=/tmp/x CTLPORT=16817 BASEPORT=17001 tests/cluster/up.sh [--accounting] [--no-requeue]     ROOT=/tmp/x tests/cluster/down.sh
+#   ROOT=/tmp/x CTLPORT=16817 BASEPORT=17001 tests/cluster/up.sh [--accounting]     ROOT=/tmp/x tests/cluster/down.sh
 set -euo pipefail
 : "${ROOT:?a folder for its files}"
 CTLPORT=${CTLPORT:-16817}
 BASEPORT=${BASEPORT:-17001}
 GPUS=2
 accounting=0
-requeue=1
 for word in "$@"; do
     case $word in
         --accounting) accounting=1 ;;
-        --no-requeue) requeue=0 ;;
         *)
             echo "unknown: $word" >&2
             exit 2
@@ -74,22 +71,6 @@ AccountingStorageType=accounting_storage/none
 GresTypes=gpu
 SlurmdParameters=config_overrides
 END
-if [ "$requeue" = 0 ]; then
-    printf 'JobRequeue=0\nJobSubmitPlugins=lua\n' >>"$ROOT/etc/slurm.conf"
-    cat >"$ROOT/etc/job_submit.lua" <<'END'
-function slurm_job_submit(request, partitions, uid)
-    if request.requeue == 1 then return slurm.ERROR end
-    return slurm.SUCCESS
-end
-function slurm_job_modify(request, job, partitions, uid)
-    if request.requeue == 1 then
-        slurm.log_user("no job of this site runs twice")
-        return slurm.ERROR
-    end
-    return slurm.SUCCESS
-end
-END
-fi
 if [ "$accounting" = 1 ]; then
     DBDPORT=${DBDPORT:-$((CTLPORT + 7))}
     sed -i '/^AccountingStorageType=/d' "$ROOT/etc/slurm.conf"

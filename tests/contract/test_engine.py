@@ -55,8 +55,7 @@ class Place:
             env=dict(os.environ),
             log=str(folder / "train.log"),
         )
-        begin = self.engine.submit if number == 1 else self.engine.resume
-        target = begin(order, folder, StartAttempt(id=number, reason="", attempt=number))
+        target = self.engine.submit(order, folder, StartAttempt(id=number, reason="", attempt=number))
         self.targets.append(target)
         return target
 

@@ -23,12 +23,12 @@ NEEDS_CLUSTER = [
 
 
 @contextlib.contextmanager
-def cluster_at(root: Path, *, accounting: bool, requeues: bool = True) -> Iterator[dict[str, str]]:
+def cluster_at(root: Path, *, accounting: bool) -> Iterator[dict[str, str]]:
     """Bring one up below ``root``; the variables that its commands need."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
     first = PORTS[0] + PORTS[1] * worker
     env = os.environ | {"ROOT": str(root), "CTLPORT": str(first), "BASEPORT": str(first + 1)}
-    options = [*(["--accounting"] if accounting else []), *([] if requeues else ["--no-requeue"])]
+    options = ["--accounting"] if accounting else []
     up = subprocess.run([CLUSTER / "up.sh", *options], env=env, capture_output=True, text=True, check=False)
     try:
         assert up.returncode == 0, up.stdout + up.stderr
@@ -41,13 +41,6 @@ def cluster_at(root: Path, *, accounting: bool, requeues: bool = True) -> Iterat
 def plain_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Without accounting."""
     with cluster_at(tmp_path_factory.mktemp("slurm"), accounting=False) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def strict_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """One that lets no job run twice."""
-    with cluster_at(tmp_path_factory.mktemp("slurm"), accounting=False, requeues=False) as made:
         yield made
 
 

@@ -25,7 +25,7 @@ def submit(words: list[str]) -> None:
     options = [line[8:].strip() for line in script.read_text().splitlines() if line.startswith("#SBATCH ")]
     told = {name: value.strip('"') for name, _, value in (option.partition("=") for option in options)}
     keep(number, {"comment": told["--comment"], "submit": time.strftime("%Y-%m-%dT%H:%M:%S"), "script": str(script),
-                  "log": told["--output"], "cwd": told["--chdir"], "restarts": 0, "requeue": False})  # fmt: skip
+                  "log": told["--output"], "cwd": told["--chdir"]})  # fmt: skip
     begin(number)
     sys.stdout.write(f"{number}\n")
 
@@ -38,7 +38,7 @@ def begin(number: str) -> None:
         return
     os.setsid()
     job = load(number)
-    env = os.environ | {"SLURM_JOB_ID": number, "SLURM_RESTART_COUNT": str(job["restarts"])}
+    env = os.environ | {"SLURM_JOB_ID": number}
     with open(job["log"], "ab") as log:  # noqa: PTH123
         for handle in (0, 1, 2):
             os.dup2(log.fileno(), handle)
@@ -83,20 +83,9 @@ def control(words: list[str]) -> None:
         job = load(words[2])
         state = job.get("state", "PENDING")
         sys.stdout.write(
-            f"JobId={words[2]} JobName=x\n   JobState={state} Reason=None Restarts={job['restarts']} NodeList=n1"
+            f"JobId={words[2]} JobName=x\n   JobState={state} Reason=None NodeList=n1"
             f" SubmitTime={job['submit']} Comment={job['comment']}\n"
         )
-    elif words[0] == "update":
-        number = words[1].partition("=")[2]
-        if words[2] == "Requeue=1":
-            keep(number, load(number) | {"requeue": True})
-    elif words[0] == "requeue":
-        job = load(words[1])
-        if not job["requeue"]:
-            sys.stderr.write("Requested operation is presently disabled\n")
-            sys.exit(1)
-        keep(words[1], job | {"restarts": int(str(job["restarts"])) + 1, "state": "PENDING"})
-        begin(words[1])
 
 
 def cancel(words: list[str]) -> None:

@@ -22,8 +22,7 @@ from tests.tiers import SECOND_TIER, second
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.view import tmux
-from trainwatch.core.act.view.tmux import attach_command, is_log_view
-from trainwatch.core.act.view.tmux_calls import TmuxError, output, popup_command
+from trainwatch.core.act.view.tmux import TmuxError, attach_command, is_log_view, output, popup_command
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux
 from trainwatch.core.model.supervision_ports import AttemptTarget
@@ -95,6 +94,9 @@ class TmuxPlace:
         """Pids of the programs that the view has started."""
         pid = self.tmux("display-message", "-p", "-t", f"={session}:trainer", "#{pane_pid}").strip()
         return Path(f"/proc/{pid}/task/{pid}/children").read_text()
+
+    def socket_path(self) -> str:
+        return self.tmux("display-message", "-p", "#{socket_path}").strip()
 
     def server_pid(self) -> int:
         return int(self.tmux("display-message", "-p", "#{pid}"))
@@ -371,7 +373,7 @@ def test_a_request_ends_with_its_tmux_client_if_the_caller_is_killed(place: Tmux
     assert tmux.show(place.spec(), target, place.environ).ok
     server = place.server_pid()
     code = (
-        "import os; from trainwatch.core.model.settings import Tmux; from trainwatch.core.act.view.tmux_calls import *;"
+        "import os; from trainwatch.core.model.settings import Tmux; from trainwatch.core.act.view.tmux import *;"
         f"output(Tmux(socket={place.socket!r}), os.environ, ('list-sessions',), deadline_s=600.0)"
     )
     with stopped(server):
@@ -390,7 +392,7 @@ def test_a_run_is_shown_in_a_popup_inside_the_same_server(place: TmuxPlace) -> N
     terminal = TerminalProgram(["tmux", "-L", place.socket, "new-session", "-s", "mine", "sh"], place.environ)
     try:
         wait_for(lambda: terminal.sees("[mine]"), "the user's session")
-        terminal.press(f"{shlex.join(popup_command(session))}; echo po''pup closed\n".encode())
+        terminal.press(f"{shlex.join(popup_command(place.socket_path(), session))}; echo po''pup closed\n".encode())
         wait_for(lambda: terminal.sees("log of luca · q or Ctrl-C: leave"), "the status line in the popup")
         wait_for(lambda: terminal.sees("tick 60"), "the log in the popup")
         terminal.press(b"\x02d")
@@ -409,8 +411,8 @@ def test_without_a_popup_the_client_is_switched(tmp_path: Path) -> None:
     )
     fake.chmod(0o755)
     environ = os.environ | {"PATH": f"{tmp_path}:/usr/bin:/bin", "TMUX": "/tmp/s,1,0", "TMUX_PANE": "%1"}
-    assert subprocess.run(popup_command("luca"), env=environ, check=False, timeout=30).returncode == 0
-    assert called.read_text().splitlines()[-1] == "-S/tmp/s switch-client -t =luca"
+    assert subprocess.run(popup_command("/tmp/s", "luca"), env=environ, check=False, timeout=30).returncode == 0
+    assert called.read_text().splitlines()[-1] == "-S /tmp/s switch-client -t =luca"
 
 
 def test_without_tmux_attach_follows_the_log(place: TmuxPlace) -> None:
@@ -444,10 +446,10 @@ def test_attach_inside_tmux_switches_the_client(place: TmuxPlace) -> None:
         "-t",
         f"={session}",
     ]
-    path = tmux.find_sessions(spec, environ=place.environ).socket_path
+    path = place.socket_path()
     inside = place.environ | {"TMUX": f"{path},123,0"}
     assert session is not None
-    assert attach_command(spec, target, inside) == popup_command(session)
+    assert attach_command(spec, target, inside) == popup_command(path, session)
     elsewhere = place.environ | {"TMUX": "/tmp/another,123,0"}
     assert is_log_view(attach_command(spec, target, elsewhere))
     assert is_log_view(attach_command(spec, target, place.environ, plain=True))

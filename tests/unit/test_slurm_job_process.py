@@ -6,14 +6,13 @@ import re
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act.slurm import job_process, job_start
+from trainwatch.core.act.slurm import job_process
 from trainwatch.core.act.slurm.commands import SEPARATOR, SlurmError
 from trainwatch.core.act.slurm.commands import Slurm as Commands
 from trainwatch.core.act.slurm.job_start import (
@@ -21,7 +20,6 @@ from trainwatch.core.act.slurm.job_start import (
     LOG_FILE,
     ORDER,
     RECORD,
-    STARTED_FILE,
     JobOrder,
     batch_script,
     begin,
@@ -224,101 +222,21 @@ def test_a_job_that_slurm_starts_again_unasked_runs_nothing(tmp_path: Path) -> N
     done = subprocess.run(["bash", str(path)], env=again, capture_output=True, text=True, check=False)
     assert (done.returncode, marker.exists()) == (75, False)
     assert "no attempt asked for that" in done.stdout
-    following = tmp_path / "0002"
-    following.mkdir()
-    (following / "job.sh").write_text('echo "attempt 2, restart $TRAINWATCH_AGAIN"')
-    (path.parent / "again-1").write_text(f"{following}\n")
-    assert subprocess.run(["bash", str(path)], env=again, check=False).returncode == 0
-    assert (following / "job.log").read_text() == "attempt 2, restart 1\n"
     assert subprocess.run(["bash", str(path)], check=False).returncode == 0
     assert marker.exists()
 
 
-def ended_before(cluster: Cluster) -> Path:
-    """An attempt after one whose job has ended."""
-    cluster.answers("squeue", "")
-    shown = "JobId=77 JobState=CANCELLED Restarts=0 SubmitTime=2026-11-22T23:05:28 NodeList=n1"
-    cluster.answers("scontrol", shown)
-    handle = JobHandle(cluster="c", id="77", submitted="2026-11-22T23:05:28")
-    record = JobRecord(handle=handle, phase="ended", home=str(cluster.directory))
-    (cluster.directory / RECORD).write_bytes(msgspec.json.encode(record))
-    following = cluster.directory.with_name("0002")
-    following.mkdir()
-    return following
-
-
-def order_of(cluster: Cluster, **given: object) -> JobOrder:
-    return JobOrder(tag=tag_of("r1"), poll_s=0.1, before=str(cluster.directory), **given)  # type: ignore[arg-type]
-
-
-def test_an_ended_job_runs_once_more_for_the_next_attempt(cluster: Cluster) -> None:
-    following = ended_before(cluster)
-    said: list[str] = []
-    record = begin(following, order_of(cluster), Commands(cluster.env), said.append)
-    assert (record.handle.id, record.home) == ("77", str(cluster.directory))
-    assert record.attempt_directory == str(following)
-    assert (cluster.directory / "again-1").read_text().strip() == str(following)
-    assert cluster.called("sbatch") == 0
-
-
-def test_a_job_whose_script_still_ends_is_put_back_when_it_has(cluster: Cluster) -> None:
-    following = ended_before(cluster)
-    (cluster.directory / STARTED_FILE).write_text("{}")
-    shown = (cluster.bin / "scontrol.txt").read_text().strip()
-    (cluster.bin / "scontrol").write_text(
-        f'#!/bin/sh\necho scontrol "$@" >> {cluster.calls}\n'
-        f"if [ $1 = requeue ] && [ ! -e {cluster.directory / EXIT_FILE} ]; then echo too early >> {cluster.calls}; fi\n"
-        f"echo '{shown}'\n"
-    )
-    late = threading.Timer(0.5, lambda: (cluster.directory / EXIT_FILE).write_text('{"code": 130}'))
-    late.start()
-    begin(following, order_of(cluster), Commands(cluster.env), lambda _text: None)
-    late.join()
-    calls = cluster.calls.read_text().splitlines()
-    assert "scontrol requeue 77" in calls
-    assert "scontrol update JobId=77 Requeue=0" in calls  # nobody else puts it back
-    assert "too early" not in calls
-    assert cluster.called("sbatch") == 0
-
-
-def test_after_a_script_that_never_said_that_it_ended_another_job_is_submitted(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job_start, "SCRIPT_S", 0.2)
-    following = ended_before(cluster)
-    (cluster.directory / STARTED_FILE).write_text("{}")
-    said: list[str] = []
-    begin(following, order_of(cluster), Commands(cluster.env), said.append)
-    assert "has not written that it has ended" in said[0]
-    assert cluster.called("sbatch") == 1
-    assert "requeue" not in cluster.calls.read_text()
-
-
-def test_where_slurm_refuses_that_another_job_is_submitted(cluster: Cluster) -> None:
-    following = ended_before(cluster)
-    shown = (cluster.bin / "scontrol.txt").read_text().strip()
-    (cluster.bin / "scontrol").write_text(
-        f"#!/bin/sh\nif [ $1 = requeue ]; then echo Requested operation is presently disabled >&2; exit 1; fi\n"
-        f"echo '{shown}'\n"
-    )
-    said: list[str] = []
-    begin(following, order_of(cluster), Commands(cluster.env), said.append)
-    assert cluster.called("sbatch") == 1
-    assert not (cluster.directory / "again-1").exists()
-    assert "presently disabled" in said[0]
-
-
 def test_nodes_with_a_bad_gpu_are_left_out_unless_no_other_is_left(cluster: Cluster) -> None:
-    following = ended_before(cluster)
+    cluster.answers("squeue", "")
     order = JobOrder(tag=tag_of("r1"), poll_s=0.1, exclude=("n1", "n2"))
-    begin(following, order, Commands(cluster.env), lambda _text: None)
+    begin(cluster.directory, order, Commands(cluster.env), lambda _text: None)
     assert "sbatch --parsable --exclude=n1,n2 " in cluster.calls.read_text()
     refuses = (
         '#!/bin/sh\ncase "$*" in *exclude*) echo Requested node configuration is not available >&2; exit 1;; esac\n'
     )
     (cluster.bin / "sbatch").write_text(f"{refuses}echo 78\n")
     said: list[str] = []
-    assert begin(following, order, Commands(cluster.env), said.append).handle.id == "78"
+    assert begin(cluster.directory, order, Commands(cluster.env), said.append).handle.id == "78"
     assert "submitted with all nodes" in said[0]
 
 
@@ -342,15 +260,6 @@ def test_a_job_whose_follower_could_not_note_it_is_ended_by_its_comment(cluster:
     assert cluster.called("scancel") == 0
     assert end_job(str(cluster.directory), "trainwatch:r1:1", slurm) == ""
     assert "scancel 77" in cluster.calls.read_text()
-
-
-def test_a_job_that_runs_once_more_for_a_later_attempt_is_not_cancelled_with_an_earlier_one(cluster: Cluster) -> None:
-    handle = JobHandle(cluster="c", id="77", submitted="2026-11-22T23:05:28")
-    record = JobRecord(handle=handle, phase="running", attempt_directory=str(cluster.directory))
-    (cluster.directory / RECORD).write_bytes(msgspec.json.encode(record))
-    cluster.answers("scontrol", "JobId=77 JobState=RUNNING Restarts=1 SubmitTime=2026-11-22T23:09:00 NodeList=n1")
-    assert end_job(str(cluster.directory), tag_of("r1", 1), Commands(cluster.env)) == ""
-    assert cluster.called("scancel") == 0
 
 
 def test_without_an_answer_it_is_not_known_whether_a_job_is_left(cluster: Cluster) -> None:

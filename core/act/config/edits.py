@@ -5,15 +5,10 @@ import io
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 from .nested_keys import REMOVED, DeriveError, Edit, KeyPath, dotted, edited, float_text, present, read_location, same
-
-if TYPE_CHECKING:
-    from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
-
 
 _INDENT = re.compile(r"\n([ \t]+)\S")
 
@@ -63,33 +58,36 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
 
 def edit_toml(text: str, edits: Sequence[Edit], source: str) -> str:
     """The text with the edits. Raises DeriveError if no way gives exactly the intended values."""
+    return _edited(text, edits, source, read_toml, _toml_candidates)
+
+
+def _edited(
+    text: str,
+    edits: Sequence[Edit],
+    source: str,
+    read: Callable[[str, str], dict[Any, Any]],
+    candidates: Callable[[str, Edit, dict[Any, Any], str], Iterator[str]],
+) -> str:
+    """The first candidate of each edit that reads as exactly the intended values. Raises DeriveError if none does."""
     for edit in edits:
-        before = read_toml(text, source)
+        before = read(text, source)
         intended = edited(before, edit)
         if same(before, intended):
             continue
-        proven = partial(_is_toml_of, intended)
-        text = _first_proven(_candidates(text, edit, before, source), proven, edit, source)
+        for candidate in candidates(text, edit, before, source):
+            with contextlib.suppress(DeriveError):
+                if same(read(candidate, source), intended):
+                    text = candidate
+                    break
+        else:
+            raise DeriveError(
+                f"{source}: {dotted(edit.path)} could not be changed without touching other values; write the key on "
+                "a line of its own"
+            )
     return text
 
 
-def _is_toml_of(intended: dict[str, Any], text: str) -> bool:
-    return same(tomllib.loads(text), intended)
-
-
-def _first_proven(candidates: Iterator[str], proven: Callable[[str], bool], edit: Edit, source: str) -> str:
-    """The first text that reads as intended. Raises DeriveError if none does."""
-    for candidate in candidates:
-        with contextlib.suppress(tomllib.TOMLDecodeError, DeriveError):
-            if proven(candidate):
-                return candidate
-    raise DeriveError(
-        f"{source}: {dotted(edit.path)} could not be changed without touching other values; write the key on a line "
-        "of its own"
-    )
-
-
-def _candidates(text: str, edit: Edit, before: dict[str, Any], source: str) -> Iterator[str]:
+def _toml_candidates(text: str, edit: Edit, before: dict[str, Any], source: str) -> Iterator[str]:
     """Texts with the edit, the smallest change first."""
     if present(before, edit.path):
         yield from _through_tomlkit(text, edit)
@@ -140,292 +138,81 @@ def _dotted(path: KeyPath) -> str:
     return tomlkit.key(names if len(names) > 1 else names[0]).as_string()
 
 
-Dialect = Literal["pyyaml", "core"]
-PYYAML: Dialect = "pyyaml"
-"""YAML 1.1 as PyYAML's ``safe_load`` resolves it (its ``resolver.py``)."""
-CORE: Dialect = "core"
-"""The core schema of YAML 1.2, which ruamel.yaml follows."""
+# Changes single values in a YAML text with ruamel.yaml's round trip, which keeps comments, order and number formats.
+#
+# What it writes is read again as PyYAML, which most trainers use, reads it.
 
+_WORDS = re.compile(r"[yYnN]|[-+]?[\d_]+\.?[\d_]*[eE]\d+|[-+]?[\d_]+[eE][-+]\d+")
+"""Unquoted values that are words to PyYAML, and numbers or truth values to ruamel.yaml's YAML 1.1."""
+_PLAIN = re.compile(
+    r"(?!(?:y|n|yes|no|on|off|true|false|null)$)(?:[a-z]|\.{0,2}/)[a-z0-9_./-]*", re.IGNORECASE | re.ASCII
+)
+"""Text that needs no quotes."""
 _STANDARD_TAG = "tag:yaml.org,2002:"
 
 
-def _base_60(text: str) -> int:
-    sign = -1 if text.startswith("-") else 1
-    total = 0
-    for digits in text.lstrip("+-").split(":"):
-        total = total * 60 + int(digits)
-    return sign * total
-
-
-def _pyyaml_int(text: str) -> int:
-    plain = text.replace("_", "")
-    sign = -1 if plain.startswith("-") else 1
-    digits = plain.lstrip("+-")
-    if ":" in digits:
-        return _base_60(plain)
-    if digits.startswith(("0b", "0x")):
-        return sign * int(digits, 0)
-    return sign * int(digits, 8 if len(digits) > 1 and digits[0] == "0" else 10)
-
-
-def _any_float(text: str) -> float:
-    plain = text.replace("_", "").lower()
-    if plain.endswith((".inf", ".nan")):
-        return float(plain.replace(".", ""))
-    if ":" in plain:
-        sign = -1.0 if plain.startswith("-") else 1.0
-        total = 0.0
-        for part in plain.lstrip("+-").split(":"):
-            total = total * 60 + float(part)
-        return sign * total
-    return float(plain)
-
-
-def _core_int(text: str) -> int:
-    digits = text.lstrip("+-")
-    base = {"0o": 8, "0x": 16}.get(digits[:2], 10)
-    number = int(digits[2:] if base != 10 else digits, base)
-    return -number if text.startswith("-") else number
-
-
-_Rule = tuple[re.Pattern[str], Callable[[str], Any]]
-_TRUE = frozenset({"true", "yes", "on"})
-
-_RULES: dict[Dialect, tuple[_Rule, ...]] = {
-    PYYAML: (
-        (re.compile(r"(?:~|null|Null|NULL|)"), lambda _: None),
-        (
-            re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)"),
-            lambda t: t.lower() in _TRUE,
-        ),
-        (
-            re.compile(
-                r"[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+"
-            ),
-            _pyyaml_int,
-        ),
-        (
-            re.compile(
-                r"[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
-                r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-            ),
-            _any_float,
-        ),
-    ),
-    CORE: (
-        (re.compile(r"(?:~|null|Null|NULL|)"), lambda _: None),
-        (re.compile(r"(?:true|True|TRUE|false|False|FALSE)"), lambda t: t.lower() == "true"),
-        (re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"), _core_int),
-        (
-            re.compile(
-                r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-            ),
-            _any_float,
-        ),
-    ),
-}
-
-
-def resolve_plain(text: str, dialect: Dialect) -> Any:
-    """The value of an unquoted scalar. Dates stay strings."""
-    for pattern, convert in _RULES[dialect]:
-        if pattern.fullmatch(text):
-            try:
-                return convert(text)
-            except ValueError:
-                return text
-    return text
-
-
-def scalar_value(node: "ScalarNode", dialect: Dialect) -> Any:
-    """The value of a scalar node; an unknown tag (``!path``) is returned with the text."""
-    tag = str(node.tag)
-    if not tag.startswith(_STANDARD_TAG):
-        return (tag, node.value)
-    return node.value if node.style else resolve_plain(node.value, dialect)
-
-
-_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def _quoted(text: str) -> str:
-    def escape(ch: str) -> str:
-        if ch in _ESCAPES:
-            return _ESCAPES[ch]
-        if ch.isprintable():
-            return ch
-        return f"\\U{ord(ch):08x}"
-
-    return '"' + "".join(escape(ch) for ch in text) + '"'
-
-
 def yaml_text(value: Any) -> str:
-    """A value in flow style that both dialects read as the same value."""
+    """A value in flow style that all YAML readers read as the same value."""
     match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
         case float():
-            if value != value:  # noqa: PLR0124
-                return ".nan"
-            return float_text(value).replace("inf", ".inf")
-        case str():
-            plain = _PLAIN.fullmatch(value) and all(resolve_plain(value, dialect) == value for dialect in _RULES)
-            return value if plain else _quoted(value)
+            return float_text(value).replace("inf", ".inf").replace("nan", ".nan")
+        case str() if _PLAIN.fullmatch(value):
+            return value
         case Mapping():
             return "{" + ", ".join(f"{yaml_text(key)}: {yaml_text(item)}" for key, item in value.items()) + "}"
-        case Sequence():
+        case list() | tuple():
             return "[" + ", ".join(yaml_text(item) for item in value) + "]"
         case _:
-            return _quoted(str(value))
+            return json.dumps(value, ensure_ascii=False, default=str)
 
 
-# Changes single values in a YAML text and keeps comments and layout. Every result is checked.
-#
-# ruamel.yaml's round trip re-indents lists, so an edit first replaces only the characters of the value; the round trip
-# is the second way. The check reads old and new text in both dialects that trainers use (PyYAML's 1.1 and the 1.2 core
-# schema, which differ in ``1e-4``, ``on`` and ``010``) and compares all values.
-
-_BLOCK_STYLES = ("|", ">")
-
-
-def read_yaml(text: str, source: str, dialect: Dialect = PYYAML) -> dict[Any, Any]:
-    """The values as a reader of that dialect sees them. Raises DeriveError with file and line."""
-    root = _compose(text, source)
-    if root is None:
-        return {}
-    value = _construct(root, dialect, ())
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise DeriveError(f"{source}: the config must be a mapping of keys to values")
-    return value
-
-
-def edit_yaml(text: str, edits: Sequence[Edit], source: str) -> str:
-    """The text with the edits. Raises DeriveError if no way gives exactly the intended values."""
-    for edit in edits:
-        before = {dialect: read_yaml(text, source, dialect) for dialect in (PYYAML, CORE)}
-        intended = {dialect: edited(tree, edit) for dialect, tree in before.items()}
-        if same(before[PYYAML], intended[PYYAML]) and same(before[CORE], intended[CORE]):
-            continue
-        text = _first_proven(
-            _yaml_edit_candidates(text, edit, source), partial(_is_yaml_of, intended, source), edit, source
-        )
-    return text
-
-
-def _is_yaml_of(intended: dict[Dialect, dict[Any, Any]], source: str, text: str) -> bool:
-    return all(same(read_yaml(text, source, dialect), tree) for dialect, tree in intended.items())
-
-
-def _compose(text: str, source: str) -> Any:
+def read_yaml(text: str, source: str) -> dict[Any, Any]:
+    """The values as PyYAML reads them. Raises DeriveError with file and line."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    loader = YAML(typ="rt", pure=True)
-    loader.allow_duplicate_keys = True  # as PyYAML, which silently uses the last one
+    loader = YAML(typ="safe", pure=True)
+    loader.version = (1, 1)
     try:
-        return loader.compose(text)
+        root = loader.compose(text)
+        value = {} if root is None else _value(loader, root, ())
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
         problem = error.problem or error.context or "syntax error"
         raise DeriveError(f"{read_location(line, source)}: not readable as YAML: {problem}") from error
-    except YAMLError as error:
+    except (YAMLError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise DeriveError(f"{source}: not readable as YAML: {first}") from error
+    if not isinstance(value, dict | None):
+        raise DeriveError(f"{source}: the config must be a mapping of keys to values")
+    return value or {}
 
 
-def _construct(node: "Node", dialect: Dialect, above: tuple[int, ...]) -> Any:
-    from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+def _value(loader: Any, node: Any, above: tuple[int, ...]) -> Any:
+    """The value of a node. Of two equal keys the last one counts; an unknown tag (``!path``) stays with its text."""
+    from ruamel.yaml.nodes import MappingNode, SequenceNode
 
     if id(node) in above:
         return "recursive alias"
     inside = (*above, id(node))
-    match node:
-        case ScalarNode():
-            return scalar_value(node, dialect)
-        case SequenceNode():
-            return [_construct(item, dialect, inside) for item in node.value]
-        case MappingNode():
-            return {
-                _hashable(_construct(key, dialect, inside)): _construct(value, dialect, inside)
-                for key, value in node.value
-            }
-        case _:
-            return None
+    if isinstance(node, SequenceNode):
+        return [_value(loader, item, inside) for item in node.value]
+    if isinstance(node, MappingNode):
+        pairs = ((_value(loader, key, inside), _value(loader, value, inside)) for key, value in node.value)
+        return {key if isinstance(key, Hashable) else repr(key): value for key, value in pairs}
+    tag = str(node.tag)
+    if not tag.startswith(_STANDARD_TAG) or tag.endswith((":merge", ":value")):
+        return node.value if tag.startswith(_STANDARD_TAG) else (tag, node.value)
+    return node.value if not node.style and _WORDS.fullmatch(node.value) else loader.constructor.construct_object(node)
 
 
-def _hashable(key: Any) -> Any:
-    return key if isinstance(key, str | int | float | bool | tuple | None) else repr(key)
+def edit_yaml(text: str, edits: Sequence[Edit], source: str) -> str:
+    """The text with the edits. Raises DeriveError if that does not give exactly the intended values."""
+    return _edited(text, edits, source, read_yaml, _round_trip)
 
 
-def _yaml_edit_candidates(text: str, edit: Edit, source: str) -> Iterator[str]:
-    root = _compose(text, source)
-    if edit.value is not REMOVED:
-        yield from _spliced(text, root, edit)
-    yield from _round_trip(text, edit)
-
-
-def _spliced(text: str, root: Any, edit: Edit) -> Iterator[str]:
-    """The text with only the characters of the value changed."""
-    from ruamel.yaml.nodes import MappingNode, ScalarNode
-
-    newline = "\r\n" if "\r\n" in text else "\n"
-    if root is None:
-        end = "" if not text or text.endswith("\n") else newline
-        yield f"{text}{end}{_pair(edit.path, edit.value)}{newline}"
-        return
-    node, depth, start = root, 0, 0
-    while depth < len(edit.path) and isinstance(node, MappingNode):
-        found = _child(node, edit.path[depth])
-        if found is None:
-            yield _with_pair(text, node, _pair(edit.path[depth:], edit.value), newline)
-            return
-        key, node = found
-        depth, start = depth + 1, node.start_mark.index
-        if start == node.end_mark.index:  # an empty value: its mark is that of the next token
-            start = text.index(":", key.end_mark.index) + 1
-    if node.anchor or (isinstance(node, ScalarNode) and node.style in _BLOCK_STYLES):
-        return
-    end_ = node.end_mark.index if node.start_mark.index != node.end_mark.index else start
-    rest = edit.path[depth:]
-    value = f"{{{_pair(rest, edit.value)}}}" if rest else yaml_text(edit.value)
-    gap = "" if start > 0 and text[start - 1] in " \t\n" else " "
-    yield f"{text[:start]}{gap}{value}{text[end_:]}"
-
-
-def _child(node: "MappingNode", name: str) -> tuple["Node", "Node"] | None:
-    """(key, value) of the last key with that name, as in PyYAML."""
-    from ruamel.yaml.nodes import ScalarNode
-
-    found = None
-    for key, value in node.value:
-        if isinstance(key, ScalarNode) and scalar_value(key, PYYAML) == name:
-            found = key, value
-    return found
-
-
-def _pair(path: KeyPath, value: Any) -> str:
-    first, *rest = path
-    return f"{yaml_text(first)}: {{{_pair(tuple(rest), value)}}}" if rest else f"{yaml_text(first)}: {yaml_text(value)}"
-
-
-def _with_pair(text: str, node: "MappingNode", pair: str, newline: str) -> str:
-    """Insert a new key before the first one of its mapping, whose indentation is known."""
-    if node.flow_style or not node.value:
-        at = text.index("{", node.start_mark.index) + 1
-        return f"{text[:at]}{pair}{', ' if node.value else ''}{text[at:]}"
-    mark = node.value[0][0].start_mark
-    return f"{text[: mark.index]}{pair}{newline}{' ' * mark.column}{text[mark.index :]}"
-
-
-def _round_trip(text: str, edit: Edit) -> Iterator[str]:
+def _round_trip(text: str, edit: Edit, _before: dict[Any, Any], _source: str) -> Iterator[str]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -435,17 +222,18 @@ def _round_trip(text: str, edit: Edit) -> Iterator[str]:
     editor.width = 4096
     try:
         data = editor.load(text)
-        if not present(data, edit.path):
-            return
-        node = data
+        comments = text if data is None else ""
+        node = data = editor.map() if data is None else data
         for name in edit.path[:-1]:
+            if isinstance(node, dict) and node.get(name) is None:
+                node[name] = editor.map()
             node = node[name]
         if edit.value is REMOVED:
             del node[edit.path[-1]]
         else:
-            node[edit.path[-1]] = YAML(typ="rt", pure=True).load(yaml_text(edit.value))
+            node[edit.path[-1]] = editor.load(yaml_text(edit.value))
         out = io.StringIO()
         editor.dump(data, out)
-    except (YAMLError, KeyError, TypeError, ValueError, AttributeError):
+    except (YAMLError, KeyError, TypeError, ValueError, AttributeError, IndexError):
         return
-    yield out.getvalue()
+    yield comments + out.getvalue()

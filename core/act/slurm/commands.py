@@ -62,7 +62,6 @@ class Seen(NamedTuple):
     submitted: str = ""
     left_s: float | None = None
     comment: str = ""
-    restarts: int | None = None
 
 
 def phase_of(state: str) -> tuple[JobPhase, JobCause | None]:
@@ -122,7 +121,6 @@ def read_scontrol(text: str) -> Seen | None:
         fields.get("SubmitTime", ""),
         None,
         "" if fields.get("Comment") == "(null)" else fields.get("Comment", ""),
-        int(fields["Restarts"]) if fields.get("Restarts", "").isdecimal() else None,
     )
 
 
@@ -242,28 +240,6 @@ class Slurm:
         """As ``job``, from the queue as long as that shows it: it also tells how much time is left."""
         found = self.jobs().get(handle.id)
         return found if found is not None and handle.submitted in {"", found.submitted} else self.job(handle)
-
-    def shown(self, handle: JobHandle) -> Seen | None:
-        """As ``job``, from the controller alone, which also tells how often it was started again."""
-        found = self._shown(handle.id)
-        return found if found is not None and handle.submitted in {"", found.submitted} else None
-
-    def runs_again(self, handle: JobHandle) -> bool:
-        """Whether the job was put back into the queue since this submission, which has ended then."""
-        found = self._shown(handle.id)
-        return bool(found and found.restarts) and handle.submitted not in {"", found.submitted if found else ""}
-
-    def allow_requeue(self, handle: JobHandle) -> None:
-        """Let a job that has not ended be put back into the queue later."""
-        self._call(("scontrol", "update", f"JobId={handle.id}", "Requeue=1"))
-
-    def requeue(self, handle: JobHandle) -> None:
-        """Put a job that has ended back into the queue once, to start as soon as it can."""
-        self._call(("scontrol", "requeue", handle.id), refusal=True)
-        with contextlib.suppress(SlurmError):  # else Slurm puts it back by itself after a preemption or a failed node
-            self._call(("scontrol", "update", f"JobId={handle.id}", "Requeue=0"))
-        with contextlib.suppress(SlurmError):  # then it starts two minutes later
-            self._call(("scontrol", "update", f"JobId={handle.id}", "StartTime=now"))
 
     def signal(self, handle: JobHandle, name: str) -> None:
         """Send a signal to the steps of the job, not to its batch script."""

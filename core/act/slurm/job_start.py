@@ -1,18 +1,14 @@
-"""How the job of an attempt begins: a living one is followed, an ended one runs once more, or one is submitted.
+"""How the job of an attempt begins: a living one of the run is followed, or one is submitted.
 
 Two jobs in one folder overwrite each other's checkpoints, so nothing is submitted as long as it cannot be told whether
-one lives. A job that was ended for a restart with the same settings is put back into the queue (``scontrol requeue``)
-and keeps its number; where Slurm refuses that, and with other settings, the next job is submitted, to start after those
-of the run that have not quite ended (``afterany``).
+one lives. A job starts after those of the run that have not quite ended (``afterany``).
 """
 
-import contextlib
 import re
 import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -26,18 +22,12 @@ from ...model.json_line import decode_exact
 from ...model.run import RunSpec
 from ...model.settings import Slurm as SettingsSlurm
 from ...private_folder import make_private
-from ..adopt import SESSION_BOUND
 from ..launch import spool
 from ..processes import ATTEMPT_VARIABLE
 from ..save_request import AskToSave, file_of
 from . import node_agent
 from .commands import Seen, Slurm, SlurmError, limit_of, wait_until_gone
 
-SCRIPT_S = 10.0
-"""Longest wait for the end of a script whose job was cancelled: it gives the agents on the nodes three seconds."""
-CLEARED_S = 0.5
-"""For the node to remove the files of a script that has ended."""
-POLL_S = 0.1
 RECORD = "job.json"
 ORDER = "job_order.json"
 
@@ -46,16 +36,12 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
     """``job_order.json``. ``tag`` begins the comment of all jobs of the run; ``poll_s``: as in the settings.
 
     ``settle_s``: after the end of a job its log may still grow for so long: network disks show it late.
-    ``settings``: a text that differs if the attempt asks for anything else than another resume point. ``before``: the
-    folder of the attempt before it, if that had the same. ``exclude``: nodes with a faulty GPU, and those of the
-    settings.
+    ``exclude``: nodes with a faulty GPU, and those of the settings.
     """
 
     tag: str
     poll_s: float
     settle_s: float = 2.0
-    settings: str = ""
-    before: str = ""
     exclude: tuple[str, ...] = ()
 
 
@@ -68,15 +54,10 @@ def begin(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], N
         say(f"job {seen.id} of this run is alive ({seen.state}): it is followed, and no other is submitted")
         return _followed(directory, seen, slurm)
     ending = [seen.id for seen in jobs if seen.phase == "ending"]
-    again = None if ending else _again(directory, order, slurm, say)
-    if again is not None:
-        return again
     handle = _submitted(directory, order, slurm, ending, say)
     after = f", to start after job {', '.join(ending)}" if ending else ""
     say(f"job {handle.id} submitted{after}")
-    return JobRecord(
-        handle=handle, phase="queued", attempt_directory=str(directory), home=str(directory), wall=time.time()
-    )
+    return JobRecord(handle=handle, phase="queued", attempt_directory=str(directory), wall=time.time())
 
 
 def record_of(folder: Path | str) -> JobRecord | None:
@@ -105,59 +86,6 @@ def _submitted(
             raise
         say(f"without {', '.join(order.exclude)} it was refused ({error}): submitted with all nodes")
     return slurm.submit(script, after=ending)
-
-
-def _again(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], None]) -> JobRecord | None:
-    """Let the job of the attempt before run once more, for this one. None: that is not possible."""
-    before = record_of(order.before) if order.before else None
-    if before is None or not before.home:
-        return None
-    handle = before.handle
-    seen = slurm.shown(handle)
-    if seen is None or seen.phase != "ended" or seen.restarts is None:
-        return None
-    if not _script_has_ended(Path(before.attempt_directory or order.before)):
-        say(f"job {handle.id} cannot run once more: its script has not written that it has ended")
-        return None
-    mark = Path(before.home, f"{AGAIN}-{seen.restarts + 1}")
-    try:
-        mark.write_text(f"{directory}\n")
-    except OSError:
-        return None
-    try:
-        slurm.requeue(handle)
-    except SlurmError as error:
-        if not error.refused:
-            raise  # it may be in the queue now
-        with contextlib.suppress(OSError):
-            mark.unlink()
-        say(f"job {handle.id} cannot run once more ({error})")
-        return None
-    say(f"job {handle.id} was put back into the queue, for attempt {directory.name}")
-    return JobRecord(
-        handle=msgspec.structs.replace(handle, submitted=""),
-        phase="queued",
-        attempt_directory=str(directory),
-        home=before.home,
-        wall=time.time(),
-    )
-
-
-def _script_has_ended(folder: Path) -> bool:
-    """Wait for what the script of an ended job writes last.
-
-    Slurm shows a cancelled job as ended while its script still waits for the training. A start on the same node finds
-    the files of that script then, fails, and the job is held.
-    """
-    if not (folder / STARTED_FILE).exists():
-        return True
-    end = time.monotonic() + SCRIPT_S
-    while exit_code(str(folder)) is None:
-        if time.monotonic() >= end:
-            return False
-        time.sleep(POLL_S)
-    time.sleep(CLEARED_S)
-    return True
 
 
 def _followed(directory: Path, seen: Seen, slurm: Slurm) -> JobRecord:
@@ -196,53 +124,23 @@ def prepare(
     decision: StartAttempt,
     *,
     save: AskToSave,
-    again: bool,
 ) -> tuple[str, ...]:
     """Write the batch script into the attempt's folder. Returns the command that submits and follows it.
 
-    ``launch``: the training's own command and environment. ``again``: the job of the attempt before may run once more
-    for this one. Raises OSError.
+    ``launch``: the training's own command. Raises OSError.
     """
     make_private(folder)
     (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
     (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())
     (folder / RANKS_FILE).write_bytes(Path(rank_files.__file__).read_bytes())
-    settings = _settings(spec, launch, decision, folder)
-    others = [path.parent for path in folder.parent.glob(f"*/{RECORD}") if path.parent != folder] if again else []
-    before = str(max(others, key=lambda each: each.name, default=""))
     order = JobOrder(
         tag=tag_of(spec.id),
         poll_s=spec.settings.slurm.poll_s,
-        settings=settings,
-        before=before if before and (spool.read(before, ORDER) or {}).get("settings") == settings else "",
         exclude=(*spec.settings.slurm.exclude, *decision.exclude) if decision.exclude else (),
     )
     spool.write(str(folder), ORDER, msgspec.to_builtins(order))
     return (sys.executable, "-P", "-m", "trainwatch.core.act.slurm.job_process", str(folder))
-
-
-def _settings(spec: RunSpec, launch: LaunchOrder, decision: StartAttempt, folder: Path) -> str:
-    """A text that is the same for two attempts that differ in their resume point only: Slurm keeps the rest.
-
-    A job that runs once more has the options and the environment of its first submission.
-    """
-    own = sorted((key, value) for key, value in launch.env.items() if key not in IGNORED)
-    asked = options(spec.settings.slurm, spec.cwd, spec.name)
-    text = repr((decision.profile, decision.changes, decision.exclude, asked, own)).replace(str(folder), "")
-    return sha256(text.encode(errors="surrogatepass")).hexdigest()
-
-
-IGNORED = frozenset({ATTEMPT_VARIABLE, *SESSION_BOUND})
-"""Variables that differ between two starts of a supervisor and mean nothing to a training."""
-
-
-def let_run_again(folder: str, slurm: Slurm) -> None:
-    """Before the job of an attempt is ended for a restart: it may run once more. If not, another one is submitted."""
-    record = record_of(folder)
-    if record is not None and record.phase != "ended":
-        with contextlib.suppress(SlurmError):
-            slurm.allow_requeue(record.handle)
 
 
 def end_job(folder: str, tag: str, slurm: Slurm) -> str:
@@ -260,8 +158,6 @@ def end_job(folder: str, tag: str, slurm: Slurm) -> str:
     if handle is None:
         return ""
     try:
-        if slurm.runs_again(handle):  # for a later attempt, which this is not the end of
-            return ""
         slurm.cancel(handle)
     except SlurmError as error:
         return f"job {handle.id} could not be cancelled: {error}"
@@ -285,9 +181,6 @@ TAG = "trainwatch"
 AGENT_VARIABLE = "TRAINWATCH_AGENT"
 """Set for the agents on the nodes, which are no part of the training."""
 
-AGAIN = "again"
-"""File beside a script that is to run once more, named with the number of the restart. Holds the attempt's folder."""
-AGAIN_VARIABLE = "TRAINWATCH_AGAIN"
 ASKED_FILE = "job_asked.json"
 """Written by the script when the time limit is near and the training was asked for a checkpoint."""
 BEAT_FILE = "heartbeat.py"
@@ -301,17 +194,11 @@ NOT_ASKED = 75
 LIMIT_SHARE = 0.25
 """A checkpoint is asked for when at most this part of the time limit is left: a short job has to train, too."""
 
-_AGAIN = r"""
-# Slurm starts the text of the first submission again. What it then runs is the script of the attempt that asked for it.
+_ONCE = r"""
 trap : USR2
-if [ "${SLURM_RESTART_COUNT:-0}" != 0 ] && [ "${__AGAIN_MARK__:-}" != "$SLURM_RESTART_COUNT" ]; then
-  if [ ! -f __AGAIN__-"$SLURM_RESTART_COUNT" ]; then
-    echo "trainwatch: Slurm started this job again, and no attempt asked for that: nothing is run"
-    exit __NOT_ASKED__
-  fi
-  next=$(cat __AGAIN__-"$SLURM_RESTART_COUNT")
-  export __AGAIN_MARK__=$SLURM_RESTART_COUNT
-  exec bash "$next/__SCRIPT__" >> "$next/__LOG__" 2>&1
+if [ "${SLURM_RESTART_COUNT:-0}" != 0 ]; then
+  echo "trainwatch: Slurm started this job again, and no attempt asked for that: nothing is run"
+  exit __NOT_ASKED__
 fi
 """
 
@@ -327,12 +214,12 @@ if [ -n "$python" ] && [ -f __AGENT__ ]; then
 fi
 # Before the time limit: a file is touched, and the processes that catch the signal get it, on each node.
 save() {
-  put __ASKED__ "{\"restarts\": ${SLURM_RESTART_COUNT:-0}}"
+  put __ASKED__ "{}"
   __SAVE__
 }
 trap save USR2
 mkdir -p __INNER__
-put __STARTED__ "{\"node\": \"$(hostname)\", \"restarts\": ${SLURM_RESTART_COUNT:-0}}"
+put __STARTED__ "{\"node\": \"$(hostname)\"}"
 __ATTEMPT_MARK__=__INNER__ __COMMAND__ &
 child=$!
 pass() { kill -s "$1" "$child" 2>/dev/null; }
@@ -367,20 +254,16 @@ def batch_script(
     """The text of the script.
 
     The command runs once on each node, as one step of ``srun``: what a batch shell starts itself outlives a cancelled
-    job at some sites. Slurm itself does not requeue the job; if trainwatch does, it runs the script of the attempt that
-    asked for that. Before the time limit ``save_file`` is touched, and the agents ask the training on each node: on the
-    page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to processes that catch it.
+    job at some sites. Slurm does not requeue the job. Before the time limit ``save_file`` is touched, and the agents ask
+    the training on each node: on the page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to
+    processes that catch it.
     """
     head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(option)}" for option in options(slurm, cwd, name))]
     head += [f"#SBATCH {_of_directive(option)}" for option in (f"--comment={tag}", f"--output={directory}/{LOG_FILE}")]
     command = shlex.join(("srun", "--kill-on-bad-exit=1", "--unbuffered", *argv))
     quoted = {
-        "AGAIN_MARK": AGAIN_VARIABLE,
-        "AGAIN": shlex.quote(f"{directory}/{AGAIN}"),
         "NOT_ASKED": str(NOT_ASKED),
         "LAST_TENTHS": str(LAST_TENTHS),
-        "SCRIPT": SCRIPT_FILE,
-        "LOG": LOG_FILE,
         "STARTED": shlex.quote(f"{directory}/{STARTED_FILE}"),
         "EXIT": shlex.quote(f"{directory}/{EXIT_FILE}"),
         "ASKED": shlex.quote(f"{directory}/{ASKED_FILE}"),
@@ -394,7 +277,7 @@ def batch_script(
         "SAVE": _save(directory, save_file, save_signal),
         "COMMAND": command,
     }
-    parts = (_filled(_AGAIN, quoted), *(f"{line}\n" for line in slurm.setup), _filled(_BODY, quoted))
+    parts = (_filled(_ONCE, quoted), *(f"{line}\n" for line in slurm.setup), _filled(_BODY, quoted))
     return "\n".join(head) + "\n" + "".join(parts)
 
 

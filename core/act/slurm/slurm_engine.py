@@ -21,7 +21,6 @@ from .job_start import (
     AGENT_VARIABLE,
     STARTED_FILE,
     end_job,
-    let_run_again,
     prepare,
     record_of,
     script_of,
@@ -47,15 +46,8 @@ class SlurmEngine:
 
     def submit(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
         """Start the process that submits the job and follows it. If a job of the run lives, none is submitted."""
-        return self._start(order, folder, asked, again=False)
-
-    def resume(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
-        """As ``submit``; the job of the attempt before runs once more if it had the same settings."""
-        return self._start(order, folder, asked, again=True)
-
-    def _start(self, order: LaunchOrder, folder: Path, asked: StartAttempt, *, again: bool) -> AttemptTarget:
         try:
-            argv = prepare(self._spec, order, folder, asked, save=self._save, again=again)
+            argv = prepare(self._spec, order, folder, asked, save=self._save)
         except OSError as fault:
             raise LaunchError(f"{folder}: the batch script cannot be written: {fault.strerror or fault}") from fault
         return self._followers.submit(msgspec.structs.replace(order, argv=argv), folder, asked)
@@ -65,7 +57,6 @@ class SlurmEngine:
         if isinstance(decision, EndLeftovers):
             return self._followers.stop(target, decision)
         tag = tag_of(self._spec.id, target.number)
-        let_run_again(target.directory, self._slurm)
         if decision.mode == "kill":
             end_job(target.directory, tag, self._slurm)
         ended, detail, data = self._followers.stop(target, decision)

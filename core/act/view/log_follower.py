@@ -10,6 +10,7 @@ import contextlib
 import os
 import select
 import signal
+import stat
 import subprocess
 import sys
 import termios
@@ -19,11 +20,9 @@ from pathlib import Path
 from types import FrameType
 
 from ...bound_process import bound
-from ...model.settings import Tmux
 from ...model.text import printable
 from ..launch.keep_alive import lock_holder
 from ..launch.spool import EXIT
-from .tmux_calls import TmuxError, is_terminal_attached, output
 
 TAIL_BYTES = 4 << 20
 """Of a longer log only the end is shown."""
@@ -86,7 +85,7 @@ def main(arguments: list[str]) -> int:
                 lambda: tail_command(log, in_pane=in_pane),
                 in_pane=in_pane,
                 over=Over(log).is_over if in_pane else lambda: False,
-                watched=(lambda: is_terminal_attached(os.environ)) if in_pane else lambda: True,
+                watched=is_terminal_attached if in_pane else lambda: True,
             )
         command = tail_command(log, in_pane=in_pane)
         os.execvp(command[0], command)
@@ -172,20 +171,39 @@ class Over:
         return not _is_watched()
 
 
+def is_terminal_attached() -> bool:
+    """Whether a terminal is attached to the tmux server of this pane, told without asking it. Unknown counts as yes.
+
+    tmux makes its socket executable while a terminal is attached to any of its sessions, and takes that back afterwards
+    (``server_update_socket`` in its server.c). A look at the mode costs one ``stat``, a question two processes.
+    """
+    socket = os.environ.get("TMUX", "").partition(",")[0]
+    try:
+        return not socket or bool(Path(socket).stat().st_mode & stat.S_IXUSR)
+    except OSError:
+        return True
+
+
 def _is_watched() -> bool:
     """Whether a terminal is attached to this session. Unknown counts as yes."""
-    command = ["tmux", "display-message", "-p", "-t", os.environ.get("TMUX_PANE", ""), "#{session_attached}"]
-    try:
-        shown = subprocess.run(bound(command), capture_output=True, timeout=5.0, check=False, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.SubprocessError):
-        return True
-    return shown.returncode != 0 or shown.stdout.strip() != b"0"
+    shown = _tmux("display-message", "-p", "-t", os.environ.get("TMUX_PANE", ""), "#{session_attached}")
+    return shown is None or shown.strip() != b"0"
 
 
 def detach() -> None:
     """Detach the terminal that shows this window: tmux chooses the one on which a key was pressed last."""
-    with contextlib.suppress(TmuxError):
-        output(Tmux(), os.environ, ("detach-client",))
+    _tmux("detach-client")
+
+
+def _tmux(*words: str) -> bytes | None:
+    """What tmux prints; None if it fails."""
+    try:
+        done = subprocess.run(
+            bound(["tmux", *words]), capture_output=True, timeout=5.0, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
 def _end(number: int, _: FrameType | None) -> None:

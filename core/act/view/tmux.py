@@ -4,42 +4,110 @@ Options are only set on the session and the window that we made, never globally.
 (``tmux_calls.MARK``), so that a user's session with the same name is not used. Errors become sentences.
 """
 
+import contextlib
 import os
 import re
+import shlex
+import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from ...bound_process import bound
 from ...model.run import RunSpec
 from ...model.settings import Tmux
 from ...model.supervision_ports import AttemptTarget
 from ...model.text import printable
 from ..launch.launching import is_alive
-from . import tmux_calls
-from .tmux_calls import MARK, SEPARATOR, ShowView, TmuxError, popup_command
 
+DEADLINE_S = 5.0
+"""For all commands of a request together; tmux answers one within 4 ms."""
 SHOW_DEADLINE_S = 3.0
 """The supervisor waits for it after each launch, and `run` has already waited for FIND_DEADLINE_S: 5 s together."""
 FIND_DEADLINE_S = 2.0
-FIELDS = ("session_name", MARK, "socket_path", "session_attached")
+CHILD_START_S = 20.0
+"""The deadline begins when the child has loaded libtmux, which can take seconds from a slow disk."""
+SEPARATOR = "\x1f"
+"""Between the fields of a line that tmux is asked for."""
+MARK = "@trainwatch"
+"""Session option: id of the run that the session shows. A session without it belongs to the user."""
+VIEW = "@trainwatch_view"
+"""Session option: id of the pane that holds our view."""
+FIELDS = ("session_name", MARK, "socket_path", "session_attached", VIEW)
 NO_SERVER = re.compile(r"no server running|error connecting|No such file")
 """What tmux says if nobody has a session."""
+NO_PANE = re.compile(r"can't find (?:pane|window)")
+HISTORY_LINES = 50000
+"""A window takes the length of its history from its session's option when it is made. tmux's default of 2000 lines is
+an hour of a progress bar."""
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "PYTHONPATH", "VIRTUAL_ENV")
 """Variables that the view needs. A running tmux server does not pass a client's environment to a new window."""
+
+
+class TmuxError(Exception):
+    """tmux did not do what was asked. The message is a clause without a full stop.
+
+    ``fault``: "missing", there is no usable tmux; "deadline", no answer in time; "failed", an error of tmux or libtmux.
+    """
+
+    def __init__(self, fault: Literal["missing", "deadline", "failed"], message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+def output(settings: Tmux, environ: Mapping[str, str], words: Sequence[str], *, deadline_s: float = DEADLINE_S) -> str:
+    """What a tmux command prints; several have ``;`` between them, and run in one turn. Raises TmuxError.
+
+    libtmux has no time limits, so a child process carries it out (``libtmux_child``), which is ended together with its
+    ``tmux`` when the deadline has passed. A request takes about 0.3 s, most of it the start of Python and libtmux.
+    """
+    if shutil.which("tmux", path=environ.get("PATH")) is None:
+        raise TmuxError("missing", "tmux is not installed (apt install tmux)")
+    argv = [sys.executable, "-P", "-m", f"{__package__}.libtmux_child", settings.socket or "", str(deadline_s), *words]
+    late = TmuxError("deadline", f"the tmux server did not answer within {deadline_s:g} s")
+    try:
+        child = subprocess.Popen(
+            bound(argv, at_end=signal.SIGALRM), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=dict(environ), cwd="/", start_new_session=True,
+        )  # fmt: skip
+    except (OSError, ValueError) as fault:
+        raise TmuxError("failed", f"libtmux could not be started: {fault}") from fault
+    with child:
+        try:
+            printed, errors = child.communicate(timeout=deadline_s + CHILD_START_S)
+        except BaseException as fault:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            if isinstance(fault, subprocess.TimeoutExpired):
+                raise late from fault
+            raise
+    if child.returncode in {-signal.SIGKILL, -signal.SIGALRM}:
+        raise late
+    if child.returncode != 0:
+        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit status {child.returncode}"]
+        raise TmuxError("missing" if child.returncode == MISSING else "failed", last[0])
+    return printed.decode("utf-8", "replace")
+
+
+MISSING = 127
+"""Exit status of the child without a usable tmux."""
 
 
 class FoundSessions(NamedTuple):
     """``own``: name of the run's session. ``socket_path``: of its server. ``named``: the names in use.
 
-    ``attached``: terminals that show it.
+    ``attached``: terminals that show it. ``view``: the pane of our view in it.
     """
 
     own: str | None = None
-    socket_path: str | None = None
+    socket_path: str = ""
     named: tuple[str, ...] = ()
     attached: bool = False
+    view: str = ""
 
 
 class TmuxReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,31 +121,70 @@ class TmuxReport(msgspec.Struct, frozen=True, kw_only=True):
 def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] = os.environ) -> TmuxReport:
     """Show this attempt in the run's tmux session, which is made if there is none.
 
-    Blocks for about 0.3 s, at most SHOW_DEADLINE_S if the tmux server hangs.
+    Blocks for about 0.6 s, at most SHOW_DEADLINE_S for each of two requests if the tmux server hangs.
     """
-    if not run.settings.tmux.enabled:
+    settings = run.settings.tmux
+    if not settings.enabled:
         return TmuxReport(ok=False, session=None, detail="no tmux window: switched off (tmux.enabled)")
     command = view_command(run, target, in_pane=True)
-    request = ShowView(
-        mark=run.id,
-        names=_session_names(run),
-        command=tuple(command),
-        environment={name: environ[name] for name in PASSED_ON if name in environ},
-        status_left=_status_left(run, command),
-    )
+    wanted = session_name(run)
+    names = (wanted, *(f"{wanted}-{number}" for number in range(2, 100)))
+    passed_on = [word for name in PASSED_ON if name in environ for word in ("-e", f"{name}={environ[name]}")]
     try:
-        shown = tmux_calls.show(run.settings.tmux, environ, request, deadline_s=SHOW_DEADLINE_S)
+        found = find_sessions(run, names, environ, deadline_s=SHOW_DEADLINE_S)
+        name = found.own or next((each for each in names if each not in found.named), wanted)
+        options = {"status": "on", "status-left-length": "80", "status-left": _status_left(run, command)}
+        leave = [w for key, value in options.items() for w in (";", "set-option", "-t", f"={name}:", key, value)]
+        program = [*passed_on, f"exec {shlex.join(command)}"]
+        if not (found.view and _renewed(settings, environ, ("-t", found.view, *program, *leave))):
+            made = _new_view(run, name, program, is_new=found.own is None)
+            output(settings, environ, (*made, *leave), deadline_s=SHOW_DEADLINE_S)
     except TmuxError as error:
         return TmuxReport(ok=False, session=None, detail=f"no tmux window: {error}; the training continues without one")
-    verb = "shown again in" if shown.again else "shown in"
-    return TmuxReport(ok=True, session=shown.session, detail=f"{verb} tmux session {shown.session}")
+    verb = "shown in" if found.own is None else "shown again in"
+    return TmuxReport(ok=True, session=name, detail=f"{verb} tmux session {name}")
 
 
-def find_sessions(run: RunSpec, names: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ) -> FoundSessions:
+def _renewed(settings: Tmux, environ: Mapping[str, str], words: Sequence[str]) -> bool:
+    """Start the view anew in its pane. False: a person closed that."""
+    try:
+        output(settings, environ, ("respawn-pane", "-k", *words), deadline_s=SHOW_DEADLINE_S)
+    except TmuxError as error:
+        if NO_PANE.search(str(error)):
+            return False
+        raise
+    return True
+
+
+def _new_view(run: RunSpec, name: str, program: Sequence[str], *, is_new: bool) -> list[str]:
+    """The commands that make the view's window, and the session if it ``is_new``.
+
+    Its first window is ended when ours is there: that one's history has the default length.
+    """
+    session, window = f"={name}:", f"={name}:trainer"
+    words: list[str] = []
+    if is_new:
+        words += ["new-session", "-d", "-s", name, "-x", "200", "-y", "50", "exec tail -f /dev/null", ";"]
+        words += ["set-option", "-t", session, MARK, run.id, ";"]
+        words += ["set-option", "-t", session, "history-limit", str(HISTORY_LINES), ";"]
+    words += ["new-window", "-t", session, "-n", "trainer", *program, ";"]
+    for option, value in (("remain-on-exit", "on"), ("automatic-rename", "off"), ("allow-rename", "off")):
+        words += ["set-option", "-w", "-t", window, option, value, ";"]
+    words += ["set-option", "-F", "-t", window, VIEW, "#{pane_id}"]
+    return [*words, ";", "kill-window", "-t", f"{session}^"] if is_new else words
+
+
+def find_sessions(
+    run: RunSpec,
+    names: tuple[str, ...] = (),
+    environ: Mapping[str, str] = os.environ,
+    *,
+    deadline_s: float = FIND_DEADLINE_S,
+) -> FoundSessions:
     """Find the session that shows the run, and which of ``names`` are names of sessions. Raises TmuxError."""
     words = ("list-sessions", "-F", SEPARATOR.join(f"#{{{field}}}" for field in FIELDS))
     try:
-        text = tmux_calls.output(run.settings.tmux, environ, words, deadline_s=FIND_DEADLINE_S)
+        text = output(run.settings.tmux, environ, words, deadline_s=deadline_s)
     except TmuxError as error:
         if NO_SERVER.search(str(error)):
             return FoundSessions()
@@ -85,7 +192,7 @@ def find_sessions(run: RunSpec, names: tuple[str, ...] = (), environ: Mapping[st
     rows = [line.split(SEPARATOR) for line in text.splitlines() if line.count(SEPARATOR) == len(FIELDS) - 1]
     named = tuple(name for name in names if name in {row[0] for row in rows})
     own = next((row for row in rows if row[1] == run.id), None)
-    return FoundSessions(named=named) if own is None else FoundSessions(own[0], own[2], named, own[3] != "0")
+    return FoundSessions(named=named) if own is None else FoundSessions(own[0], own[2], named, own[3] != "0", own[4])
 
 
 def close(run: RunSpec, environ: Mapping[str, str] = os.environ, *, unless_attached: bool = False) -> bool:
@@ -98,7 +205,7 @@ def close(run: RunSpec, environ: Mapping[str, str] = os.environ, *, unless_attac
         if found.own is None or (unless_attached and found.attached):
             return False
         words = ("kill-session", "-t", f"={found.own}")
-        tmux_calls.output(run.settings.tmux, environ, words, deadline_s=SHOW_DEADLINE_S)
+        output(run.settings.tmux, environ, words, deadline_s=SHOW_DEADLINE_S)
     except TmuxError:
         return False
     return True
@@ -108,11 +215,6 @@ def session_name(run: RunSpec) -> str:
     """The preferred name. tmux forbids ``.`` and ``:`` in names; other special characters would be read as targets."""
     wanted = run.settings.tmux.session or f"trainwatch-{run.name}"
     return "".join(character if character.isalnum() or character in "-_" else "-" for character in wanted)
-
-
-def _session_names(run: RunSpec) -> tuple[str, ...]:
-    wanted = session_name(run)
-    return (wanted, *(f"{wanted}-{number}" for number in range(2, 100)))
 
 
 def _status_left(run: RunSpec, command: list[str]) -> str:
@@ -130,13 +232,16 @@ def attach_command(
     Inside another server, without a session, or with ``plain`` (no terminal): the log view, or the terminal client in
     pty mode. Raises RuntimeError with a sentence if there is nothing to show. Waits at most FIND_DEADLINE_S for tmux.
     """
-    found = FoundSessions() if plain else _find(run, environ)
+    found = FoundSessions()
+    with contextlib.suppress(TmuxError):
+        found = found if plain else find_sessions(run, environ=environ)
     if found.own is not None:
         inside = environ.get("TMUX")
         if not inside:
-            return [*_tmux(run.settings.tmux), "attach-session", "-t", f"={found.own}"]
+            socket = [] if run.settings.tmux.socket is None else ["-L", run.settings.tmux.socket]
+            return ["tmux", *socket, "attach-session", "-t", f"={found.own}"]
         if found.socket_path == inside.split(",")[0]:
-            return popup_command(found.own)
+            return popup_command(found.socket_path, found.own)
     if target is None:
         raise RuntimeError(f"{run.name} was never launched, so there is nothing to attach to; start it first")
     if target.log is None and run.terminal == "file":
@@ -146,15 +251,12 @@ def attach_command(
     return view_command(run, target, in_pane=False)
 
 
-def _find(run: RunSpec, environ: Mapping[str, str]) -> FoundSessions:
-    try:
-        return find_sessions(run, environ=environ)
-    except TmuxError:
-        return FoundSessions()
-
-
-def _tmux(settings: Tmux) -> list[str]:
-    return ["tmux"] if settings.socket is None else ["tmux", "-L", settings.socket]
+def popup_command(socket_path: str, session: str) -> list[str]:
+    """argv that shows a session in a popup over this terminal, or switches the client if there can be no popup."""
+    server = ["tmux", "-S", socket_path]
+    nested = shlex.join(["env", "-u", "TMUX", *server, "attach-session", "-t", f"={session}"])
+    popup = shlex.join([*server, "display-popup", "-E", "-w", "100%", "-h", "100%", nested])
+    return ["sh", "-c", f"{popup} || exec {shlex.join([*server, 'switch-client', '-t', f'={session}'])}"]
 
 
 def view_command(run: RunSpec, target: AttemptTarget, *, in_pane: bool) -> list[str]:

@@ -11,7 +11,6 @@ from ...act.launch import launching
 from ...act.launch.launching import find_attempt, is_alive
 from ...act.stopping import members
 from ...act.view import tmux
-from ...act.view.tmux_calls import TmuxError
 from ...checkpoints import verify
 from ...model import text
 from ...model.checkpoint import CheckpointListing
@@ -95,7 +94,7 @@ def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
     names = tuple(dict.fromkeys((plan.spec.name, tmux.session_name(plan.spec))))
     try:
         found = tmux.find_sessions(plan.spec, names, machine.environ)
-    except TmuxError as error:
+    except tmux.TmuxError as error:
         return warned(f"{error}; no tmux window will show the run", "see: tmux ls")
     if found.own is not None:
         if is_held(RunDirectory(machine.home / "runs" / plan.spec.id).lock):
