@@ -2,10 +2,8 @@
 
 import contextlib
 import os
-import select
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +16,8 @@ from ...model.observation import GpuReading, GpuSample
 from ...model.settings import Watch
 from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ..process.proc_stat import environ_of, read_stat
-from ..process.run_tree import CpuShares, RunTree, UserNames, age_of, command_of, is_another_users, tree_pids
-from ..sampler import Wakeup
+from ..process.run_tree import Rates, RunTree, UserNames, age_of, command_of, is_another_users, tree_pids
+from ..sampler import Worker
 
 # Which GPUs are the trainer's.
 
@@ -219,7 +217,7 @@ class GpuDetailReadings:
 
     def __init__(self) -> None:
         self._names = UserNames()
-        self._shares = CpuShares()
+        self._shares = Rates()
 
     def of(self, devices: list[Read], t: float, *, own: AttemptTarget | None, comparable: bool) -> GpuDetails:
         """``own``: whose processes are own; ``comparable``: pids are those of this machine."""
@@ -255,7 +253,7 @@ class GpuDetailReadings:
                 continue
             own, stat = user.pid in pids, read_stat(user.pid)
             if stat is not None and user.pid not in cpu:
-                cpu[user.pid] = self._shares.of(stat, time.monotonic())
+                cpu[user.pid] = self._shares.cpu_pct(stat, time.monotonic())
             yield msgspec.structs.replace(
                 found,
                 mem_util_pct=user.mem_util,
@@ -296,7 +294,7 @@ def pids_are_comparable() -> bool:
     return namespace == INITIAL_PID_NAMESPACE and "microsoft" not in kernel
 
 
-class GpuSensor:
+class GpuSensor(Worker):
     """Puts a GpuSample every ``watch.interval_s``.
 
     A GPU that hangs or is lost stays in the sample with ``trouble``, and the others are read. If none answers, or there
@@ -304,6 +302,8 @@ class GpuSensor:
     trainer's ``CUDA_VISIBLE_DEVICES``, else all. ``command``: the program that reads the driver.
     ``trust_pids`` None: use the driver's pids if they are comparable. ``details``: shown while wanted.
     """
+
+    name = "gpu"
 
     def __init__(
         self,
@@ -319,6 +319,7 @@ class GpuSensor:
         details: DetailDesk | None = None,
         tree: RunTree | None = None,
     ) -> None:
+        super().__init__()
         self._tree = tree or RunTree()
         self._inbox = inbox
         self._clock = clock
@@ -332,30 +333,16 @@ class GpuSensor:
         self._desk = details or NoDetails()
         self._details = GpuDetailReadings()
         self._picture = GpuList()
-        self._target: AttemptTarget | None = None
         self._answered_s = 0.0
         self._said_s = 0.0
         self._refused = False
         self._abandoned: list[subprocess.Popen[bytes]] = []
-        self._wakeup = Wakeup()
-        self._stopping = False
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="sense-gpu", daemon=True)
-        self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt whose GPUs and memory are marked as own."""
-        self._target = target
         if self._configured is None and target is not None:
             self._choice = parse_visible_devices(visible_devices_of(target.trainer.pid))
-
-    def stop(self) -> None:
-        """End the thread and join it."""
-        self._stopping = True
-        self._wakeup.wake()
-        self._wakeup.close_after(self._thread)
+        super().follow(target)
 
     # --- the thread ---
 
@@ -400,7 +387,7 @@ class GpuSensor:
         """Wait before the next child. ``silent``: report meanwhile that there is no answer."""
         until = time.monotonic() + seconds
         while not self._stopping and (left := until - time.monotonic()) > 0:
-            self._wait(None, min(left, self._watch.interval_s))
+            self._pause(min(left, self._watch.interval_s))
             if silent:
                 self._put_no_answer()
 
@@ -428,7 +415,7 @@ class GpuSensor:
             if self._desk.wanted() and child.stdin is not None:
                 with contextlib.suppress(OSError):
                     os.write(child.stdin.fileno(), b"d")
-            self._wait(fd, min(LATE_FACTOR * self._watch.interval_s, self._watch.gpu_timeout_s))
+            self._pause(min(LATE_FACTOR * self._watch.interval_s, self._watch.gpu_timeout_s), fd)
             data: bytes | None = None
             with contextlib.suppress(BlockingIOError):
                 data = os.read(fd, 65536)
@@ -450,7 +437,7 @@ class GpuSensor:
 
     def _take(self, devices: tuple[Read, ...]) -> bool:
         """Put a sample of these readings. Returns whether a GPU answered."""
-        limit_s, target = self._watch.gpu_timeout_s, self._target
+        limit_s, target = self._watch.gpu_timeout_s, self.target
         detailed = [d for d in devices if d[0].detail is not None and d[0].code is None and d[0].age_s <= limit_s]
         if detailed and self._desk.wanted():
             own = target if self._trust_pids else None
@@ -482,14 +469,9 @@ class GpuSensor:
         self._said_s = time.monotonic()
         self._inbox.put(GpuSample(t=self._clock.now(), gpus=readings, trouble=trouble))
 
-    # --- the child ---
-
-    def _wait(self, fd: int | None, seconds: float) -> None:
-        poll = select.poll()
-        poll.register(self._wakeup, select.POLLIN)
-        if fd is not None:
-            poll.register(fd, select.POLLIN)
-        poll.poll(max(0.0, seconds) * 1000)
+    def _pause(self, seconds: float, *descriptors: int) -> None:
+        self._wakeup.wait(seconds, *descriptors)
+        self._wakeup.clear()
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Kill the child, without waiting if it hangs in the driver."""
