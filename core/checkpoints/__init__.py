@@ -9,9 +9,8 @@ from .formats.byte_range import ProgressCallback
 from .inspection import inspect, inspect_any, verify
 from .layouts.directory import is_checkpoint_directory
 from .listing import FolderState, folder_state, list_checkpoints, parts_in, show, state_in, state_of
-from .manage.backup import Backup, BackupRefusedError, backup
 from .manage.comparison import ComparisonRefusedError, compare
-from .manage.copy_aside import copy_aside, folder_for_copies
+from .manage.copies import Backup, BackupRefusedError, backup, copy_aside, folder_for_copies
 from .manage.pruning import PruneOutcome, apply_prune, plan_prune
 from .unknown_state import has_state_files
 

@@ -15,10 +15,9 @@ from ..model.patterns import matches
 from .formats.byte_range import Damage
 from .formats.pickle_values import Mapping, shown
 from .formats.tensor_file import STATE_FILES, read_state_file
-from .inspection import conclude, has_optimizer, inspect_any, subject_of_any
+from .inspection import Subject, conclude, has_optimizer, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
 from .layouts.layout_reading import Finding, weights_in
-from .subject import Subject
 from .unknown_state import RawFile, describe, is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64

@@ -32,7 +32,7 @@ from ..model.other_files import (
 from .formats.byte_range import Damage, Pace, ProgressCallback, open_bytes
 from .formats.foreign_formats import HEAD_BYTES, foreign_damage, foreign_format
 from .formats.tensor_file import looks_like_torch
-from .layouts.members import Member, Members
+from .layouts.sets import Member, Members
 
 UNKNOWN = "saved, not readable here"
 """How the reason begins."""

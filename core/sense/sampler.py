@@ -1,4 +1,4 @@
-"""Base class of sensors that take a sample once per period, in a thread of their own."""
+"""Base classes of sensors: a thread that takes turns, and samplers that do so once per period."""
 
 import os
 import select
@@ -41,126 +41,8 @@ JOIN_S = 1.0
 """Longest wait for a sensor's thread at its end. Threads are daemons, so a stuck file system delays nothing else."""
 
 
-class Sampler:
-    """Calls ``sample`` every ``interval_s``, and at once when another attempt is followed.
-
-    An exception of ``sample`` is reported by ``on_problem``, and the next sample is taken after the interval.
-    """
-
-    name = "sensor"
-
-    def __init__(self, *, interval_s: float, on_problem: OnProblem = ignore_problem) -> None:
-        self._interval_s = interval_s
-        self._problems = ProblemReport(on_problem)
-        self._wake = threading.Event()
-        self._stopping = False
-        self._due_s = 0.0
-        """Monotonic seconds; 0: at once."""
-        self._thread: threading.Thread | None = None
-        self.target: AttemptTarget | None = None
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=f"sense-{self.name}", daemon=True)
-        self._thread.start()
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        """Set the attempt that samples are taken of."""
-        self.target = target
-        self._due_s = 0.0
-        self._wake.set()
-
-    def stop(self) -> None:
-        """End the thread and join it."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-
-    @property
-    def stopping(self) -> bool:
-        """Whether ``stop`` was called. A long ``sample`` checks it."""
-        return self._stopping
-
-    def sample(self) -> None:
-        """Take one sample and put it into the inbox."""
-        raise NotImplementedError
-
-    def sample_if_due(self, now: float | None = None) -> float:
-        """Take a sample if it is time. Returns when the next one is due (monotonic seconds).
-
-        ``now``: one moment for several samplers, which are due together then, too.
-        """
-        now = time.monotonic() if now is None else now
-        if now >= self._due_s and not self._stopping:
-            self._due_s = next_round(now, self._interval_s)
-            self._sample_or_report()
-        return self._due_s
-
-    def share_wake(self, wake: threading.Event) -> None:
-        """Set the event that wakes the thread which takes the samples, instead of one of its own."""
-        self._wake = wake
-
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            self._wake.wait(max(0.0, self.sample_if_due() - time.monotonic()))
-
-    def _sample_or_report(self) -> None:
-        try:
-            self.sample()
-            self._problems.clear(self.name)
-        except Exception as fault:
-            self._problems.report(
-                self.name,
-                f"{self.name} cannot be read ({fault!r}); it is read again every "
-                f"{self._interval_s:g} s and the training continues",
-            )
-
-
-class SamplersInOneThread:
-    """Takes the samples of several samplers in one thread. Implements Sensor.
-
-    It is for samplers whose system calls never block: one that blocks would delay the others.
-    """
-
-    def __init__(self, *samplers: Sampler) -> None:
-        self._samplers = samplers
-        self._wake = threading.Event()
-        self._stopping = False
-        self._thread: threading.Thread | None = None
-        for sampler in samplers:
-            sampler.share_wake(self._wake)
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="sense-samples", daemon=True)
-        self._thread.start()
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        for sampler in self._samplers:
-            sampler.follow(target)
-
-    def stop(self) -> None:
-        """End the thread and join it."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-        for sampler in self._samplers:
-            sampler.stop()
-
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            now = time.monotonic()
-            due_s = min([sampler.sample_if_due(now) for sampler in self._samplers])
-            self._wake.wait(max(0.0, due_s - time.monotonic()))
-
-
-# A pipe that wakes a thread which waits in ``poll``.
-
-
 class Wakeup:
-    """``poll.register(wakeup, POLLIN)`` in one thread, ``wake`` from any other. Has two descriptors until closed."""
+    """A pipe that wakes a thread which waits in ``poll``: ``wake`` from any other. Has two descriptors until closed."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -176,11 +58,12 @@ class Wakeup:
         except OSError:
             return  # full: it is awake already; or closed: it has ended
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait until somebody wakes it, at most this long."""
+    def wait(self, timeout_s: float | None, *others: int) -> None:
+        """Wait until somebody wakes it or another descriptor is readable, at most this long (None: no limit)."""
         poll = select.poll()
-        poll.register(self._read, select.POLLIN)
-        poll.poll(max(0.0, timeout_s) * 1000)
+        for descriptor in (self._read, *others):
+            poll.register(descriptor, select.POLLIN)
+        poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000)
 
     def clear(self) -> None:
         """Clear all wakeups so far."""
@@ -190,13 +73,170 @@ class Wakeup:
         except BlockingIOError:
             return
 
-    def close_after(self, thread: threading.Thread | None) -> None:
-        """Join the waiting thread, then close the descriptors. They stay open if the thread does not end."""
-        if thread is not None:
-            thread.join(JOIN_S)
-            if thread.is_alive():
-                return
+    def close(self) -> None:
         for fd in (self._read, self._write):
             if fd >= 0:
                 os.close(fd)
         self._read = self._write = -1
+
+
+RETRY_S = 0.2
+"""Wait after a turn that failed."""
+
+
+class Worker:
+    """A sensor with a thread of its own, which calls ``turn`` until the sensor ends.
+
+    A subclass gives ``name`` and ``turn``; ``close`` is called by the thread at its end.
+    """
+
+    name = "sensor"
+
+    def __init__(self, on_problem: OnProblem = ignore_problem) -> None:
+        self._problems = ProblemReport(on_problem)
+        self._wakeup = Wakeup()
+        self._turn_over = threading.Condition()
+        self._drains_asked = self._drains_done = 0
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self.target: AttemptTarget | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether ``stop`` was called. A long ``turn`` checks it."""
+        return self._stopping
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=f"sense-{self.name}", daemon=True)
+        self._thread.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """Set the attempt that is watched."""
+        self.target = target
+        self._wakeup.wake()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Block until a turn is over that began after the call. False: it takes longer, or fails."""
+        if self._thread is None:
+            return True
+        with self._turn_over:
+            self._drains_asked += 1
+            asked = self._drains_asked
+            self._wakeup.wake()
+            return self._turn_over.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
+
+    def stop(self) -> None:
+        """End the thread and join it."""
+        self._stopping = True
+        with self._turn_over:
+            self._turn_over.notify_all()
+        self._wakeup.wake()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+        else:
+            self.close()
+        if self._thread is None or not self._thread.is_alive():  # else the descriptors stay open
+            self._wakeup.close()
+
+    def turn(self, *, drains: bool) -> float | None:
+        """Look once. Returns after how many seconds the next turn is due (None: when woken).
+
+        ``drains``: somebody waits for the end of this turn.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release what the thread holds."""
+
+    def wait(self, pause_s: float | None) -> None:
+        """Wait for the next turn, or until woken."""
+        self._wakeup.wait(pause_s)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wakeup.clear()
+            asked = self._drains_asked
+            try:
+                pause_s = self.turn(drains=asked > self._drains_done)
+                self._problems.clear(self.name)
+            except Exception as fault:
+                self._problems.report(self.name, f"{self.name} cannot be read ({fault!r}); retrying")
+                pause_s = RETRY_S
+            else:
+                with self._turn_over:
+                    self._drains_done = asked
+                    self._turn_over.notify_all()
+            if not self._stopping:
+                self.wait(pause_s)
+        self.close()
+
+
+class Sampler(Worker):
+    """Calls ``sample`` every ``interval_s``, and at once when another attempt is followed.
+
+    An exception of ``sample`` is reported by ``on_problem``, and the next sample is taken after the interval.
+    """
+
+    def __init__(self, *, interval_s: float, on_problem: OnProblem = ignore_problem) -> None:
+        super().__init__(on_problem)
+        self._interval_s = interval_s
+        self._due_s = 0.0
+        """Monotonic seconds; 0: at once."""
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        self._due_s = 0.0
+        super().follow(target)
+
+    def sample(self) -> None:
+        """Take one sample and put it into the inbox."""
+        raise NotImplementedError
+
+    def sample_if_due(self, now: float) -> float:
+        """Take a sample if it is time. Returns when the next one is due (monotonic seconds).
+
+        ``now``: one moment for several samplers, which are due together then, too.
+        """
+        if now >= self._due_s and not self._stopping:
+            self._due_s = next_round(now, self._interval_s)
+            try:
+                self.sample()
+                self._problems.clear(self.name)
+            except Exception as fault:
+                self._problems.report(
+                    self.name,
+                    f"{self.name} cannot be read ({fault!r}); it is read again every "
+                    f"{self._interval_s:g} s and the training continues",
+                )
+        return self._due_s
+
+    def turn(self, *, drains: bool) -> float:
+        del drains
+        return self.sample_if_due(time.monotonic()) - time.monotonic()
+
+
+class SamplersInOneThread(Worker):
+    """Takes the samples of several samplers in one thread. Implements Sensor.
+
+    It is for samplers whose system calls never block: one that blocks would delay the others.
+    """
+
+    name = "samples"
+
+    def __init__(self, *samplers: Sampler) -> None:
+        super().__init__()
+        self._samplers = samplers
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        for sampler in self._samplers:
+            sampler.follow(target)
+        super().follow(target)
+
+    def stop(self) -> None:
+        super().stop()
+        for sampler in self._samplers:
+            sampler.stop()
+
+    def turn(self, *, drains: bool) -> float:
+        del drains
+        now = time.monotonic()
+        return min([sampler.sample_if_due(now) for sampler in self._samplers]) - time.monotonic()

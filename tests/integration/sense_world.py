@@ -11,8 +11,7 @@ from typing import TypeVar
 from trainwatch.core.model.observation import Observation
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.model.supervision_ports import AttemptTarget, Sensor
-from trainwatch.core.sense.process.proc_stat import read_stat
-from trainwatch.core.sense.process.process_identity import boot_id
+from trainwatch.core.sense.process.proc_stat import boot_id, read_stat
 
 DEADLINE_S = 100.0
 O = TypeVar("O", bound=Observation)  # noqa: E741

@@ -334,19 +334,6 @@ def test_a_directory_signature_changes_with_its_content(out: Path) -> None:
     assert signature(out / "nothing") is None
 
 
-def test_a_run_without_output_directory_watches_nothing(inbox: ListInbox, structure: Structure) -> None:
-    sensor = CheckpointDirectory(
-        inbox=inbox,
-        clock=RunClock(),
-        watch=WATCH,
-        directory=None,
-        looks=Looks(structure.inspect, structure.list_directory),
-    )
-    with running(sensor):
-        sensor.follow(None)
-    assert inbox.of(CheckpointEvent) == []
-
-
 def test_checkpoints_are_verified_with_the_real_readers(inbox: ListInbox, out: Path) -> None:
     sensor = CheckpointDirectory(
         inbox=inbox,

@@ -24,8 +24,7 @@ from trainwatch.core.model.observation import Exit
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.exit_watch import ExitWatch
-from trainwatch.core.sense.process.proc_stat import read_stat
-from trainwatch.core.sense.process.process_identity import boot_id, is_alive, is_zombie
+from trainwatch.core.sense.process.proc_stat import boot_id, is_alive, is_zombie, read_stat
 
 RUNNER = """
 import os, subprocess, sys, time

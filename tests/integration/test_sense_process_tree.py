@@ -186,9 +186,8 @@ threading.Thread(target=begin).start()
 """
 
 
-@pytest.mark.parametrize("lists", [True, False], ids=["children lists", "none in the kernel"])
 def test_only_the_members_are_read_and_a_child_of_another_thread_is_found_by_the_next_search(
-    monkeypatch: pytest.MonkeyPatch, lists: bool
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now: list[float] = [1000.0]
     scans: list[float] = []
@@ -199,8 +198,6 @@ def test_only_the_members_are_read_and_a_child_of_another_thread_is_found_by_the
 
     monkeypatch.setattr(run_tree, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(run_tree, "read_all", scan)
-    if not lists:
-        monkeypatch.setattr(run_tree, "has_children_lists", lambda: False)
     with python(THREADED) as trainer:
         assert said(trainer) == "up"
         tree, followed = run_tree.RunTree(), target(identity(trainer.pid))
@@ -215,7 +212,7 @@ def test_only_the_members_are_read_and_a_child_of_another_thread_is_found_by_the
         (child,) = members.keys() - {trainer.pid}
         os.kill(child, signal.SIGKILL)
         wait_until(lambda: tree.look(followed)[child].state == "Z", "the zombie is a member until it is reaped")
-        assert len(scans) == (1 if lists else 2)
+        assert len(scans) == 2
         go_on(trainer)
         trainer.wait()
         assert tree.look(followed) == {}

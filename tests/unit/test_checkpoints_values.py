@@ -150,9 +150,8 @@ def test_values_that_no_tensor_covers_are_not_tested(tmp_path: Path) -> None:
     from trainwatch.core.checkpoints.formats.byte_range import open_bytes
     from trainwatch.core.checkpoints.formats.elements import TORCH_ELEMENTS
     from trainwatch.core.checkpoints.formats.file_contents import Tensor
-    from trainwatch.core.checkpoints.formats.nonfinite import check_values
+    from trainwatch.core.checkpoints.formats.nonfinite import Scanner, check_values
     from trainwatch.core.checkpoints.formats.torch_files import read_torch_archive
-    from trainwatch.core.checkpoints.formats.value_scan import Scanner
 
     with open_bytes(path) as source:
         contents = read_torch_archive(source)

@@ -13,7 +13,7 @@ from trainwatch.core.model.machine_details import GpuDetails, HostDetails
 from trainwatch.core.sense.host.host_details import HostDetailReadings, mounts, traffic
 from trainwatch.core.sense.process.proc_stat import read_all, read_io, read_stat
 from trainwatch.core.sense.process.process_tree import Member, TreeDetailReadings
-from trainwatch.core.sense.process.run_tree import CpuShares, UserNames, command_of
+from trainwatch.core.sense.process.run_tree import Rates, UserNames, command_of
 from trainwatch.core.store.detail_files import LOOKED_S, DetailFiles, DetailReader
 
 
@@ -87,10 +87,10 @@ def test_a_name_that_no_directory_knows_is_the_number() -> None:
     assert names._known[3_999_999_999] == "3999999999"
     assert names.of(2**22 + 1) is None
     assert command_of(2**22 + 1) is None
-    shares = CpuShares()
+    shares = Rates()
     stat = read_stat(os.getpid())
     assert stat is not None
-    assert shares.of(stat, 1.0) is None, "one look is no rate"
+    assert shares.cpu_pct(stat, 1.0) is None, "one look is no rate"
 
 
 def test_details_are_wanted_while_somebody_looks(tmp_path: Path) -> None:

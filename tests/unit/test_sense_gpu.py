@@ -9,21 +9,20 @@ import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, python, said, target
 from trainwatch.core.model.observation import GpuSample
-from trainwatch.core.sense.gpu.gpu_details import Device, Devices, GpuList, is_own, parse_visible_devices
+from trainwatch.core.sense.gpu.gpu_sensor import GpuList, Message, decoded, is_own, parse_visible_devices
 from trainwatch.core.sense.gpu.nvml_child import GETTERS, _memory
-from trainwatch.core.sense.gpu.simulated_gpu import (
-    SimulatedGpu,
-)
+from trainwatch.core.sense.gpu.simulated_gpu import SimulatedGpu
 
 
-def device(index: int = 0, **values: Any) -> Device:
+def device(index: int = 0, **values: Any) -> dict[str, Any]:
     fields = {"code": None, "age_s": 0.0, "read": True, "uuid": f"GPU-{index}", "name": "RTX", "mem_total": 16e9}
-    return Device(index=index, **{**fields, **values})
+    return {"index": index, **fields, **values}
 
 
-def picture(picture: GpuList, *devices: Device, pids: frozenset[int] | None = None) -> Any:
-    own_pids = None if pids is None else lambda: pids
-    return picture.answered(Devices(gpus=devices), limit_s=3.0, choice=None, own_pids=own_pids)
+def picture(picture: GpuList, *devices: dict[str, Any], pids: frozenset[int] | None = None) -> Any:
+    line = msgspec.json.encode({"kind": "gpus", "gpus": devices})
+    message = decoded(msgspec.json.decode(line, type=Message))
+    return picture.answered(message, limit_s=3.0, choice=None, own_pids=pids)
 
 
 def test_outdated_values_are_unknown_and_the_gpu_stays_listed() -> None:
@@ -99,11 +98,11 @@ def test_nvml_memory_info_v2_falls_back_to_v1(monkeypatch: pytest.MonkeyPatch) -
         return SimpleNamespace(used=5, total=9)
 
     monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", by_version)
-    assert _memory(None) == {"mem_used": 5.0, "mem_total": 9.0}
+    assert (_memory(None).used, _memory(None).total) == (5, 9)
 
 
 def test_every_nvml_getter_raises_only_handled_errors_if_the_driver_is_lost() -> None:
-    for getter in GETTERS:
+    for getter in GETTERS.values():
         with pytest.raises(pynvml.NVMLError):
             getter(None)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sense_world import wait_until
-from trainwatch.core.sense.process.mount_probe import MountProbe
 from trainwatch.core.sense.process.proc_stat import PAGE_BYTES, ProcStat
-from trainwatch.core.sense.process.process_tree import (
+from trainwatch.core.sense.process.signs import (
+    MountProbe,
     Paging,
     SocketBytes,
     Traffic,

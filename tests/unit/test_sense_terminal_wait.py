@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.sense.process.proc_stat import read_stat
-from trainwatch.core.sense.process.ranks import TerminalWait
+from trainwatch.core.sense.process.signs import TerminalWait
 
 ASKS = "input('Use wandb? (1/2/3) ')"
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"

@@ -30,8 +30,7 @@ from ...model.resume import PLACEHOLDER
 from ...model.suggestion import typed
 from ...model.supervision_ports import AttemptTarget
 from ...model.text import printable
-from ...sense.files.inotify import descriptors_for_writing
-from ...sense.process.ranks import Examined
+from ...sense.files.inotify import descriptors
 from ...source.same_training import (
     Training,
     is_of_one_launch,
@@ -274,7 +273,7 @@ def files_in(pid: int, folders: Sequence[str]) -> list[str]:
     """What a process has open for writing in these folders, locks left out, under the names that it has there."""
     return [
         path
-        for number, path in descriptors_for_writing(pid)
+        for number, path, _ in descriptors(pid, for_writing=True)
         if any(path.startswith(f"{folder}/") for folder in folders)
         and not path.endswith(f"/{NAME}")
         and _file_key(path) == _file_key(f"/proc/{pid}/fd/{number}")
@@ -334,29 +333,21 @@ class BesideAttempt:
         spec = self._plan.spec
         return spec.capabilities.here and not APART & spec.labels.keys()
 
-    def __call__(self, target: AttemptTarget, pids: Collection[int], known: Collection[int]) -> Examined:
+    def __call__(
+        self, target: AttemptTarget, pids: Collection[int], known: Collection[int]
+    ) -> tuple[told.OtherTrainer, ...]:
         cwd, outputs = self._plan.spec.cwd, tuple(self._folders())
         self._look.folders = apart_from(outputs, cwd)
         seen = [each for each in self._look.found(pids) if each.evidence != "file"]
-        again = (
-            self._same_script(set(pids) - {each.process.pid for each in seen}) if self._look.folders else frozenset()
-        )
         if not seen:
-            return Examined((), again)
+            return ()
         own = own_processes(self._run)
         found = topmost(seen, self._run, own, frozenset(known))
         others = [each for each in found if not self._is_of_another_run(each.process.pid, own)]
         ours = tuple(process.pid for process in members(target)) if others else ()
         trainers = tuple(self._told(each, ours, outputs) for each in others)
-        if outputs and all(is_of_one_launch(folder, cwd) for folder in outputs):
-            silent = frozenset(each.pid for each in trainers if not each.files)
-            trainers, again = tuple(each for each in trainers if each.files), again | silent
-        return Examined(trainers, again)
-
-    def _same_script(self, pids: Collection[int]) -> frozenset[int]:
-        """Those that name the script of the run: one with other options may open a file there later."""
-        names = {each.script.name for each in self._look.wanted.trainings} if pids else set()
-        return frozenset(pid for pid in pids if names & set(_words(pid))) if names else frozenset()
+        alone = bool(outputs) and all(is_of_one_launch(folder, cwd) for folder in outputs)
+        return tuple(each for each in trainers if each.files or not alone)
 
     def _is_of_another_run(self, pid: int, own: Own) -> bool:
         """Whether another run watches it, which found it running: its locks say if it writes to the same folder."""
@@ -393,11 +384,6 @@ class BesideAttempt:
             files=files[:FILES],
             shared=tuple(each for each in files if each in held)[:FILES],
         )
-
-
-def _words(pid: int) -> Iterator[str]:
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        yield from (os.path.basename(word) for word in argv_of(pid))  # noqa: PTH119
 
 
 def _cwd(pid: int) -> str:

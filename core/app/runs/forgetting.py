@@ -10,7 +10,7 @@ from ...model.run import TERMINAL_STATES
 from ...model.suggestion import typed
 from ...model.text import plural
 from ...model.trial import TrialResult
-from ...sense.process.process_identity import is_alive
+from ...sense.process.proc_stat import is_alive
 from ...store.history_schema import recent_path
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held

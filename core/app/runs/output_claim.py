@@ -20,7 +20,7 @@ from ...model.suggestion import typed
 from ...model.supervision_ports import AttemptTarget
 from ...model.text import printable
 from ...sense.host.disk_space import is_network_filesystem
-from ...sense.process.process_identity import is_alive
+from ...sense.process.proc_stat import is_alive
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory

@@ -12,8 +12,7 @@ from ...model.progress import Outlook, Why
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.situation import RESPONSIVE_S, Situation, SupervisorLife, Trouble
 from ...model.story import RunStory
-from ...sense.process.proc_stat import read_stat
-from ...sense.process.process_identity import is_alive
+from ...sense.process.proc_stat import is_alive, read_stat
 from ...store.latest import Latest, ProgressPoint
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, read_life_sign

@@ -4,13 +4,10 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-
-from trainwatch import __version__
 
 from ...act.elsewhere import ContainerWatch
 from ...checkpoints import inspect_any, state_in, state_of, verify
@@ -29,7 +26,6 @@ from ...model.output_place import is_below
 from ...model.preset import Preset, Profile, usual_ladders
 from ...model.resume import resume_support
 from ...model.run import RunSpec, place_of
-from ...model.settings import Watch
 from ...model.supervision_ports import AttemptTarget, Inbox, Sensor
 from ...replay import Replay
 from ...sense.files.checkpoint_directory import CheckpointDirectory, CheckpointFolders
@@ -38,7 +34,6 @@ from ...sense.files.checkpoint_values import CheckpointValuesSensor
 from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalars import ScalarFiles
 from ...sense.gpu.gpu_sensor import GpuSensor
-from ...sense.gpu.shared_readings import SharedReadings
 from ...sense.gpu.simulated_gpu import SimulatedGpu
 from ...sense.host.host_sensor import DiskOnly, Host
 from ...sense.host.kernel_log import Cloud, KernelLog, TerminationNotices, cloud_of
@@ -53,7 +48,6 @@ from ...sense.sampler import Sampler, SamplersInOneThread
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.detail_files import DetailFiles
-from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import declared_options
@@ -269,22 +263,10 @@ def _of_place(
     gpus: Sensor = (
         SimulatedGpu(interval_s=watch.interval_s, **own)
         if spec.labels.get("simulated_gpu")
-        else GpuSensor(
-            watch=watch, own_gpus=spec.gpus, shared=_shared_readings(watch), details=details, tree=tree, **own
-        )
+        else GpuSensor(watch=watch, own_gpus=spec.gpus, details=details, tree=tree, **own)
     )
     processes = ProcessTree(interval_s=watch.interval_s, details=details, tree=tree, **common)
     return [processes], [KernelLog(**common)], [gpus]
-
-
-def _shared_readings(watch: Watch) -> SharedReadings | None:
-    """Where the supervisors of this machine that read as often, and with the same driver, share GPU readings."""
-    place = runtime_folder(os.environ)
-    if place is None:
-        return None
-    driver = os.environ.get("LD_LIBRARY_PATH", "")
-    told = (str(home()), driver, f"{watch.interval_s:g}", f"{watch.gpu_timeout_s:g}", __version__)
-    return SharedReadings(place / "gpu" / sha256("\0".join(told).encode()).hexdigest()[:16])
 
 
 def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:

@@ -4,7 +4,6 @@ Never mapped: truncating a mapped file kills its reader with SIGBUS, and trainer
 """
 
 import errno
-import mmap
 import os
 import stat
 import time
@@ -12,22 +11,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from ...model.checkpoint import Verdict
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
 # What can be wrong with a checkpoint: raised by the readers, turned into a verdict by ``inspection.conclude``.
-#
-# ``Damage``
-# ├── ``Torn``       it ends too early, or a member that is written last is missing
-# ├── ``Corrupt``    its structure contradicts itself, or a checksum is wrong
-# ├── ``NonFinite``  a tensor holds NaN or Inf
-# ├── ``Opaque``     its tensors cannot be listed without running code, or may not be read
-# └── ``Growing``    it changed while it was being read
 
 
 class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error of ours
@@ -109,136 +97,36 @@ def worst(findings: list[Damage]) -> Damage | None:
     return max(findings, key=lambda finding: SEVERITY.index(finding.verdict), default=None)
 
 
-# CRC-32 of large buffers: by isal if it is installed (0.02 s for a gigabyte), else by zlib (0.2 to 0.26 s).
-
 crc32: Callable[..., int] = zlib.crc32
-IS_FAST = False
-try:
+"""CRC-32 of large buffers: by isal if it is installed (0.02 s for a gigabyte), else by zlib (0.2 to 0.26 s)."""
+with suppress(ImportError):
     from isal import isal_zlib
-except ImportError:
-    pass
-else:
-    crc32, IS_FAST = isal_zlib.crc32, True
 
-
-# The pages of a file that is read once: those that were not cached before are given back behind the reader.
-#
-# Without this a verification of 4 GB would leave 4 GB in the cache in place of what the trainer's loader needs. Which
-# pages were there before is known from mincore(2), on a mapping that is never touched: a file that is cut meanwhile
-# does no harm. If it cannot be known (no mapping, not our file), nothing is given back.
-#
-# The kernel's own reading ahead suffices: asking it for more (POSIX_FADV_WILLNEED) took 2.5 times as long, on a disk
-# that reads 8 MB ahead and on one that reads 128 KB, because it fills the cache with single pages.
+    crc32 = isal_zlib.crc32
 
 STEP_BYTES = 4 << 20
-"""Least number of bytes that are given back at once."""
-LOOK_BYTES = 1 << 30
-"""Bytes that are mapped at once to ask which of their pages are cached (one byte of answer a page)."""
-
-
-class ReadOnce:
-    """Follows one reader through ``size`` bytes of an open file, front to back. Made before the first read.
-
-    ``behind(offset)`` when all bytes up to there were read; ``close`` at the end. Raises nothing.
-    """
-
-    def __init__(self, fd: int, size: int) -> None:
-        self._fd = fd
-        self._size = size
-        self._fresh = list(_not_cached(fd, size))
-        """Ranges that were not cached before, in order."""
-        self._next = 0
-        self._given_back = 0
-
-    def behind(self, offset: int) -> None:
-        """Give back what lies before ``offset``."""
-        if offset - self._given_back >= STEP_BYTES:
-            self._give_back(offset // mmap.PAGESIZE * mmap.PAGESIZE)
-
-    def close(self) -> None:
-        """Give back the rest, also what the kernel read ahead in vain."""
-        self._give_back(self._size)
-
-    def _give_back(self, to: int) -> None:
-        while self._next < len(self._fresh) and self._fresh[self._next][0] < to:
-            begin, end = self._fresh[self._next]
-            begin = max(begin, self._given_back)
-            with suppress(OSError):  # some file systems do not support it; reading works without it
-                os.posix_fadvise(self._fd, begin, min(end, to) - begin, os.POSIX_FADV_DONTNEED)
-            if end > to:
-                break
-            self._next += 1
-        self._given_back = to
-
-
-def _not_cached(fd: int, size: int) -> "Iterator[tuple[int, int]]":
-    """The ranges of a file whose pages are not in the cache; none where that cannot be known."""
-    begun: int | None = None
-    for start in range(0, size, LOOK_BYTES):
-        length = min(LOOK_BYTES, size - start)
-        cached = cached_pages(fd, start, length)
-        if cached is None:
-            cached = b"\1" * -(-length // mmap.PAGESIZE)
-        at = 0
-        while at < len(cached):
-            if begun is None:
-                at = cached.find(b"\0", at)
-                if at < 0:
-                    break
-                begun = start + at * mmap.PAGESIZE
-            at = cached.find(b"\1", at)
-            if at < 0:
-                break
-            yield begun, start + at * mmap.PAGESIZE
-            begun = None
-    if begun is not None:
-        yield begun, size
-
-
-def cached_pages(fd: int, start: int, length: int) -> bytes | None:
-    """One byte for each page from ``start`` (a multiple of the page size): 1 if it is cached, else 0. None: not known.
-
-    The kernel says that all are cached if the file is neither ours nor writable for us.
-    """
-    import ctypes  # slow to import
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    place = libc.mmap(None, ctypes.c_size_t(length), mmap.PROT_READ, mmap.MAP_SHARED, fd, ctypes.c_long(start))
-    if place in {None, ctypes.c_void_p(-1).value}:
-        return None
-    try:
-        answer = (ctypes.c_ubyte * -(-length // mmap.PAGESIZE))()
-        if libc.mincore(ctypes.c_void_p(place), ctypes.c_size_t(length), answer) != 0:
-            return None
-        return bytes(answer).translate(_LOWEST_BIT)
-    finally:
-        libc.munmap(ctypes.c_void_p(place), ctypes.c_size_t(length))
-
-
-_LOWEST_BIT = bytes(value & 1 for value in range(256))
-"""The other bits of an answer are reserved (mincore(2))."""
+"""Least number of bytes whose cached pages are given back at once."""
 
 
 class ByteRange:
     """``size`` bytes of an open file from ``start``. Offsets in all methods are relative to ``start``.
 
-    ``once``: the file's pages, if it is read through once.
+    ``passed``: up to where pages were given back, of a file that is read through once; one list for all its parts.
     """
 
-    __slots__ = ("fd", "once", "size", "start")
+    __slots__ = ("fd", "passed", "size", "start")
 
-    def __init__(self, fd: int, start: int, size: int, once: ReadOnce | None = None) -> None:
+    def __init__(self, fd: int, start: int, size: int, passed: list[int] | None = None) -> None:
         self.fd = fd
         self.start = start
         self.size = size
-        self.once = once
+        self.passed = passed
 
     def part(self, offset: int, size: int) -> "ByteRange":
         """A range inside this one. Raises Torn when it reaches beyond the end."""
         if offset < 0 or size < 0 or offset + size > self.size:
             raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {self.size}")
-        return ByteRange(self.fd, self.start + offset, size, self.once)
+        return ByteRange(self.fd, self.start + offset, size, self.passed)
 
     def read(self, offset: int, size: int) -> bytes:
         """Exactly ``size`` bytes.
@@ -270,9 +158,11 @@ class ByteRange:
             done += got
 
     def is_read_to(self, offset: int) -> None:
-        """Nothing before ``offset`` is read again (``once``)."""
-        if self.once is not None:
-            self.once.behind(self.start + offset)
+        """Nothing before ``offset`` is read again, so its pages need not stay in the cache (``once``)."""
+        if self.passed is not None and (size := self.start + offset - self.passed[0]) >= STEP_BYTES:
+            with suppress(OSError):  # some filesystems do not support it; reading works without it
+                os.posix_fadvise(self.fd, self.passed[0], size, os.POSIX_FADV_DONTNEED)
+            self.passed[0] += size
 
     def expect_sequential(self) -> None:
         """Announce to the kernel that the whole file is read in order, so that it reads ahead."""
@@ -286,7 +176,8 @@ def open_bytes(path: Path, *, once: bool = False) -> Iterator[ByteRange]:
 
     A named pipe or device is refused before it is opened, because opening may block or have an effect. Raises
     FileNotFoundError, Opaque (no permission, not a regular file), Corrupt (the disk cannot read it), OSError (the mount
-    does not answer). ``once``: it is read through, and its pages are given back that were not cached before.
+    does not answer). ``once``: it is read through beside a training, whose loader needs the page cache: a verification
+    of 4 GB leaves nothing in it.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -298,12 +189,10 @@ def open_bytes(path: Path, *, once: bool = False) -> Iterator[ByteRange]:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
             raise Opaque("is not a regular file")
-        pages = ReadOnce(fd, before.st_size) if once else None
-        try:
-            yield ByteRange(fd, 0, before.st_size, pages)
-        finally:
-            if pages is not None:
-                pages.close()
+        yield ByteRange(fd, 0, before.st_size, [0] if once else None)
+        if once:
+            with suppress(OSError):
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(fd)
 
@@ -354,7 +243,7 @@ class Pace:
         self.total = total
         self.done = 0
         self._progress = progress
-        self._rate = rate_limit_bytes_per_s
+        self.rate = rate_limit_bytes_per_s
         self._clock = clock
         self._sleep = sleep
         self._began = clock()
@@ -363,8 +252,8 @@ class Pace:
     def advance(self, size: int) -> None:
         """``size`` more bytes were read and checked."""
         self.done += size
-        if self._rate is not None:
-            ahead_s = self.done / self._rate - (self._clock() - self._began)
+        if self.rate is not None:
+            ahead_s = self.done / self.rate - (self._clock() - self._began)
             if ahead_s > 0:
                 self._sleep(ahead_s)
         if self._progress is not None and self.done - self._reported >= _REPORT_BYTES:

@@ -6,8 +6,7 @@ import msgspec
 
 from .byte_range import Corrupt
 from .elements import Element
-from .pickle_tensors import tensors_in
-from .pickle_values import Mapping, PickleValue, Storage, shown
+from .pickle_values import Mapping, PickleValue, Storage, shown, tensors_in
 
 FileFormat = Literal["safetensors", "torch_zip", "torch_legacy", "pickle"]
 Packing = Literal["stored", "deflated"]

@@ -14,13 +14,11 @@ from .byte_range import ByteRange, Corrupt, Damage, Opaque, Torn, open_bytes, wo
 from .elements import SAFETENSORS_ELEMENTS
 from .file_contents import FileContents, Region, Tensor
 from .foreign_formats import HEAD_BYTES, TORCH_LEGACY, foreign_format
-from .nonfinite import check_values
-from .pickle_tensors import whole_number
-from .pickle_values import Mapping, PickleValue, shown
+from .pickle_values import Mapping, PickleValue, shown, whole_number
 from .zip_archive import LOCAL_SIGNATURE
 
 if TYPE_CHECKING:
-    from .value_scan import Scanner
+    from .nonfinite import Scanner
 
 
 # The header of a safetensors file: eight bytes of length, JSON, then the tensors without gaps.
@@ -231,7 +229,7 @@ def examine_file(
     Raises FileNotFoundError.
     """
     try:
-        with open_bytes(path, once=scanner is not None) as source:
+        with open_bytes(path, once=scanner is not None and scanner.pace.rate is not None) as source:
             return examine_range(source, tensor_format, scanner=scanner, needed=needed)
     except Damage as damage:
         return FileFinding(contents=None, damage=damage)
@@ -250,6 +248,8 @@ def examine_range(
     if opaque is not None:
         damages.append(opaque)
     if scanner is not None:
+        from .nonfinite import check_values  # with numpy, only where values are read
+
         scanner.only_zeros = None
         try:
             damages.extend(check_values(source, contents, scanner))

@@ -9,6 +9,7 @@ from .pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from .pickle_values import Mapping, PickleValue, Storage, shown
 from .torch_objects import TorchInterpreter
 from .zip_archive import ZipArchive, ZipMember, read_zip
+from .zip_archive import region_of as zip_region
 
 # A file of ``torch.save`` in its zip form: ``data.pkl`` and one member for each storage.
 #
@@ -32,16 +33,7 @@ def read_torch_archive(source: ByteRange) -> FileContents:
     for key, storage in interpreter.storages.items():
         _check_storage(storage, region_of[key], archive)
     regions = tuple(
-        Region(
-            label=member.name,
-            start=member.data_start,
-            size_bytes=member.size_bytes,
-            element=element_of.get(index),
-            crc=member.crc if archive.checksummed else None,
-            packing=member.packing,
-            packed_bytes=member.packed_bytes,
-            big_endian=big_endian,
-        )
+        zip_region(member, archive, element_of.get(index), big_endian=big_endian)
         for index, member in enumerate(archive.members)
     )
     opaque = dict(interpreter.opaque)

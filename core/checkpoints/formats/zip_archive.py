@@ -5,11 +5,12 @@ own header, its descriptor and the directory agree. Source: PKWARE APPNOTE 6.3.1
 """
 
 import struct
-from typing import Literal
 
 import msgspec
 
 from .byte_range import ByteRange, Corrupt, Opaque, Torn
+from .elements import Element
+from .file_contents import Packing, Region
 from .pickle_values import shown
 
 LOCAL_SIGNATURE = b"PK\x03\x04"
@@ -27,7 +28,7 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _HAS_DESCRIPTOR = 1 << 3
 _ENCRYPTED = 1 << 0
 _DIRECTORY_ATTRIBUTE = 1 << 4
-_METHODS: dict[int, Literal["stored", "deflated"]] = {0: "stored", 8: "deflated"}
+_METHODS: dict[int, Packing] = {0: "stored", 8: "deflated"}
 _NEWEST_VERSION = 63
 """6.3 of the format; readers refuse members that ask for more."""
 _FULL_32, _FULL_16 = 0xFFFFFFFF, 0xFFFF
@@ -37,7 +38,7 @@ class ZipMember(msgspec.Struct, frozen=True, kw_only=True):
     """One member. ``data_start``: byte where its packed bytes begin."""
 
     name: str
-    packing: Literal["stored", "deflated"]
+    packing: Packing
     crc: int
     size_bytes: int
     packed_bytes: int
@@ -49,6 +50,22 @@ class ZipArchive(msgspec.Struct, frozen=True, kw_only=True):
 
     members: tuple[ZipMember, ...]
     checksummed: bool
+
+
+def region_of(
+    member: ZipMember, archive: ZipArchive, element: Element | None = None, *, big_endian: bool = False
+) -> Region:
+    """The bytes of a member, as they are checked."""
+    return Region(
+        label=member.name,
+        start=member.data_start,
+        size_bytes=member.size_bytes,
+        element=element,
+        crc=member.crc if archive.checksummed else None,
+        packing=member.packing,
+        packed_bytes=member.packed_bytes,
+        big_endian=big_endian,
+    )
 
 
 class _Entry(msgspec.Struct, frozen=True):

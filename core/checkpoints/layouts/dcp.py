@@ -12,14 +12,13 @@ import msgspec
 from ...model.checkpoint_files import NameCounts
 from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, Opaque, Torn, open_bytes, worst
-from ..formats.pickle_tensors import tensors_in
-from ..formats.pickle_values import Instance, Mapping, PickleValue, shown
+from ..formats.pickle_values import Instance, Mapping, PickleValue, shown, tensors_in
 from ..formats.tensor_file import epoch_keys, examine_range, step_keys
 from .layout_reading import Findings, LayoutReading
-from .members import Members
+from .sets import Members
 
 if TYPE_CHECKING:
-    from ..formats.value_scan import Scanner
+    from ..formats.nonfinite import Scanner
 
 
 METADATA = ".metadata"

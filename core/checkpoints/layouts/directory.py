@@ -36,11 +36,10 @@ from .frameworks import (
     read_transformers,
 )
 from .layout_reading import Finding, Findings, LayoutReading, no_weights, optimizer_in, weights_in
-from .members import MAX_MEMBERS, Member, Members
-from .sets import LATEST, RANK_FOLDER, missing_beside_older, missing_ranks
+from .sets import LATEST, MAX_MEMBERS, RANK_FOLDER, Member, Members, missing_beside_older, missing_ranks
 
 if TYPE_CHECKING:
-    from ..formats.value_scan import Scanner
+    from ..formats.nonfinite import Scanner
 
 
 def read_weights(members: Members, findings: Findings) -> LayoutReading | None:

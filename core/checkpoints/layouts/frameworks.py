@@ -7,11 +7,9 @@ from pathlib import PurePosixPath
 from ...model.checkpoint_files import SHARD, NameCounts
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn, open_bytes
-from ..formats.pickle_tensors import whole_number
-from ..formats.pickle_values import Mapping, shown
+from ..formats.pickle_values import Mapping, shown, whole_number
 from .layout_reading import Findings, LayoutReading, missing, no_weights, optimizer_in, read_counts, weights_in
-from .members import Members
-from .sets import LATEST, read_pointer
+from .sets import LATEST, Members, read_pointer
 
 # State directories of ``accelerator.save_state``, and kohya's ``NAME-000004-state``, which are the same.
 #

@@ -14,7 +14,7 @@ from ..formats.file_contents import TORCHSCRIPT, FileContents
 from ..formats.pickle_values import Mapping
 from ..formats.tensor_file import FileFinding, read_state_file
 from ..unknown_state import UNKNOWN, holds_state, holds_text
-from .members import Members
+from .sets import Members
 
 _MOMENTS = re.compile(r"^optim|(^|\.)(exp_avg|momentum_buffer)")
 """In names of tensors: what optimizers keep."""

@@ -1,7 +1,6 @@
 """Compares two checkpoints by tensor: keys, shapes, norms, how far the weights moved, values that are not finite."""
 
 import math
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,11 +12,10 @@ from ...model.checkpoint_results import Comparison, TensorChange
 from ..formats.byte_range import ByteRange, Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
 from ..formats.file_contents import FileContents, Region, Tensor
 from ..formats.pickle_values import shown
-from ..inspection import conclude, subject_of, subject_of_any
+from ..inspection import Subject, conclude, subject_of, subject_of_any
 from ..layouts.layout_reading import weights_in
-from ..layouts.members import Members
+from ..layouts.sets import Members
 from ..listing import COMPILED_PREFIX
-from ..subject import Subject
 from ..unknown_state import compare_files
 
 if TYPE_CHECKING:
@@ -137,25 +135,16 @@ def _compare(
 
 def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
     """A sentence for each stored member with a wrong checksum."""
-    seen: set[tuple[int, int]] = set()
-    for placed in weights.values():
-        region = placed.region
-        if region is None or region.crc is None or region.packing != "stored":
-            continue
-        key = (id(placed.source), region.start)
-        if key not in seen:
-            seen.add(key)
-            if _checksum(placed.source, region) != region.crc:
-                yield f"{path}: member {shown(region.label)} has a wrong checksum: its values are damaged"
+    from ..formats.nonfinite import Scanner  # with numpy
 
-
-def _checksum(source: ByteRange, region: Region) -> int:
-    crc, at, end = 0, region.start, region.start + region.size_bytes
-    while at < end:
-        size = min(_CHUNK_BYTES, end - at)
-        crc = zlib.crc32(source.read(at, size), crc)
-        at += size
-    return crc
+    scanner = Scanner(Pace(0))
+    seen = {
+        (id(placed.source), placed.region.start): placed for placed in weights.values() if placed.region is not None
+    }
+    for source, region in ((placed.source, placed.region) for placed in seen.values()):
+        stored = region is not None and region.crc is not None and region.packing == "stored"
+        if region is not None and stored and scanner.scan(source, region) != region.crc:
+            yield f"{path}: member {shown(region.label)} has a wrong checksum: its values are damaged"
 
 
 def _weights(path: Path, stack: ExitStack) -> dict[str, _Placed]:

@@ -14,7 +14,7 @@ from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import ProgressCallback
 from ..inspection import inspect, subject_of, verify
 from ..listing import list_checkpoints
-from .backup import sync_directory
+from .copies import sync_directory
 
 
 class PruneOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ...model.settings import Watch
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..host.disk_space import is_network_filesystem
-from ..sampler import JOIN_S, OnProblem, ProblemReport, ignore_problem
+from ..sampler import OnProblem, Worker, ignore_problem
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
 from .inotify import unmounted_place
 
@@ -87,7 +87,7 @@ HOT_S = 2.0
 """Period of scanning the directories that changed last, because changes inside them cause no events."""
 
 
-class CheckpointDirectory:
+class CheckpointDirectory(Worker):
     """Puts CheckpointEvents of one directory, one level deep; a directory like ``checkpoint-500/`` is one checkpoint.
 
     created: it appeared (verdict "writing"), or it no longer changes and is not complete (with verdict and reason).
@@ -102,13 +102,15 @@ class CheckpointDirectory:
     ``watch.rescan_s``, and a second scan of what changed, need no events.
     """
 
+    name = "checkpoints"
+
     def __init__(
         self,
         *,
         inbox: Inbox,
         clock: Clock,
         watch: Watch,
-        directory: str | None,
+        directory: str,
         looks: Looks,
         globs: Sequence[str] = (),
         known: Iterable[str] = (),
@@ -116,12 +118,12 @@ class CheckpointDirectory:
         fstab: Callable[[], str] = Path("/etc/fstab").read_text,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
+        super().__init__(on_problem)
         self._watch = watch
-        self._directory = None if directory is None else Path(directory)
+        self._directory = Path(directory)
         self._globs = tuple(globs)
-        self._problems = ProblemReport(on_problem)
         self._scan = CheckpointScan(
-            Path(directory or ""),
+            self._directory,
             looks,
             inbox=inbox,
             clock=clock,
@@ -138,47 +140,26 @@ class CheckpointDirectory:
         self._inode: tuple[int, int] | None = None
         self._changed: set[str] = set()
         self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._drained = threading.Condition()
-        self._drains_asked = self._drains_done = 0
         self._incomplete: str | None = None
-        self._stopping = False
-        self._thread: threading.Thread | None = None
+        self._rescan_due = self._hot_due = 0.0
 
     @property
     def means(self) -> Means | None:
         """How changes are detected; None while there is no directory."""
         return None if self._events is None else self._events.means
 
-    def start(self) -> None:
-        if self._directory is not None:
-            self._thread = threading.Thread(target=self._run, name="sense-checkpoints", daemon=True)
-            self._thread.start()
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        del target
-        self._wake.set()
-
     def drain(self, timeout_s: float = DRAIN_S) -> bool:
         """Block until all entries were inspected without the settle time, because their writer is dead.
 
         False: it takes longer than ``timeout_s``, and events follow later.
         """
-        if self._thread is None:
-            return True
-        with self._drained:
-            self._drains_asked += 1
-            asked = self._drains_asked
-            self._wake.set()
-            return self._drained.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
+        return super().drain(timeout_s)
 
     def list_all(self, limit_s: float, *, expected: bool) -> str | None:
         """Drain, and return None if the list is complete then, else why not.
 
         ``expected``: there are checkpoints, so a missing directory is waited for.
         """
-        if self._directory is None:
-            return None
         end = time.monotonic() + limit_s
         while True:
             if not self.drain(max(0.0, end - time.monotonic())):
@@ -192,62 +173,38 @@ class CheckpointDirectory:
                 return why
             time.sleep(LATE_S)
 
-    def stop(self) -> None:
-        """End the thread and join it."""
-        self._stopping = True
-        self._wake.set()
-        with self._drained:
-            self._drained.notify_all()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-
     # --- the thread ---
 
-    def _run(self) -> None:
-        rescan_due = hot_due = 0.0
-        while not self._stopping:
-            now = time.monotonic()
-            asked = self._drains_asked
-            drains = asked > self._drains_done
-            incomplete: str | None = None
-            try:
-                if not self._is_open():
-                    self._open()
-                    rescan_due = now + self._watch.rescan_s
-                elif now >= rescan_due or drains:
-                    self._scan.scan(None)
-                    rescan_due = now + self._watch.rescan_s
-                else:
-                    hot = self._scan.newest_directories if now >= hot_due else set()
-                    hot_due = now + HOT_S if now >= hot_due else hot_due
-                    self._scan.scan(self._taken() | self._scan.unsettled | hot)
-                if drains:
-                    self._scan.scan(self._scan.unsettled, settle_s=0.0)
-                incomplete = self._scan.unread
-                if self._absent is None:
-                    self._problems.clear("directory")
-                else:
-                    self._problems.report("directory", f"{self._absent}: what was there counts as unknown")
-            except Exception as fault:
-                incomplete = f"{self._directory}: checkpoints cannot be read ({fault}); retrying"
-                self._problems.report("directory", incomplete)
-            with self._drained:
-                self._incomplete = incomplete
-                self._drains_done = asked
-                self._drained.notify_all()
-            self._wait(min(rescan_due, hot_due) if self._scan.newest_directories else rescan_due)
-        self._close()
-
-    def _wait(self, due: float) -> None:
-        """Wait until something changed, something may have settled, or a scan is due."""
-        limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
-        if self._scan.unsettled:
-            limit = min(limit, self._watch.settle_s / 2)
-        if self._drains_asked > self._drains_done:
-            return
-        if self._wake.wait(limit) and not self._stopping and self._drains_asked == self._drains_done:
+    def turn(self, *, drains: bool) -> float:
+        if self._changed and not drains:
             time.sleep(COALESCE_S)
-        self._wake.clear()
+        now = time.monotonic()
+        incomplete: str | None = None
+        try:
+            if not self._is_open():
+                self._open()
+                self._rescan_due = now + self._watch.rescan_s
+            elif now >= self._rescan_due or drains:
+                self._scan.scan(None)
+                self._rescan_due = now + self._watch.rescan_s
+            else:
+                hot = self._scan.newest_directories if now >= self._hot_due else set()
+                self._hot_due = now + HOT_S if now >= self._hot_due else self._hot_due
+                self._scan.scan(self._taken() | self._scan.unsettled | hot)
+            if drains:
+                self._scan.scan(self._scan.unsettled, settle_s=0.0)
+            incomplete = self._scan.unread
+            if self._absent is None:
+                self._problems.clear("directory")
+            else:
+                self._problems.report("directory", f"{self._absent}: what was there counts as unknown")
+        except Exception as fault:
+            incomplete = f"{self._directory}: checkpoints cannot be read ({fault}); retrying"
+            self._problems.report("directory", incomplete)
+        self._incomplete = incomplete
+        due = min(self._rescan_due, self._hot_due) if self._scan.newest_directories else self._rescan_due
+        limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
+        return min(limit, self._watch.settle_s / 2) if self._scan.unsettled else limit
 
     def _taken(self) -> set[str]:
         with self._lock:
@@ -259,31 +216,31 @@ class CheckpointDirectory:
         if is_candidate(name, is_directory=is_directory, globs=self._globs):
             with self._lock:
                 self._changed.add(name)
-            self._wake.set()
+            self._wakeup.wake()
 
     # --- the directory ---
 
     def _is_open(self) -> bool:
         """Whether the path is still the directory that is watched."""
-        if self._events is None or self._directory is None:
+        if self._events is None:
             return False
         if self._directory_key() == self._inode:
             return True
-        self._close()
+        self.close()
         self._scan.begin_again()
         return False
 
     def _directory_key(self) -> tuple[int, int] | None:
         try:
-            status = self._directory.stat() if self._directory is not None else None
+            status = self._directory.stat()
         except FileNotFoundError:
             return None
-        return None if status is None else (status.st_dev, status.st_ino)
+        return status.st_dev, status.st_ino
 
     def _open(self) -> None:
         """Begin to watch an existing directory: events first, then the first scan, so that no change is missed."""
         before, found = self._inode, self._directory_key()
-        if found is None or self._directory is None:
+        if found is None:
             return
         self._absent = self._why_absent(self._directory, found, before)
         if self._absent is not None:
@@ -301,7 +258,7 @@ class CheckpointDirectory:
         try:
             self._scan.scan_first()
         except BaseException:
-            self._close()
+            self.close()
             raise
 
     def _why_absent(self, folder: Path, found: tuple[int, int], before: tuple[int, int] | None) -> str | None:
@@ -323,7 +280,7 @@ class CheckpointDirectory:
         unmounted = unmounted_place(folder, _text(self._fstab), _text(self._mountinfo))
         return None if unmounted is None else f"{unmounted} is not mounted, and {folder} has {lacks}"
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._events is not None:
             self._events.close()
             self._events = None

@@ -17,15 +17,14 @@ from typing import NamedTuple
 from ...model.checkpoint import Checkpoint, Sample
 from ...model.observation import CheckpointValues
 from ...model.patterns import matches
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..sampler import OnProblem, ignore_problem
+from ...model.supervision_ports import Clock, Inbox
+from ..sampler import OnProblem, Worker, ignore_problem
 from .checkpoint_scan import signature
 from .inotify import walk
 
 SHARE = 0.05
 """Share of the time that is spent reading: 20 s for a checkpoint are followed by 400 s without."""
 NICE = 15
-JOIN_S = 1.0
 KEPT = 3
 """Newest checkpoints that wait to be read. An older one is read when a newer one has values that are not finite."""
 LAST_S = 600.0
@@ -51,11 +50,13 @@ class Version(NamedTuple):
 BEFORE_ALL = Version(0.0, 0)
 
 
-class CheckpointValuesSensor:
+class CheckpointValuesSensor(Worker):
     """Puts one ``CheckpointValues`` for each checkpoint that it has read.
 
     ``verify``: the deep verification at limited speed; ``verify_fast``: without a limit, for the last checkpoint.
     """
+
+    name = "values"
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class CheckpointValuesSensor:
         verify_fast: Verify,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
+        super().__init__(on_problem)
         self._inbox = inbox
         self._clock = clock
         self._verify = verify
@@ -73,49 +75,22 @@ class CheckpointValuesSensor:
         self._on_problem = on_problem
         self._waiting: dict[str, Version] = {}
         self._done: dict[str, Version] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._reading = threading.Lock()
-        self._stopping = False
         self._hurry = False
         self._compare = 0
         self._rest_until = 0.0
-        self._started = False
-        self._thread: threading.Thread | None = None
 
     def completed(self, path: Path, mtime: float) -> None:
         """A checkpoint is complete (again). Returns at once."""
-        with self._changed:
+        with self._lock:
             name, version = str(path), _version(path, mtime)
             if self._done.get(name) == version:
                 return
             self._waiting[name] = version
             if len(self._waiting) > KEPT:
                 del self._waiting[min(self._waiting, key=self._waiting.__getitem__)]
-            self._changed.notify_all()
-            self._begin()
-
-    def start(self) -> None:
-        """Read from now on, in a thread that lives while checkpoints wait."""
-        with self._changed:
-            self._started = True
-            self._begin()
-
-    def _begin(self) -> None:
-        if self._started and self._waiting and self._thread is None and not self._stopping:
-            self._thread = threading.Thread(target=self._run, name="sense-values", daemon=True)
-            self._thread.start()
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        del target
-
-    def stop(self) -> None:
-        """End the thread and join it."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join(JOIN_S)
+        self._wakeup.wake()
 
     def finish(self) -> None:
         """Read the newest checkpoint now if it was not read: the training says that it is done. Blocks."""
@@ -130,38 +105,23 @@ class CheckpointValuesSensor:
 
     # --- the thread ---
 
-    def _run(self) -> None:
+    def turn(self, *, drains: bool) -> float | None:
+        del drains
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        while True:
-            with self._changed:
-                if not self._waiting or self._is_over():
-                    self._thread = None
-                    return
-                self._changed.wait_for(self._is_due, timeout=self._pause_s())
-                if self._is_over():
-                    return
-                due = self._is_due()
-            if due:
-                with self._reading:
-                    chosen = self._next()
-                    if chosen is not None:
-                        self._read(*chosen, self._verify, None)
-
-    def _pause_s(self) -> float:
-        return max(0.05, self._rest_until - time.monotonic())
-
-    def _is_over(self) -> bool:
-        return self._stopping
-
-    def _is_due(self) -> bool:
-        if self._stopping:
-            return True
-        return bool(self._waiting) and (self._compare > 0 or time.monotonic() >= self._rest_until)
+        if not self._waiting:
+            return None
+        if not self._compare and (rest_s := self._rest_until - time.monotonic()) > 0:
+            return rest_s
+        with self._reading:
+            chosen = self._next()
+            if chosen is not None:
+                self._read(*chosen, self._verify, None)
+        return 0.0
 
     def _next(self) -> tuple[str, Version] | None:
         """Take the newest one that waits."""
-        with self._changed:
+        with self._lock:
             if not self._waiting:
                 return None
             name = max(self._waiting, key=self._waiting.__getitem__)
@@ -190,7 +150,7 @@ class CheckpointValuesSensor:
         self._rest_until = ended + (ended - began) / SHARE
         if found.mtime != mtime or _version(Path(name), mtime) != version or found.verdict not in READ:
             return  # written to meanwhile; it is reported as complete again
-        with self._changed:
+        with self._lock:
             self._done[name] = version
             # The newest with values that are not finite is compared with the ones before it.
             self._compare = KEPT if found.nonfinite and not self._compare else max(0, self._compare - 1)

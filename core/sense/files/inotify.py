@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import math
 import os
-import select
 import struct
 import sys
 import time
@@ -23,10 +22,8 @@ from ...model.json_line import decode_exact
 from ...model.other_files import is_copy_folder
 from ...model.output_place import is_below
 from ..host.disk_space import mount_points, unescaped
-from ..sampler import Wakeup
 
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8
-MODIFY, ATTRIBUTES, MOVE_SELF, DELETE_SELF = 0x2, 0x4, 0x800, 0x400
 IS_DIRECTORY, OVERFLOW, IGNORED = 0x40000000, 0x4000, 0x8000
 _ONLY_DIRECTORY, _NO_LINK = 0x01000000, 0x02000000
 _HEAD = struct.Struct("iIII")
@@ -34,10 +31,7 @@ _READ_BYTES = 1 << 16
 
 
 class FileEvent(NamedTuple):
-    """``folder``: as it was given to ``watch``, or the path given to ``watch_file``.
-
-    ``overflow``: events were lost, and nothing else is set.
-    """
+    """``folder``: as it was given to ``watch``. ``overflow``: events were lost, and nothing else is set."""
 
     folder: str
     name: str
@@ -66,32 +60,20 @@ class Inotify:
     def __len__(self) -> int:
         return len(self._folders)
 
+    def fileno(self) -> int:
+        return int(self._descriptor)
+
     def watch(self, folder: str) -> bool:
         """Begin to watch a folder, without those below it; False if that is not possible."""
-        return self._watch(folder, CREATE | MOVED_TO | CLOSE_WRITE | _ONLY_DIRECTORY | _NO_LINK)
-
-    def watch_file(self, path: str) -> bool:
-        """Begin to watch one file for writes, a new name and its removal; False if that is not possible."""
-        return self._watch(path, MODIFY | ATTRIBUTES | MOVE_SELF | DELETE_SELF)
-
-    def unwatch(self, path: str) -> None:
-        """End a watch, if there is one."""
-        for number in [number for number, watched in self._folders.items() if watched == path]:
-            del self._folders[number]
-            self._libc.inotify_rm_watch(self._descriptor, number)
-
-    def _watch(self, path: str, mask: int) -> bool:
-        number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), mask)
+        mask = CREATE | MOVED_TO | CLOSE_WRITE | _ONLY_DIRECTORY | _NO_LINK
+        number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask)
         if number < 0:
             return False
-        self._folders[number] = path
+        self._folders[number] = folder
         return True
 
-    def wait(self, timeout_s: float, wakeup: Wakeup | None = None) -> list[FileEvent]:
-        """Events within this time, or until somebody wakes it; empty if there are none."""
-        waited = [self._descriptor] if wakeup is None else [self._descriptor, wakeup.fileno()]
-        if self._descriptor not in select.select(waited, [], [], max(0.0, timeout_s))[0]:
-            return []
+    def read(self) -> list[FileEvent]:
+        """Events until now; empty if there are none."""
         try:
             data = os.read(self._descriptor, _READ_BYTES)
         except BlockingIOError:
@@ -316,13 +298,8 @@ class OpenFile(NamedTuple):
 def open_for_writing(pids: Iterable[int]) -> Iterator[OpenFile]:
     """All of them; processes that cannot be examined have none."""
     for pid in pids:
-        for number, path in descriptors_for_writing(pid):
+        for number, path, _ in descriptors(pid, for_writing=True):
             yield OpenFile(pid, path, number)
-
-
-def descriptors_for_writing(pid: int) -> Iterator[tuple[int, str]]:
-    """The same of one process, each path with its number below ``/proc/PID/fd``."""
-    return ((number, path) for number, path, writable in descriptors(pid, for_writing=True) if writable)
 
 
 def descriptors(pid: int, *, for_writing: bool = False) -> Iterator[tuple[int, str, bool]]:

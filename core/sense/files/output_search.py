@@ -10,7 +10,6 @@ a process of the run was seen with it.
 """
 
 import os
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -25,7 +24,7 @@ from ...model.output_place import is_below
 from ...model.rounds import next_round
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ..process.run_tree import RunTree
-from ..sampler import OnProblem, ProblemReport, Wakeup, ignore_problem
+from ..sampler import OnProblem, Worker, ignore_problem
 from .inotify import FolderTree, Inotify, OpenFile, ended_at, open_for_writing, walk
 from .writers import Writers, may_be_saved, written_by
 
@@ -69,7 +68,7 @@ class Written(NamedTuple):
     live: bool = True
 
 
-class OutputSearch:
+class OutputSearch(Worker):
     """Puts an ``OutputSeen`` for each checkpoint that the run wrote to a folder that is not watched.
 
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
@@ -80,6 +79,8 @@ class OutputSearch:
     ``written``: told each file that is written while an attempt is followed, in this sensor's thread. ``directory``: of
     the run's attempts; ``apart``, ``is_network``: as in ``Writers``.
     """
+
+    name = "output"
 
     def __init__(
         self,
@@ -102,6 +103,7 @@ class OutputSearch:
         is_network: Callable[[str], bool] = lambda _folder: False,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
+        super().__init__(on_problem)
         self._tell_written = written
         self._roots = list(_with_links(roots))
         self._watched = watched
@@ -120,30 +122,16 @@ class OutputSearch:
         self._alike: dict[tuple[str, str], set[str]] = {}
         self._unsure: set[str] = set()
         self._created_wall = created_wall
-        self._problems = ProblemReport(on_problem)
-        self._target: AttemptTarget | None = None
         self._tree: FolderTree | None = None
         self._inotify: Inotify | None = None
         self._written: dict[str, Written] = {}
         self._look_due = self._sampled = 0.0
         self._look_wanted = False
         self._begun_wall = 0.0
-        self._drained = threading.Condition()
-        self._drains_asked = self._drains_done = 0
+        self._opened = False
         self._looks_asked = self._looks_done = 0
-        self._wakeup = Wakeup()
-        self._stopping = False
-        self._thread: threading.Thread | None = None
         self._followed = last
         self._over = last is not None
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="sense-output", daemon=True)
-        self._thread.start()
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        self._target = target
-        self._wakeup.wake()
 
     @property
     def members(self) -> Collection[int]:
@@ -173,51 +161,34 @@ class OutputSearch:
 
     def drain(self, timeout_s: float | None = None) -> bool:
         """Block until all that was written is examined without the settle time, because its writer is dead."""
-        if self._thread is None:
-            return True
         if timeout_s is None:
             timeout_s = DRAIN_S if self._watched() else UNKNOWN_DRAIN_S
-        with self._drained:
-            self._drains_asked += 1
-            asked = self._drains_asked
-            self._wakeup.wake()
-            return self._drained.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
+        return super().drain(timeout_s)
 
     def look_again(self, timeout_s: float) -> bool:
         """Block until all is examined that was written since the newest attempt began, whoever saw it."""
-        if self._thread is None:
-            return True
-        with self._drained:
-            self._looks_asked += 1
-            asked = self._looks_asked
-            self._wakeup.wake()
-            return self._drained.wait_for(lambda: self._looks_done >= asked or self._stopping, timeout_s)
-
-    def stop(self) -> None:
-        """End the thread and join it."""
-        self._stopping = True
-        with self._drained:
-            self._drained.notify_all()
-        self._wakeup.wake()
-        self._wakeup.close_after(self._thread)
+        self._looks_asked += 1
+        return super().drain(timeout_s)
 
     # --- the thread ---
 
-    def _run(self) -> None:
-        self._open()
-        while not self._stopping:
-            self._wakeup.clear()
-            asked, looks, done = self._drains_asked, self._looks_asked, self._looks_done
-            try:
-                self._turn(drains=asked > self._drains_done, again=looks > done)
-                self._problems.clear("output")
-                done = looks
-            except Exception as fault:
-                self._problems.report("output", f"the output folder cannot be searched for ({fault!r}); it goes on")
-                time.sleep(WAKE_S)
-            with self._drained:
-                self._drains_done, self._looks_done = asked, done
-                self._drained.notify_all()
+    def turn(self, *, drains: bool) -> float:
+        if not self._opened:
+            self._opened = True
+            self._open()
+        looks = self._looks_asked
+        again = looks > self._looks_done
+        self._follow_target()
+        paths = [] if self._inotify is None or self._tree is None else list(self._tree.take(self._inotify.read()))
+        if self._followed is not None:
+            self._look_at(paths, drains=drains, again=again)
+        self._looks_done = looks
+        return self._pause()
+
+    def wait(self, pause_s: float | None) -> None:
+        self._wakeup.wait(pause_s, *(() if self._inotify is None else (self._inotify.fileno(),)))
+
+    def close(self) -> None:
         if self._inotify is not None:
             self._inotify.close()
 
@@ -235,12 +206,9 @@ class OutputSearch:
         for root in self._roots:
             self._tree.add(root)
 
-    def _turn(self, *, drains: bool, again: bool) -> None:
-        self._follow_target()
-        paths = self._wait(0.0 if drains or again else self._pause())
+    def _look_at(self, paths: Sequence[str], *, drains: bool, again: bool) -> None:
+        """``paths``: files that were written. ``again``: all that was written since the attempt began, too."""
         now = time.monotonic()
-        if self._followed is None:
-            return
         self._look_wanted = self._look_wanted or bool(paths)
         # First the processes of the run: until they are known, each of them would be taken for another that saves here.
         if now >= next_round(self._sampled, self._period()) and not self._over:
@@ -270,20 +238,14 @@ class OutputSearch:
             return KNOWN_S
         return max(0.0, next_round(self._sampled, self._period()) - time.monotonic())
 
-    def _wait(self, timeout_s: float) -> list[str]:
-        if self._inotify is None or self._tree is None:
-            time.sleep(timeout_s)
-            return []
-        return list(self._tree.take(self._inotify.wait(timeout_s, self._wakeup)))
-
     def _follow_target(self) -> None:
         """Follow the newest attempt; one that has ended is followed until the next one begins."""
-        self._over = self._target is None and self._followed is not None
-        if self._target is None or self._target == self._followed:
+        self._over = self.target is None and self._followed is not None
+        if self.target is None or self.target == self._followed:
             if self._followed is not None and not self._begun_wall:
                 self._begun_wall = self._begin_of(self._followed)
             return
-        self._followed = self._target
+        self._followed = self.target
         self._written.clear()
         self._look_due = self._sampled = 0.0
         self._begun_wall = self._begin_of(self._followed)

@@ -317,10 +317,12 @@ class ScalarFiles(Sampler):
             self._begun_wall = self._clock.wall()
         super().follow(target)
 
-    def drain(self) -> None:
-        """Read to the end now: the trainer has ended, and its writer closed the files."""
+    def drain(self, timeout_s: float = 0.0) -> bool:
+        """Read to the end now, in the caller's thread: the trainer has ended, and its writer closed the files."""
+        del timeout_s
         self._searched_t = -SEARCH_S
         self.sample()
+        return True
 
     def sample(self) -> None:
         """Read what the files have grown by."""

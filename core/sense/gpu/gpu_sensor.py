@@ -2,33 +2,269 @@
 
 import contextlib
 import os
-import select
 import subprocess
 import sys
-import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.observation import GpuReading, GpuSample
 from ...model.settings import Watch
 from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
-from ..process.run_tree import RunTree
-from ..sampler import Wakeup
-from .gpu_details import (
-    Devices,
-    GpuChoice,
-    GpuDetailReadings,
-    GpuList,
-    Message,
-    Refusal,
-    parse_visible_devices,
-    visible_devices_of,
+from ..process.proc_stat import environ_of, read_stat
+from ..process.run_tree import Rates, RunTree, UserNames, age_of, command_of, is_another_users, tree_pids
+from ..sampler import Worker
+
+# Which GPUs are the trainer's.
+
+GpuChoice = tuple[int | str, ...] | None
+"""Indices and UUIDs (or prefixes of UUIDs, as CUDA accepts them); None: all."""
+
+
+def parse_visible_devices(value: str | None) -> GpuChoice:
+    """Parse ``CUDA_VISIBLE_DEVICES`` as CUDA does: the list ends at the first entry that is not a device.
+
+    Not set: all. CUDA's order is the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so on machines with
+    different GPUs the indices may differ from the driver's.
+    """
+    if value is None:
+        return None
+    chosen: list[int | str] = []
+    for entry in (part.strip() for part in value.split(",")):
+        if entry.isdecimal():
+            chosen.append(int(entry))
+        elif entry.startswith(("GPU-", "MIG-")):
+            chosen.append(entry)
+        else:
+            break
+    return tuple(chosen)
+
+
+def visible_devices_of(pid: int) -> str | None:
+    """``CUDA_VISIBLE_DEVICES`` of a process at its start; None if it is not set or not readable."""
+    entries = (entry.partition(b"=") for entry in environ_of(pid))
+    found = (value for name, _, value in entries if name == b"CUDA_VISIBLE_DEVICES")
+    return next((value.decode("utf-8", "replace") for value in found), None)
+
+
+def is_own(choice: GpuChoice, index: int, uuid: str | None) -> bool | None:
+    """Whether the choice includes this GPU; None: unknown (a MIG slice, or an unknown UUID)."""
+    if choice is None:
+        return True
+    names = [entry for entry in choice if isinstance(entry, str)]
+    if index in choice or (uuid is not None and any(uuid.startswith(name) for name in names)):
+        return True
+    return None if any(name.startswith("MIG-") or uuid is None for name in names) else False
+
+
+THROTTLE_BITS: tuple[tuple[int, str], ...] = (
+    (0x002, "clock setting"),
+    (0x004, "power cap"),
+    (0x008, "hardware slowdown"),
+    (0x010, "sync boost"),
+    (0x020, "thermal (driver)"),
+    (0x040, "thermal (hardware)"),
+    (0x080, "power brake"),
+    (0x100, "display clock"),
+    (0x200, "board limit"),
+    (0x400, "reliability"),
 )
-from .nvml_codes import driver_message, no_answer
-from .shared_readings import SharedReadings
+"""nvmlClocksEventReason* (nvml.h). 0x1 means idle and is not throttling."""
+
+DRIVER_MESSAGES = {
+    4: "No permission to use the NVIDIA driver: check the rights of /dev/nvidia* (in a container: the NVIDIA runtime)",
+    9: "No NVIDIA GPU seen: driver not loaded (modprobe nvidia; under WSL2 update the Windows driver)",
+    12: "No NVIDIA GPU seen: no driver is installed (libnvidia-ml.so.1 not found)",
+    17: "The operating system blocks the NVIDIA driver",
+    18: "NVIDIA driver and library versions differ, the driver was updated while loaded: reboot (or reload the nvidia "
+    "modules) before the next launch; running processes may continue",
+    999: "The NVIDIA driver answers with an unknown error: look at dmesg for NVRM; in a container restart it (a "
+    "systemctl daemon-reload on the host takes its GPUs away)",
+}
+"""NVML return codes of the whole driver."""
+
+GPU_MESSAGES = {
+    4: "no permission to read this GPU",
+    15: "lost: it no longer answers on the bus; reboot to get it back",
+    16: "needs a reset: end its processes, then nvidia-smi --gpu-reset, or reboot",
+    999: "the driver answers with an unknown error",
+}
+"""NVML return codes of one GPU."""
+
+
+def gpu_message(code: int) -> str:
+    """A sentence for a code of one GPU."""
+    return GPU_MESSAGES.get(code) or DRIVER_MESSAGES.get(code) or f"cannot be read (NVML {code})"
+
+
+# Messages of the NVML child, and the readings that they become.
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """A process on a GPU. ``kind``: C, G or CG; ``sm``, ``mem_util``: shares of the GPU's time in per cent."""
+
+    pid: int
+    kind: str
+    mem: int | None = None
+    sm: float | None = None
+    mem_util: float | None = None
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU as the child read it ``age_s`` ago (``read`` False: the first reading has taken that long so far).
+
+    ``code``: NVML's error code if the GPU could not be read. ``procs``: [pid, bytes] of each process on it. ``detail``:
+    by field of GpuDetail; None: details are not read now. The rest of the object is a ``GpuReading``.
+    """
+
+    index: int
+    code: int | None
+    age_s: float
+    read: bool
+    uuid: str | None = None
+    throttle_bits: int | None = None
+    procs: tuple[tuple[int, int | None], ...] | None = None
+    detail: dict[str, Any] | None = None
+    users: tuple[User, ...] | None = None
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """``opening``: the driver has not answered yet. ``error``: it cannot be used, and the child ends."""
+
+    kind: Literal["opening", "gpus", "error"]
+    gpus: tuple[msgspec.Raw, ...] = ()
+    code: int = 0
+    text: str = ""
+
+
+Read = tuple[Device, GpuReading]
+
+
+def decoded(message: Message) -> tuple[Read, ...]:
+    """The GPUs of a message."""
+    return tuple((msgspec.json.decode(g, type=Device), msgspec.json.decode(g, type=GpuReading)) for g in message.gpus)
+
+
+class GpuList:
+    """The GPUs with their last readings. A GPU that is lost or does not answer stays in the list."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, GpuReading] = {}
+
+    def answered(
+        self, devices: tuple[Read, ...], *, limit_s: float, choice: GpuChoice, own_pids: frozenset[int] | None
+    ) -> tuple[GpuReading, ...]:
+        """Readings after a message. Values older than ``limit_s`` are unknown. ``own_pids`` None: not comparable."""
+        readings = {}
+        for device, reading in devices:
+            known = self._known.get(device.index, reading)
+            own = is_own(choice, device.index, device.uuid)
+            if own is None and device.uuid is None:
+                own = known.own  # its UUID was read before it was lost
+            trouble = None if device.code is None else gpu_message(device.code)
+            if device.age_s > limit_s:
+                known = msgspec.structs.replace(known, own=known.own if device.index in self._known else own)
+                readings[device.index] = _without_values(known, f"no answer for {device.age_s:.0f} s")
+                continue
+            readings[device.index] = msgspec.structs.replace(
+                reading,
+                own=own,
+                pci=reading.pci or known.pci,
+                name=reading.name or known.name,
+                mem_total_bytes=known.mem_total_bytes if reading.mem_total_bytes is None else reading.mem_total_bytes,
+                throttle=throttle_reasons(device.throttle_bits),
+                own_mem_bytes=_own_memory(device.procs, own_pids),
+                trouble=trouble,
+            )
+        for index in self._known.keys() - readings.keys():
+            readings[index] = _without_values(self._known[index], "missing: the driver no longer lists it")
+        self._known = readings
+        return self.readings()
+
+    def readings(self) -> tuple[GpuReading, ...]:
+        return tuple(self._known[index] for index in sorted(self._known))
+
+    def silent(self, trouble: str) -> tuple[GpuReading, ...]:
+        """The same GPUs without values."""
+        self._known = {index: _without_values(known, trouble) for index, known in self._known.items()}
+        return self.readings()
+
+
+def throttle_reasons(bits: int | None) -> tuple[str, ...] | None:
+    """Reasons why the clocks are reduced; empty if they are not."""
+    return None if bits is None else tuple(word for bit, word in THROTTLE_BITS if bits & bit)
+
+
+def _without_values(known: GpuReading, trouble: str) -> GpuReading:
+    kept = {name: getattr(known, name) for name in ("index", "pci", "name", "mem_total_bytes", "own")}
+    return GpuReading(**kept, trouble=trouble)
+
+
+def _own_memory(procs: tuple[tuple[int, int | None], ...] | None, pids: frozenset[int] | None) -> float | None:
+    """Memory of the trainer's processes; None if the driver lists none or no amounts, or pids are not comparable."""
+    if procs is None or pids is None:
+        return None
+    own = [memory for pid, memory in procs if pid in pids]
+    return None if any(memory is None for memory in own) else float(sum(memory or 0 for memory in own))
+
+
+class GpuDetailReadings:
+    """Makes a GpuDetails of a message that has details. Used by the sensor's thread."""
+
+    def __init__(self) -> None:
+        self._names = UserNames()
+        self._shares = Rates()
+
+    def of(self, devices: list[Read], t: float, *, own: AttemptTarget | None, comparable: bool) -> GpuDetails:
+        """``own``: whose processes are own; ``comparable``: pids are those of this machine."""
+        pids = None if not comparable else frozenset[int]() if own is None else tree_pids(own)
+        self._shares.begin()
+        listed = any(device.users is not None for device, _ in devices)
+        processes = tuple(self._processes(devices, pids))
+        details = [device.detail or {} for device, _ in devices]
+        return GpuDetails(
+            t=t,
+            driver=next((each["driver"] for each in details if "driver" in each), None),
+            cuda=next((each["cuda"] for each in details if "cuda" in each), None),
+            gpus=tuple(
+                msgspec.convert(
+                    detail
+                    | {name: getattr(reading, name) for name in ("index", "fan_pct", "clock_mem_mhz")}
+                    | {name: getattr(reading, name) for name in ("pcie_received", "pcie_sent")},
+                    GpuDetail,
+                )
+                for detail, (_, reading) in zip(details, devices, strict=True)
+            ),
+            # Under WSL2 the driver lists nobody, also while a trainer uses the GPU.
+            processes=processes if listed and (comparable or processes) else None,
+        )
+
+    def _processes(self, devices: list[Read], pids: frozenset[int] | None) -> Iterator[GpuProcess]:
+        """``pids``: of the run; None: what the driver lists are pids of elsewhere."""
+        cpu: dict[int, float | None] = {}
+        for gpu, user in ((device.index, user) for device, _ in devices for user in device.users or ()):
+            found = GpuProcess(gpu=gpu, pid=user.pid, kind=user.kind, mem_bytes=user.mem, sm_pct=user.sm)
+            if pids is None:
+                yield found
+                continue
+            own, stat = user.pid in pids, read_stat(user.pid)
+            if stat is not None and user.pid not in cpu:
+                cpu[user.pid] = self._shares.cpu_pct(stat, time.monotonic())
+            yield msgspec.structs.replace(
+                found,
+                mem_util_pct=user.mem_util,
+                own=own,
+                user=self._names.of(user.pid),
+                cpu_pct=cpu.get(user.pid),
+                rss_bytes=None if stat is None else stat.rss_bytes,
+                age_s=None if stat is None else age_of(stat),
+                command=None if not own and is_another_users(user.pid) else command_of(user.pid),
+            )
+
 
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.nvml_child")
 """``-P``: do not import a ``json.py`` from the user's working directory."""
@@ -41,8 +277,6 @@ LATE_FACTOR = 1.3
 START_LIMIT_S = 30.0
 """Longest wait for the driver's first answer. Without persistence mode it takes 1.5 s per GPU
 (pop-os/system76-power#492)."""
-FROZEN_S = 10.0
-"""A supervisor that reads the driver for others and shows no sign of life for this long is not waited for."""
 STUCK_CHILDREN = 3
 """If this many children survive SIGKILL (they hang in the driver), no more are started."""
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"
@@ -60,15 +294,16 @@ def pids_are_comparable() -> bool:
     return namespace == INITIAL_PID_NAMESPACE and "microsoft" not in kernel
 
 
-class GpuSensor:
+class GpuSensor(Worker):
     """Puts a GpuSample every ``watch.interval_s``.
 
     A GPU that hangs or is lost stays in the sample with ``trouble``, and the others are read. If none answers, or there
     is no driver, the sample has ``trouble``, and new children are started with growing waits. ``own_gpus`` None: the
     trainer's ``CUDA_VISIBLE_DEVICES``, else all. ``command``: the program that reads the driver.
-    ``trust_pids`` None: use the driver's pids if they are comparable. ``shared``: take the readings of another
-    supervisor while one reads the driver. ``details``: shown while wanted.
+    ``trust_pids`` None: use the driver's pids if they are comparable. ``details``: shown while wanted.
     """
+
+    name = "gpu"
 
     def __init__(
         self,
@@ -81,10 +316,10 @@ class GpuSensor:
         start_limit_s: float = START_LIMIT_S,
         backoff_s: tuple[float, ...] = BACKOFF_S,
         command: tuple[str, ...] = COMMAND,
-        shared: SharedReadings | None = None,
         details: DetailDesk | None = None,
         tree: RunTree | None = None,
     ) -> None:
+        super().__init__()
         self._tree = tree or RunTree()
         self._inbox = inbox
         self._clock = clock
@@ -95,34 +330,19 @@ class GpuSensor:
         self._start_limit_s = start_limit_s
         self._backoff_s = backoff_s
         self._command = command
-        self._shared = shared
-        self._details = GpuDetailReadings(details or NoDetails(), clock)
-        self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+        self._desk = details or NoDetails()
+        self._details = GpuDetailReadings()
         self._picture = GpuList()
-        self._target: AttemptTarget | None = None
         self._answered_s = 0.0
         self._said_s = 0.0
         self._refused = False
         self._abandoned: list[subprocess.Popen[bytes]] = []
-        self._wakeup = Wakeup()
-        self._stopping = False
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="sense-gpu", daemon=True)
-        self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt whose GPUs and memory are marked as own."""
-        self._target = target
         if self._configured is None and target is not None:
             self._choice = parse_visible_devices(visible_devices_of(target.trainer.pid))
-
-    def stop(self) -> None:
-        """End the thread and join it."""
-        self._stopping = True
-        self._wakeup.wake()
-        self._wakeup.close_after(self._thread)
+        super().follow(target)
 
     # --- the thread ---
 
@@ -133,10 +353,6 @@ class GpuSensor:
         while not self._stopping:
             self._abandoned = [child for child in self._abandoned if child.poll() is None]
             ending = "silent"
-            if self._shared is not None and not self._shared.lead():
-                self._take_shared(self._shared)
-                failures = 0
-                continue
             if len(self._abandoned) < STUCK_CHILDREN:
                 try:
                     ending = self._use_child()
@@ -144,40 +360,12 @@ class GpuSensor:
                     ending = "refused"
                     self._answered_s = time.monotonic()
                     self._put(self._picture.silent("cannot be read"), f"GPU telemetry failed ({fault})")
-                    self._publish(b"")
             if ending == "silent":
                 self._refused = False
-                self._publish(b"")
             failures = 1 if ending == "answered" else failures + 1
             self._rest(self._backoff_s[min(failures, len(self._backoff_s) - 1)], silent=ending != "refused")
-        if self._shared is not None:
-            self._shared.release()
 
-    def _take_shared(self, shared: SharedReadings) -> None:
-        """Take the messages of the supervisor that reads the driver, until it ends.
-
-        One that shows no sign of life (stopped by SIGSTOP, say) is no longer waited for: this one reads, too. What the
-        driver refused stands however old it is: the reader asks again after growing waits. After an empty message
-        nothing stands; number 0 is of a reader that has no message yet.
-        """
-        number, since_s = -1, time.monotonic()
-        while not self._stopping and not shared.lead():
-            if self._details.wanted():
-                shared.want_details()
-            found = shared.newest()
-            if found is not None and found.sign_s <= FROZEN_S:
-                since_s = time.monotonic()
-                if found.number not in (0, number):
-                    with contextlib.suppress(msgspec.MsgspecError):  # no message of this version: no answer
-                        self._understand(found.line, fresh=found.age_s <= self._watch.gpu_timeout_s)
-                number = found.number
-            elif time.monotonic() - since_s > FROZEN_S:
-                self._shared = None
-                return
-            self._put_no_answer()
-            self._wait(None, self._watch.interval_s)
-
-    def _understand(self, line: bytes, *, fresh: bool = True) -> Ending | None:
+    def _understand(self, line: bytes) -> Ending | None:
         """Put what a message says. Returns how the child ends by it, or that a GPU answered; None: neither.
 
         A refusal counts as an answer, and stands until the driver is being asked again or nothing is heard of it.
@@ -185,25 +373,21 @@ class GpuSensor:
         if self._refused:
             self._refused = False
             self._answered_s = time.monotonic()
-        message = self._decoder.decode(line)
-        if isinstance(message, Refusal):
+        message = msgspec.json.decode(line, type=Message)
+        if message.kind == "error":
             self._refused = True
             self._answered_s = time.monotonic()
-            trouble = driver_message(message.code, message.text)
+            found = DRIVER_MESSAGES.get(message.code)
+            trouble = found or f"The NVIDIA driver cannot be used: {message.text} (NVML {message.code})"
             self._put(self._picture.silent(trouble), trouble)
             return "refused"
-        return "answered" if fresh and isinstance(message, Devices) and self._take(message) else None
-
-    def _publish(self, line: bytes | None) -> None:
-        if self._shared is not None:
-            self._shared.publish(line)
+        return "answered" if message.kind == "gpus" and self._take(decoded(message)) else None
 
     def _rest(self, seconds: float, *, silent: bool) -> None:
         """Wait before the next child. ``silent``: report meanwhile that there is no answer."""
         until = time.monotonic() + seconds
         while not self._stopping and (left := until - time.monotonic()) > 0:
-            self._wait(None, min(left, self._watch.interval_s))
-            self._publish(None)
+            self._pause(min(left, self._watch.interval_s))
             if silent:
                 self._put_no_answer()
 
@@ -228,12 +412,14 @@ class GpuSensor:
         os.set_blocking(fd, False)
         started_s, answered, held = time.monotonic(), False, b""
         while not self._stopping:
-            if self._details.wanted() or (self._shared is not None and self._shared.details_wanted()):
-                self._ask_for_details(child)
-            self._wait(fd, min(LATE_FACTOR * self._watch.interval_s, self._watch.gpu_timeout_s))
-            data = self._read(fd)
+            if self._desk.wanted() and child.stdin is not None:
+                with contextlib.suppress(OSError):
+                    os.write(child.stdin.fileno(), b"d")
+            self._pause(min(LATE_FACTOR * self._watch.interval_s, self._watch.gpu_timeout_s), fd)
+            data: bytes | None = None
+            with contextlib.suppress(BlockingIOError):
+                data = os.read(fd, 65536)
             *lines, held = (held + (data or b"")).split(b"\n")
-            self._publish(lines[-1] if lines else None)
             for line in lines:
                 ending = self._understand(line)
                 if ending == "refused":
@@ -249,29 +435,22 @@ class GpuSensor:
             self._put_no_answer()
         return "stopped"
 
-    def _take(self, devices: Devices) -> bool:
+    def _take(self, devices: tuple[Read, ...]) -> bool:
         """Put a sample of these readings. Returns whether a GPU answered."""
-        limit_s = self._watch.gpu_timeout_s
-        target = self._target
-        own = target if self._trust_pids else None
-        self._details.take(devices, own=own, comparable=self._trust_pids, limit_s=limit_s)
-        readings = self._picture.answered(
-            devices,
-            limit_s=limit_s,
-            choice=self._choice,
-            own_pids=(lambda: frozenset(self._tree.look(target, max_age_s=1.0)))
-            if target is not None and self._trust_pids
-            else None,
-        )
-        if not devices.gpus:
-            self._answered_s = time.monotonic()
-            self._put(readings, "No NVIDIA GPU seen: the driver is loaded but lists none")
-            return True
-        if any(device.read and device.age_s <= limit_s for device in devices.gpus):
-            self._answered_s = time.monotonic()
-            self._put(readings, None)
-            return True
-        return False
+        limit_s, target = self._watch.gpu_timeout_s, self.target
+        detailed = [d for d in devices if d[0].detail is not None and d[0].code is None and d[0].age_s <= limit_s]
+        if detailed and self._desk.wanted():
+            own = target if self._trust_pids else None
+            self._desk.put(self._details.of(detailed, self._clock.now(), own=own, comparable=self._trust_pids))
+        own_pids = None
+        if target is not None and self._trust_pids:
+            own_pids = frozenset(self._tree.look(target, max_age_s=1.0))
+        readings = self._picture.answered(devices, limit_s=limit_s, choice=self._choice, own_pids=own_pids)
+        if devices and not any(device.read and device.age_s <= limit_s for device, _ in devices):
+            return False
+        self._answered_s = time.monotonic()
+        self._put(readings, None if devices else "No NVIDIA GPU seen: the driver is loaded but lists none")
+        return True
 
     def _put_no_answer(self) -> None:
         """Put a sample without values once per interval, if there was no answer for longer than the time limit.
@@ -283,32 +462,16 @@ class GpuSensor:
         now = time.monotonic()
         silent_s = now - self._answered_s
         if silent_s > self._watch.gpu_timeout_s and now - self._said_s >= self._watch.interval_s:
-            self._put(self._picture.silent(f"no answer for {silent_s:.0f} s"), no_answer(silent_s))
+            trouble = f"GPU telemetry has not answered for {silent_s:.0f} s"
+            self._put(self._picture.silent(f"no answer for {silent_s:.0f} s"), trouble)
 
     def _put(self, readings: tuple[GpuReading, ...], trouble: str | None) -> None:
         self._said_s = time.monotonic()
         self._inbox.put(GpuSample(t=self._clock.now(), gpus=readings, trouble=trouble))
 
-    # --- the child ---
-
-    def _wait(self, fd: int | None, seconds: float) -> None:
-        poll = select.poll()
-        poll.register(self._wakeup, select.POLLIN)
-        if fd is not None:
-            poll.register(fd, select.POLLIN)
-        poll.poll(max(0.0, seconds) * 1000)
-
-    def _ask_for_details(self, child: subprocess.Popen[bytes]) -> None:
-        if child.stdin is not None:
-            with contextlib.suppress(OSError):
-                os.write(child.stdin.fileno(), b"d")
-
-    def _read(self, fd: int) -> bytes | None:
-        """Output of the child; b"" at its end; None if there is none."""
-        try:
-            return os.read(fd, 65536)
-        except BlockingIOError:
-            return None
+    def _pause(self, seconds: float, *descriptors: int) -> None:
+        self._wakeup.wait(seconds, *descriptors)
+        self._wakeup.clear()
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Kill the child, without waiting if it hangs in the driver."""

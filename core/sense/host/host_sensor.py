@@ -366,8 +366,7 @@ class Host(Sampler):
         before, self._disk = self._disk, DiskSpace(Path(folder))
         before.close()
 
-    def stop(self) -> None:
-        super().stop()
+    def close(self) -> None:
         self._disk.close()
 
     def sample(self) -> None:

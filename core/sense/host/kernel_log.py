@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from ...model.observation import KernelLine, TerminationNotice
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..sampler import JOIN_S, OnProblem, ProblemReport, Sampler, ignore_problem
+from ..sampler import OnProblem, Sampler, ignore_problem
 
 RELEVANT = re.compile(
     r"NVRM|\bXid\b|nvidia|dxgk|dxgvmb|\bdxg\b|[Oo]ut of memory|oom[-_]kill|oom_reaper|Killed process|"
@@ -77,7 +77,6 @@ class KernelLog(Sampler):
         self._inbox = inbox
         self._clock = clock
         self._device = device
-        self._told = ProblemReport(on_problem)
         self._turn = threading.Lock()
         self._fd: int | None = None
         self._over = False
@@ -86,8 +85,7 @@ class KernelLog(Sampler):
     def follow(self, target: AttemptTarget | None) -> None:
         """Do nothing: the kernel's log is the same for all attempts."""
 
-    def stop(self) -> None:
-        super().stop()
+    def close(self) -> None:
         with self._turn:
             self._end()
 
@@ -106,8 +104,8 @@ class KernelLog(Sampler):
             fd = os.open(self._device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as fault:
             self._over = True
-            self._told.report(
-                self.name,
+            self._problems.report(
+                self._device,
                 f"{self._device}: the kernel log cannot be read ({fault.strerror}); GPU faults (Xid) and OOM kills are "
                 "known only from the training's own log (sysctl kernel.dmesg_restrict=0 or group adm may allow it)",
             )
@@ -125,7 +123,9 @@ class KernelLog(Sampler):
             except BrokenPipeError:
                 continue  # records were overwritten before they were read; the next read continues after them
             except OSError as fault:
-                self._told.report(self.name, f"{self._device}: reading ended ({fault!r}); kernel messages are not seen")
+                self._problems.report(
+                    self._device, f"{self._device}: reading ended ({fault!r}); kernel messages are not seen"
+                )
                 record = b""
             if not record:
                 self._end()  # the end of a pipe; the device has none
@@ -266,11 +266,13 @@ def cloud_of(root: Path = Path("/")) -> Cloud | None:
     return None
 
 
-class TerminationNotices:
+class TerminationNotices(Sampler):
     """Puts a TerminationNotice when the cloud announces the end of this machine, once for each text.
 
-    ``address``: another address of the service (tests, a proxy of one's own).
+    ``cloud`` None: there is nothing to ask. ``address``: another address of the service (tests, a proxy of one's own).
     """
+
+    name = "notices"
 
     def __init__(
         self,
@@ -282,45 +284,34 @@ class TerminationNotices:
         poll_s: float = POLL_S,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
+        super().__init__(interval_s=poll_s, on_problem=on_problem)
         self._inbox = inbox
         self._clock = clock
         self._service = None if cloud is None else SERVICES[cloud]
         self._address = address
-        self._poll_s = poll_s
-        self._problems = ProblemReport(on_problem)
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._told = ""
 
     def start(self) -> None:
         """Start the thread; without a cloud there is none."""
-        if self._service is None:
-            return
-        self._thread = threading.Thread(target=self._run, args=(self._service,), name="sense-notices", daemon=True)
-        self._thread.start()
+        if self._service is not None:
+            super().start()
 
     def follow(self, target: AttemptTarget | None) -> None:
         """Do nothing: the machine is the same for all attempts."""
 
-    def stop(self) -> None:
-        """End the thread; a request in progress is left to its time limit."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-
-    def _run(self, service: Service) -> None:
-        told = ""
-        while not self._stopping.is_set():
-            try:
-                text = ask(service, self._address or service.address)
-            except (OSError, ValueError) as fault:
-                why = f"{service.name}'s notices of termination cannot be read: {fault}"
-                self._problems.report("notices", f'{why}; [watch] termination_notices = "off" asks no more')
-            else:
-                self._problems.clear("notices")
-                if text is not None and text != told:
-                    told = text
-                    self._inbox.put(TerminationNotice(t=self._clock.now(), text=text))
-            self._stopping.wait(self._poll_s)
+    def sample(self) -> None:
+        if self._service is None:
+            return
+        try:
+            text = ask(self._service, self._address or self._service.address)
+        except (OSError, ValueError) as fault:
+            why = f"{self._service.name}'s notices of termination cannot be read: {fault}"
+            self._problems.report("service", f'{why}; [watch] termination_notices = "off" asks no more')
+            return
+        self._problems.clear("service")
+        if text is not None and text != self._told:
+            self._told = text
+            self._inbox.put(TerminationNotice(t=self._clock.now(), text=text))
 
 
 def _object(body: str) -> dict[str, object]:

@@ -3,7 +3,6 @@
 import codecs
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import NamedTuple
 
 from ...model.observation import LogChunk
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..files.inotify import Inotify, OpenFile, open_for_writing
-from ..sampler import OnProblem, ProblemReport, Wakeup, ignore_problem
+from ..files.inotify import OpenFile, open_for_writing
+from ..sampler import OnProblem, Worker, ignore_problem
 from .burst_reduction import BurstReduction
 
 # Finds the log of a trainer that prints its steps into a file only: without it the run would be starting for ever.
@@ -171,16 +170,6 @@ class FollowedFile:
         self._fingerprint = b""
         self._ended_looks = 0
 
-    @property
-    def key(self) -> tuple[int, int] | None:
-        """Device and inode of the file that is open."""
-        return None if self._fd is None else self._key
-
-    @property
-    def is_leaving(self) -> bool:
-        """Whether the file was renamed, and is looked at again before the new one is read."""
-        return self._ended_looks > 0
-
     def refresh(self) -> Refresh:
         first, self._scan_first = self._scan_first, False
         if self._fd is None:
@@ -258,9 +247,9 @@ class FollowedFile:
 
 
 POLL_S = 0.1
-"""Polling works on every file system. Also the shortest time between two looks that events cause."""
-TOLD_S = 1.0
-"""Period of looking at logs of whose writes the kernel tells."""
+"""Polling works on every file system."""
+QUIET_S = 0.4
+"""Longest pause between two looks at logs in which nothing new was found lately."""
 CHUNK_BYTES = 65536
 BURST_BYTES = 262144
 """More bytes than this at one poll (2.6 MB/s) are too many to judge line by line and are reduced."""
@@ -274,11 +263,6 @@ USUAL_LINE = 100
 """Bytes of a line, until some were read."""
 ADOPTED_BYTES = 4 << 20
 """An adopting supervisor reads at most this much of an existing log, from its end."""
-
-
-def all_news(_line: str) -> bool:
-    """Keep every line that contains one of burst_reduction's NEWS_WORDS."""
-    return True
 
 
 class FollowedLog:
@@ -333,16 +317,20 @@ class FollowedLog:
             yield from self._chunks(t, piece.data, skipped=piece.skipped_bytes, lines=piece.skipped_lines)
 
 
-class LogTail:
+class LogTail(Worker):
     """Puts LogChunks of the followed attempt's log (``source`` None) and of ``logs`` (``source`` = path).
 
+    After ``follow(None)`` the last log is read to its end once.
     A log that exists when its attempt is first followed is read from at most ``begin_within_bytes`` before its end,
     each of ``logs`` from its end, because an earlier training may have written it. Chunks have at most 64 kB. A chunk
     with ``skipped_bytes`` begins a line. Files that cannot be read are reported by ``on_problem`` and read again.
     While much text waits to be judged nothing is read, except what ``drain`` and ``follow`` ask for.
 
-    ``looked`` is called after each look, in the thread that a stuck file system of the log blocks.
+    ``is_news``: whether a line of a burst is kept. ``looked`` is called after each look, in the thread that a stuck
+    file system of the log blocks.
     """
+
+    name = "log"
 
     def __init__(
         self,
@@ -350,39 +338,22 @@ class LogTail:
         inbox: Inbox,
         clock: Clock,
         logs: Sequence[str] = (),
-        is_news: Callable[[str], bool] = all_news,
+        is_news: Callable[[str], bool] = lambda _line: True,
         begin_within_bytes: int = ADOPTED_BYTES,
         poll_s: float = POLL_S,
         looked: Callable[[], None] = lambda: None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
+        super().__init__(on_problem)
         self._inbox = inbox
         self._clock = clock
         self._is_news = is_news
         self._begin_within_bytes = begin_within_bytes
-        self._poll_s = poll_s
+        self._poll_s = self._pause_s = poll_s
         self._looked = looked
-        self._problems = ProblemReport(on_problem)
         self._extra = [FollowedLog(FollowedFile(path, begin_within_bytes=0), path, is_news) for path in logs]
         self._main: FollowedLog | None = None
         self._followed: AttemptTarget | None = None
-        self._target: AttemptTarget | None = None
-        self._events = LogEvents()
-        self._wakeup = Wakeup()
-        self._passes = threading.Condition()
-        self._wanted = 0
-        self._finished = 0
-        self._stopping = False
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="sense-log", daemon=True)
-        self._thread.start()
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        """Set the attempt whose log is read. After None the last log is read to its end once."""
-        self._target = target
-        self._wakeup.wake()
 
     def add(self, path: str, begin_within_bytes: int | None = None) -> None:
         """Read one more file, from at most ``begin_within_bytes`` before its end. A known one is not added again.
@@ -398,21 +369,7 @@ class LogTail:
 
     def drain(self, timeout_s: float = 1.0) -> bool:
         """Block until all that was written before the call is in the inbox. False: it takes longer."""
-        with self._passes:
-            self._wanted += 1
-            wanted = self._wanted
-            self._wakeup.wake()
-            return self._passes.wait_for(lambda: self._finished >= wanted or self._stopping, timeout_s)
-
-    def stop(self) -> None:
-        """End the thread and join it."""
-        self._stopping = True
-        self._wakeup.wake()
-        with self._passes:
-            self._passes.notify_all()
-        self._wakeup.close_after(self._thread)
-        if self._thread is None:
-            self._close()
+        return super().drain(timeout_s)
 
     def lines_behind(self) -> int:
         """About how many lines of the attempt's log were written and not judged. Called from any thread."""
@@ -427,55 +384,31 @@ class LogTail:
         """Paths of the logs that are read."""
         return [log.file.path for log in self._logs()]
 
-    def read_waiting(self) -> None:
-        if self._target != self._followed:
+    def read_waiting(self) -> bool:
+        """Put what was written since the last look. Returns whether there was anything."""
+        if self.target != self._followed:
             self._leave()
-        for log in self._logs():
-            self._read(log)
+        return any([self._read(log) for log in self._logs()])  # noqa: C419  each is read
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wakeup.clear()
-            wanted = self._wanted
-            asked = wanted > self._finished or self._target != self._followed
-            pause_s = self._poll_s
-            try:
-                if asked or self._inbox.unread() <= AHEAD_CHARACTERS:
-                    self.read_waiting()
-                    self._events.answered()
-                    pause_s = self._pause_s()
-                self._looked()
-            except Exception as fault:
-                self._problems.report("log", f"the log cannot be followed ({fault!r}); retrying")
-            if self._finished != wanted:
-                with self._passes:
-                    self._finished = wanted
-                    self._passes.notify_all()
-            looked = time.monotonic()
-            if self._events.wait(pause_s, self._wakeup) and (early_s := looked + self._poll_s - time.monotonic()) > 0:
-                self._wakeup.wait(early_s)
-        self._close()
-
-    def _pause_s(self) -> float:
-        """Until the next look, unless there is an event or a request before."""
-        files = [log.file for log in self._logs()]
-        told = self._events.follow(files) and not any(file.is_leaving for file in files)
-        return max(TOLD_S, self._poll_s) if told and files else self._poll_s
+    def turn(self, *, drains: bool) -> float:
+        if drains or self.target != self._followed or self._inbox.unread() <= AHEAD_CHARACTERS:
+            self._pause_s = self._poll_s if self.read_waiting() else min(2 * self._pause_s, max(QUIET_S, self._poll_s))
+        self._looked()
+        return self._pause_s
 
     def _logs(self) -> list[FollowedLog]:
         main = self._main
         others = [log for log in self._extra if main is None or log.file.path != main.file.path]
         return others if main is None else [main, *others]
 
-    def _close(self) -> None:
+    def close(self) -> None:
         for log in (self._main, *self._extra):
             if log is not None:
                 log.file.close()
-        self._events.close()
 
     def _leave(self) -> None:
         """Read the last attempt's log to its end, then switch to the next one's."""
-        before, self._followed = self._followed, self._target
+        before, self._followed = self._followed, self.target
         path = None if self._followed is None else self._followed.log
         if self._main is not None and before is not None and path == before.log:
             return
@@ -488,13 +421,14 @@ class LogTail:
             else FollowedLog(FollowedFile(path, begin_within_bytes=self._begin_within_bytes), None, self._is_news)
         )
 
-    def _read(self, log: FollowedLog) -> None:
+    def _read(self, log: FollowedLog) -> bool:
+        found = False
         try:
             for chunk in log.read(self._clock.now):
-                self._events.found(log.file.path)
+                found = True
                 self._inbox.put(chunk)
                 if self._stopping:
-                    return
+                    return True
             self._problems.clear(log.file.path)
         except OSError as fault:
             why = fault.strerror or str(fault)
@@ -502,82 +436,4 @@ class LogTail:
                 log.file.path,
                 f"{log.file.path}: the log cannot be read ({why}); progress is judged without it until it can",
             )
-
-
-# Tells when a followed log was written to, so that a log of a line a second is not looked at ten times a second.
-#
-# The kernel tells of writes on this machine only, and not of those through a mapping or another layer of an overlay.
-# So a log counts as told of after its first event, and never again once text was found in it without an event.
-
-
-class LogEvents:
-    """Events of a changing set of files. Used by one thread."""
-
-    def __init__(self) -> None:
-        try:
-            self._inotify: Inotify | None = Inotify()
-        except OSError:
-            self._inotify = None
-        self._watched: dict[str, tuple[int, int]] = {}
-        self._heard: set[str] = set()
-        self._told: set[str] = set()
-        self._missed: set[str] = set()
-
-    def follow(self, files: Iterable[FollowedFile]) -> bool:
-        """Watch these, and no other. Returns whether the kernel tells of a write to any of them."""
-        files = list(files)
-        if self._inotify is None:
-            return False
-        for path in self._watched.keys() - {file.path for file in files}:
-            self._forget(path)
-        for file in files:
-            if file.key == self._watched.get(file.path):
-                continue
-            self._forget(file.path)
-            if file.key is not None and self._inotify.watch_file(file.path) and _key(file.path) == file.key:
-                self._watched[file.path] = file.key
-        return all(file.path in self._told and file.path in self._watched for file in files)
-
-    def wait(self, timeout_s: float, wakeup: Wakeup) -> bool:
-        """Wait for an event or to be woken. Returns whether there was an event."""
-        if self._inotify is None:
-            wakeup.wait(timeout_s)
-            return False
-        self._take(timeout_s, wakeup)
-        return bool(self._heard)
-
-    def found(self, path: str) -> None:
-        """Take note that text was found in a file, with or without an event."""
-        if path not in self._heard:
-            self._take(0.0, None)
-        if path in self._heard:
-            self._told |= {path} - self._missed
-        elif path in self._told:
-            self._told.discard(path)
-            self._missed.add(path)
-
-    def answered(self) -> None:
-        """All was read: the events until now are done."""
-        self._heard.clear()
-
-    def close(self) -> None:
-        if self._inotify is not None:
-            self._inotify.close()
-            self._inotify = None
-
-    def _take(self, timeout_s: float, wakeup: Wakeup | None) -> None:
-        if self._inotify is not None:
-            for event in self._inotify.wait(timeout_s, wakeup):
-                self._heard |= set(self._watched) if event.overflow else {event.folder}
-
-    def _forget(self, path: str) -> None:
-        if self._watched.pop(path, None) is not None and self._inotify is not None:
-            self._inotify.unwatch(path)
-
-
-def _key(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        return found

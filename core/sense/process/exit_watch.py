@@ -6,7 +6,6 @@ the kernel still shows when the trainer died, and for a zombie its status (``/pr
 
 import os
 import select
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,10 +18,9 @@ from ...model.json_line import decode_exact
 from ...model.observation import Exit
 from ...model.run import ProcessIdentity
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..sampler import OnProblem, ProblemReport, Wakeup, ignore_problem
+from ..sampler import OnProblem, Wakeup, Worker, ignore_problem
 from .node_samples import read_job
-from .proc_stat import read_stat
-from .process_identity import is_alive, is_zombie
+from .proc_stat import is_alive, is_zombie, read_stat
 
 EXIT_FILE = "exit.json"
 LEFT_FILE = "left.json"
@@ -78,7 +76,7 @@ def _may_see_status(pid: int) -> bool:
         return False
 
 
-class ExitWatch:
+class ExitWatch(Worker):
     """Puts one ``Exit`` per followed attempt, within about 0.2 s of the trainer's death.
 
     ``before_exit`` is called before it, at most once per attempt (wiring passes ``LogTail.drain``), so that the last
@@ -86,6 +84,8 @@ class ExitWatch:
     may take minutes. ``code`` and ``signal`` are both None if the status is unknown. ``on_output`` gets the path of
     each file to which a training prints that goes on after its command has ended.
     """
+
+    name = "exit"
 
     def __init__(
         self,
@@ -99,6 +99,7 @@ class ExitWatch:
         runner_report_s: float = RUNNER_REPORT_S,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
+        super().__init__(on_problem)
         self._inbox = inbox
         self._clock = clock
         self._before_exit = before_exit
@@ -106,51 +107,18 @@ class ExitWatch:
         self._on_output = on_output
         self._grace_s = grace_s
         self._runner_report_s = runner_report_s
-        self._problems = ProblemReport(on_problem)
-        self._target: AttemptTarget | None = None
-        self._stopping = False
-        self._wakeup = Wakeup()
-        self._thread: threading.Thread | None = None
+        self._reported: AttemptTarget | None = None
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="sense-exit", daemon=True)
-        self._thread.start()
-
-    def follow(self, target: AttemptTarget | None) -> None:
-        """Wait for the end of this attempt. Following the same one again changes nothing."""
-        self._target = target
-        self._wakeup.wake()
-
-    def stop(self) -> None:
-        """End the thread and join it."""
-        self._stopping = True
-        self._wakeup.wake()
-        self._wakeup.close_after(self._thread)
-
-    def _run(self) -> None:
-        done: AttemptTarget | None = None
-        while not self._stopping:
-            target = self._target
-            if target is None or target == done:
-                self._sleep()
-                continue
-            try:
-                death = self._wait_for(target)
-            except Exception as fault:
-                self._problems.report(
-                    "exit",
-                    f"{target.directory}: the end of attempt {target.number} cannot be watched ({fault!r}); retrying",
-                )
-                time.sleep(POLL_S)
-                continue
-            if death is not None:
-                done = target
-                self._report(death, target)
-
-    def _sleep(self) -> None:
-        with_nothing = PidfdWatch({})
-        with_nothing.wait(None, self._wakeup.fileno())
-        self._wakeup.clear()
+    def turn(self, *, drains: bool) -> float | None:
+        del drains
+        target = self.target
+        if target is None or target == self._reported:
+            return None
+        death = self._wait_for(target)
+        if death is not None:
+            self._reported = target
+            self._report(death, target)
+        return 0.0
 
     def _wait_for(self, target: AttemptTarget) -> Death | None:
         """Block until the attempt has ended. None: another one is followed, or the sensor ends."""
@@ -159,21 +127,20 @@ class ExitWatch:
         runner_dead_since: float | None = None
         was_seen = False
         try:
-            while not self._stopping and self._target == target:
+            while not self._stopping and self.target == target:
                 now = time.monotonic()
                 death = self._recorded(target)
                 if death is not None:
                     return death
                 if not watch.alive("runner") and runner_dead_since is None:
                     runner_dead_since = now
-                if not watch.alive("trainer") and self._goes_on(target, runner=watch.alive("runner")):
-                    was_seen = True
-                    watch.wait(LEFT_POLL_S, self._wakeup.fileno())
-                    self._wakeup.clear()
-                    continue
+                pause_s = None
                 if watch.alive("trainer"):
                     was_seen = True
+                elif self._goes_on(target, runner=watch.alive("runner")):
+                    was_seen, pause_s = True, LEFT_POLL_S
                 else:
+                    pause_s = POLL_S
                     dead_since = dead_since or now
                     given_up = (
                         now - dead_since > self._runner_report_s
@@ -182,7 +149,7 @@ class ExitWatch:
                     )
                     if given_up or (target.runner is None and is_zombie(target.trainer)):
                         return self._unrecorded(target, None if was_seen else last_written(target.log))
-                watch.wait(None if dead_since is None else POLL_S, self._wakeup.fileno())
+                watch.wait(pause_s, self._wakeup)
                 self._wakeup.clear()
         finally:
             watch.close()
@@ -270,14 +237,14 @@ class PidfdWatch:
         """Whether the process was alive at the last ``wait``. False for one that never existed."""
         return name in self._alive
 
-    def wait(self, timeout_s: float | None, wake_fd: int) -> None:
-        """Block until a process ends, ``wake_fd`` is readable, or the timeout is reached (None: no limit)."""
+    def wait(self, timeout_s: float | None, wakeup: Wakeup) -> None:
+        """Block until a process ends, somebody wakes it, or the timeout is reached (None: no limit)."""
         blind = [name for name in self._alive if name not in self._fds]
         if blind:
             timeout_s = PIDFD_WATCH_POLL_S if timeout_s is None else min(timeout_s, PIDFD_WATCH_POLL_S)
-        self._poll.register(wake_fd, select.POLLIN)
+        self._poll.register(wakeup, select.POLLIN)
         ended = {fd for fd, _ in self._poll.poll(None if timeout_s is None else timeout_s * 1000)}
-        self._poll.unregister(wake_fd)
+        self._poll.unregister(wakeup)
         for name in list(self._alive):
             fd = self._fds.get(name)
             if fd in ended or (fd is None and not is_alive(self._alive[name])):

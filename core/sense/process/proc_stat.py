@@ -1,9 +1,13 @@
-"""Reads ``/proc`` where that is done each second: whole files, and ``stat`` and ``io`` of a process (proc(5))."""
+"""Reads ``/proc`` where that is done each second: files, ``stat`` and ``io`` of a process (proc(5)), its identity.
+
+A process is known by (boot id, pid, start ticks): pids are reused, and psutil's ``create_time`` shifts.
+"""
 
 import os
-import time
 from functools import cache
 from typing import NamedTuple
+
+from ...model.run import ProcessIdentity
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -111,29 +115,6 @@ def read_children(pid: int) -> list[int]:
         return []
 
 
-def read_all_children(stat: ProcStat) -> list[int]:
-    """Pids that any thread of a process started."""
-    if stat.threads <= 1:
-        return read_children(stat.pid)
-    try:
-        threads = os.listdir(f"/proc/{stat.pid}/task")  # noqa: PTH208
-    except OSError:
-        return []
-    found = []
-    for thread in threads:
-        try:
-            found += [int(word) for word in _text_of(f"/proc/{stat.pid}/task/{thread}/children").split()]
-        except OSError:  # the thread has ended
-            continue
-    return found
-
-
-@cache
-def has_children_lists() -> bool:
-    """Whether the kernel lists children (CONFIG_PROC_CHILDREN)."""
-    return os.path.exists("/proc/thread-self/children")  # noqa: PTH110
-
-
 def _living_thread_state(pid: int) -> str:
     states = set()
     try:
@@ -145,52 +126,15 @@ def _living_thread_state(pid: int) -> str:
     return "D" if "D" in living else min(living, default="Z")
 
 
-class _KernelThreads:
-    """Pids of kernel threads, which are half of all processes or more: they have no user, no files and no children."""
-
-    def __init__(self) -> None:
-        self.pids: set[int] = set()
-        self.parent: int | None = None
-        self._until = 0.0
-
-    def is_old(self) -> bool:
-        return time.monotonic() >= self._until
-
-    def renew(self) -> None:
-        """Forget them after KERNEL_S seconds: a pid may be given to another process one day."""
-        now = time.monotonic()
-        if now >= self._until:
-            self.pids, self._until = set(), now + KERNEL_S
-            self.parent = KTHREADD if comm_of(KTHREADD) == "kthreadd" else None
-
-
-KERNEL_S = 60.0
 KTHREADD = 2
 """The parent of all kernel threads. A container does not see them; there the pid is another process."""
-_KERNEL_THREADS = _KernelThreads()
-
-
-def all_pids() -> list[int]:
-    """Pids of all processes, without kernel threads."""
-    if _KERNEL_THREADS.is_old():
-        return list(read_all())
-    kernel = _KERNEL_THREADS.pids
-    return [pid for name in os.listdir("/proc") if name.isdecimal() and (pid := int(name)) not in kernel]  # noqa: PTH208
 
 
 def read_all() -> dict[int, ProcStat]:
     """``stat`` of every process by pid, without kernel threads. Takes about 15 microseconds for each."""
-    found = {}
-    kernel = _KERNEL_THREADS
-    kernel.renew()
-    for name in os.listdir("/proc"):  # noqa: PTH208  (1 Hz: no Path objects)
-        if not name.isdecimal() or int(name) in kernel.pids or (stat := read_stat(int(name))) is None:
-            continue
-        if stat.parent == kernel.parent:
-            kernel.pids.add(stat.pid)
-        else:
-            found[stat.pid] = stat
-    return found
+    kernel = KTHREADD if comm_of(KTHREADD) == "kthreadd" else None
+    found = (read_stat(int(name)) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208  (1 Hz)
+    return {stat.pid: stat for stat in found if stat is not None and stat.parent != kernel}
 
 
 class ProcIo(NamedTuple):
@@ -226,3 +170,29 @@ def read_io(pid: int) -> ProcIo | None:
         return parse_io(_text_of(f"/proc/{pid}/io"))
     except OSError:
         return None
+
+
+DEAD_STATES: frozenset[str | None] = frozenset("ZXx")
+"""Zombie (ended, not yet waited for) and dead. A zombie has a pid and answers signal 0, but nothing runs."""
+
+
+@cache
+def boot_id() -> str:
+    """The kernel's id of this boot; "" if it is not readable."""
+    return kernel_text("/proc/sys/kernel/random/boot_id").strip()
+
+
+def is_alive(identity: ProcessIdentity) -> bool:
+    """Whether exactly this process runs. False for a zombie, another process with its pid, and another boot."""
+    return _state(identity) not in {None, *DEAD_STATES}
+
+
+def is_zombie(identity: ProcessIdentity) -> bool:
+    """Whether the process has ended and was not waited for yet."""
+    return _state(identity) in DEAD_STATES
+
+
+def _state(identity: ProcessIdentity) -> str | None:
+    stat = read_stat(identity.pid)
+    same = stat is not None and identity.boot_id == boot_id() and stat.start_ticks == identity.start_ticks
+    return stat.state if stat is not None and same else None

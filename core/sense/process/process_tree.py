@@ -2,20 +2,18 @@
 
 import math
 import os
-import socket
-import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ...model.machine_details import TreeDetails, TreeProcess
 from ...model.observation import ProcessSample
 from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ..sampler import OnProblem, Sampler, ignore_problem
-from .mount_probe import MountProbe
-from .proc_stat import PAGE_BYTES, TICKS_PER_S, ProcIo, ProcStat, kernel_text, read_all, read_io
-from .ranks import Ranks, TerminalWait
-from .run_tree import CpuShares, RunTree, UserNames, age_of, command_of
+from .proc_stat import TICKS_PER_S, ProcIo, ProcStat, read_all, read_io
+from .ranks import Ranks
+from .run_tree import Rates, RunTree, UserNames, age_of, command_of
+from .signs import MountProbe, Paging, SocketBytes, TerminalWait, worked_for
 
 
 class ProcessTree(Sampler):
@@ -195,8 +193,6 @@ class TreeActivity:
 
 OTHERS = 12
 """Other processes that are listed for their CPU, and as many for their memory."""
-LONGEST_S = 10.0
-"""No rate is shown over a longer time, in which the page was closed: it would not be the present one."""
 
 
 class TreeDetailReadings:
@@ -204,60 +200,42 @@ class TreeDetailReadings:
 
     def __init__(self) -> None:
         self._names = UserNames()
-        self._shares = CpuShares()
-        self._io: dict[tuple[int, int], tuple[ProcIo, float]] = {}
+        self._shares = Rates()
+        self._bytes = Rates()
 
     def look(self, members: Mapping[int, Member], processes: Mapping[int, ProcStat], t: float) -> TreeDetails:
         """The rows at ``t`` run seconds. ``processes``: all of the machine."""
         self._shares.begin()
-        before, self._io = self._io, {}
-        return TreeDetails(
-            t=t,
-            processes=tuple(self._row(member, depth, before, t) for member, depth in _parents_first(members)),
-            others=self._others([stat for pid, stat in processes.items() if pid not in members], t),
-        )
-
-    def _others(self, stats: list[ProcStat], t: float) -> tuple[TreeProcess, ...]:
-        """Those that use most CPU or memory, the busiest first. Their bytes are not read."""
-        shares = {stat.pid: self._shares.of(stat, t) for stat in stats}
+        self._bytes.begin()
+        others = [stat for pid, stat in processes.items() if pid not in members]
+        shares = {stat.pid: self._shares.cpu_pct(stat, t) for stat in (*others, *(m.stat for m in members.values()))}
 
         def busy(stat: ProcStat) -> tuple[float, int]:
             return -(shares[stat.pid] or 0.0), -stat.rss_bytes
 
-        chosen = {s.pid: s for s in sorted(stats, key=busy)[:OTHERS]}
-        chosen |= {s.pid: s for s in sorted(stats, key=lambda s: -s.rss_bytes)[:OTHERS]}
-        return tuple(self._told(stat, 0, shares[stat.pid], None, None) for stat in sorted(chosen.values(), key=busy))
+        def row(member: Member, depth: int) -> TreeProcess:
+            stat, io = member
+            rates = None if io is None else self._bytes.of(stat, (io.read_bytes, io.write_bytes), t)
+            read, written = rates or (None, None)
+            return TreeProcess(
+                pid=stat.pid,
+                depth=depth,
+                state=stat.state,
+                threads=stat.threads,
+                cpu_pct=shares[stat.pid],
+                rss_bytes=float(stat.rss_bytes),
+                read=read,
+                written=written,
+                age_s=age_of(stat),
+                user=self._names.of(stat.pid),
+                command=command_of(stat.pid),
+            )
 
-    def _row(
-        self, member: Member, depth: int, before: Mapping[tuple[int, int], tuple[ProcIo, float]], t: float
-    ) -> TreeProcess:
-        stat, io = member.stat, member.io
-        key = (stat.pid, stat.start_ticks)
-        read = written = None
-        if io is not None:
-            self._io[key] = (io, t)
-            known = before.get(key)
-            if known is not None and 0 < t - known[1] <= LONGEST_S:
-                seconds = t - known[1]
-                read = max(0, io.read_bytes - known[0].read_bytes) / seconds
-                written = max(0, io.write_bytes - known[0].write_bytes) / seconds
-        return self._told(stat, depth, self._shares.of(stat, t), read, written)
-
-    def _told(
-        self, stat: ProcStat, depth: int, cpu_pct: float | None, read: float | None, written: float | None
-    ) -> TreeProcess:
-        return TreeProcess(
-            pid=stat.pid,
-            depth=depth,
-            state=stat.state,
-            threads=stat.threads,
-            cpu_pct=cpu_pct,
-            rss_bytes=float(stat.rss_bytes),
-            read=read,
-            written=written,
-            age_s=age_of(stat),
-            user=self._names.of(stat.pid),
-            command=command_of(stat.pid),
+        most = {*sorted(others, key=busy)[:OTHERS], *sorted(others, key=lambda stat: -stat.rss_bytes)[:OTHERS]}
+        return TreeDetails(
+            t=t,
+            processes=tuple(row(member, depth) for member, depth in _parents_first(members)),
+            others=tuple(row(Member(stat, None), 0) for stat in sorted(most, key=busy)),
         )
 
 
@@ -279,157 +257,6 @@ def _parents_first(members: Mapping[int, Member]) -> Iterator[tuple[Member, int]
 def _age_order(member: Member) -> tuple[int, int]:
     stat: ProcStat = member.stat
     return stat.start_ticks, stat.pid
-
-
-# Bytes over the TCP sockets of a process tree, loopback left out (sock_diag(7), ``tcp_info``). No root is needed.
-#
-# An upload moves no I/O counter of a process, and its CPU stays near zero. The kernel lists the sockets of this
-# network namespace with their inode; the tree's sockets are those that its descriptors name. Not seen: UDP (QUIC),
-# RDMA, sockets that open and close between two looks, and a trainer in another network namespace (None then).
-
-SOCK_DIAG = 4
-"""``NETLINK_SOCK_DIAG``."""
-SOCK_DIAG_BY_FAMILY = 20
-REQUEST_DUMP = 0x301
-"""``NLM_F_REQUEST | NLM_F_DUMP``."""
-DONE, ERROR = 3, 2
-WITH_INFO = 1 << (2 - 1)
-"""Bit of ``INET_DIAG_INFO`` in the request."""
-INFO = 2
-STATES = sum(1 << state for state in (1, 4, 5, 8, 9, 11))
-"""Established, and those of a connection that is being closed."""
-HEADER = struct.Struct("=IHHII")
-REQUEST = struct.Struct("=BBBBI48s")
-MESSAGE_BYTES = 72
-ADDRESSES = struct.Struct("=4x4x16s16s")
-INODE = struct.Struct("=68xI")
-ATTRIBUTE = struct.Struct("=HH")
-ACKED_AT = 120
-"""Offset of ``tcpi_bytes_acked`` in ``tcp_info``; ``tcpi_bytes_received`` follows."""
-COUNTERS = struct.Struct("=QQ")
-LOOKS_S = 5.0
-"""Period of the looks: with 30 processes of 40 descriptors one takes about 6 ms."""
-TIMEOUT_S = 1.0
-MOST_DESCRIPTORS = 20_000
-"""Most descriptors of the tree that one look reads; with more of them the answer is unknown."""
-
-
-class Traffic(NamedTuple):
-    """``inode`` of the socket; ``moved``: bytes acknowledged by the other side and received."""
-
-    inode: int
-    moved: int
-
-
-class SocketBytes:
-    """Adds up the traffic of the tree's sockets. ``total`` never falls."""
-
-    def __init__(self, proc: str = "/proc") -> None:
-        self._proc = proc
-        self._known: dict[int, int] | None = None
-        self._total = 0
-        self._looked_t = float("-inf")
-
-    def look(self, pids: Iterable[int], t: float) -> float | None:
-        """Bytes so far, cumulative; None if it is not time for a look, or they cannot be read."""
-        if t - self._looked_t < LOOKS_S:
-            return None
-        self._looked_t = t
-        try:
-            mine = self._inodes(pids)
-            if mine is None:
-                return None
-            now = {each.inode: each.moved for each in established() if each.inode in mine} if mine else {}
-        except OSError:
-            return None
-        if self._known is not None:
-            for inode, moved in now.items():
-                before = self._known.get(inode, 0)
-                self._total += moved - before if moved >= before else moved
-        self._known = now
-        return float(self._total)
-
-    def _inodes(self, pids: Iterable[int]) -> set[int] | None:
-        """Inodes of the sockets that the processes have open; None if some live elsewhere or have too many."""
-        here = os.readlink(f"{self._proc}/self/ns/net")  # noqa: PTH115
-        found: set[int] = set()
-        left = MOST_DESCRIPTORS
-        for pid in pids:
-            folder = f"{self._proc}/{pid}/fd"
-            try:
-                if os.readlink(f"{self._proc}/{pid}/ns/net") != here:  # noqa: PTH115
-                    return None
-                names = os.listdir(folder)  # noqa: PTH208
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            except PermissionError:
-                return None
-            left -= len(names)
-            if left < 0:
-                return None
-            for name in names:
-                try:
-                    link = os.readlink(f"{folder}/{name}")  # noqa: PTH115
-                except OSError:
-                    continue
-                if link.startswith("socket:["):
-                    found.add(int(link[8:-1]))
-        return found
-
-
-def established() -> list[Traffic]:
-    """All TCP sockets of this network namespace but those on loopback. Raises OSError."""
-    found: list[Traffic] = []
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, SOCK_DIAG) as kernel:
-        kernel.settimeout(TIMEOUT_S)
-        for family in (socket.AF_INET, socket.AF_INET6):
-            body = REQUEST.pack(family, socket.IPPROTO_TCP, WITH_INFO, 0, STATES, bytes(48))
-            kernel.send(HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, 0, 0) + body)
-            found.extend(_answers(kernel))
-    return found
-
-
-def _answers(kernel: socket.socket) -> Iterator[Traffic]:
-    while True:
-        data = kernel.recv(1 << 16)
-        at = 0
-        while at + HEADER.size <= len(data):
-            length, kind, _, _, _ = HEADER.unpack_from(data, at)
-            if kind == DONE:
-                return
-            if kind == ERROR or length < HEADER.size:
-                raise OSError("sock_diag refused the request")
-            if (one := parse_message(data[at + HEADER.size : at + length])) is not None:
-                yield one
-            at += (length + 3) & ~3
-
-
-def parse_message(message: bytes) -> Traffic | None:
-    """Read one ``inet_diag_msg`` with its attributes; None for loopback, or if it has no ``tcp_info``."""
-    if len(message) < MESSAGE_BYTES:
-        return None
-    source, target = ADDRESSES.unpack_from(message)
-    family = message[0]
-    if source == target or _is_loopback(family, target):
-        return None
-    (inode,) = INODE.unpack_from(message)
-    at = MESSAGE_BYTES
-    while at + ATTRIBUTE.size <= len(message):
-        length, kind = ATTRIBUTE.unpack_from(message, at)
-        if length < ATTRIBUTE.size:
-            return None
-        if kind == INFO and length >= ATTRIBUTE.size + ACKED_AT + COUNTERS.size:
-            acked, received = COUNTERS.unpack_from(message, at + ATTRIBUTE.size + ACKED_AT)
-            return Traffic(inode, acked + received)
-        at += (length + 3) & ~3
-    return None
-
-
-def _is_loopback(family: int, address: bytes) -> bool:
-    if family == socket.AF_INET:
-        return address[0] == 127
-    mapped = address[:12] == bytes(10) + b"\xff\xff"
-    return address == bytes(15) + b"\x01" or (mapped and address[12] == 127)
 
 
 # Which processes of a tree compute, and how many of them are stopped (state T). Pure.
@@ -495,43 +322,3 @@ def _parents(pid: int, tree: Mapping[int, ProcStat]) -> tuple[int, ...]:
         found.append(parent)
         parent = tree[parent].parent
     return tuple(found)
-
-
-# Bytes that the machine read back because it had dropped them for want of memory (``/proc/vmstat``).
-#
-# In a swap storm the kernel reads a trainer's own memory back from the disk, and counts it as read by the trainer.
-# That is no work. A file that is mapped and read for the first time is; the kernel's counters tell the two apart.
-
-PAGING_COUNTERS = ("pswpin", "workingset_refault_file")
-"""Pages read back from the swap, and pages of files read again soon after they were dropped."""
-
-
-class Paging:
-    """Pages read back between two looks. System-wide: the kernel has no such count for one process."""
-
-    def __init__(self, path: str = "/proc/vmstat") -> None:
-        self._path = path
-        self._before: int | None = None
-
-    def read_back(self) -> int:
-        """Bytes since the last look; 0 for the first one, or if it cannot be read."""
-        table = kernel_text(self._path)
-        try:
-            now = pages(table)
-        except ValueError:
-            return 0
-        if not table:
-            return 0
-        before, self._before = self._before, now
-        return 0 if before is None else max(0, now - before) * PAGE_BYTES
-
-
-def pages(text: str) -> int:
-    """Add the counters up. Raises ValueError if one is no number."""
-    found = (f"\n{text}".partition(f"\n{name} ")[2].partition("\n")[0] for name in PAGING_COUNTERS)
-    return sum(int(number) for number in found if number)
-
-
-def worked_for(requested: int, from_disk: int, read_back: int) -> int:
-    """Bytes read on purpose: what was requested, and what a mapped file brought beyond that and beyond paging."""
-    return requested + max(0, from_disk - requested - read_back)

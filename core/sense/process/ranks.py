@@ -5,15 +5,15 @@ torchrun is the parent of a rank whose environment names an error file; it may o
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ...model.observation import Agent, OtherTrainer, OtherTrainersSeen, Rank, RankEnded
 from ...model.supervision_ports import AttemptTarget, Clock, Inbox
 from ...rank_files import Called, RankFiles, torchrun_in
 from ..sampler import OnProblem, Sampler, ignore_problem
-from .proc_stat import ProcStat, all_pids, environ_of, kernel_text, read_stat
+from .proc_stat import ProcStat, environ_of, read_all, read_stat
 from .run_tree import RunTree
 
 VARIABLES = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"LOCAL_RANK=")
@@ -131,28 +131,12 @@ def _number(entries: list[bytes], variable: bytes) -> int | None:
 
 
 # The sensor of trainers that begin beside a live attempt and write where it writes.
-#
-# A look lists the pids of the machine and examines only those that are new: a process is examined at its first two
-# looks (it may be between fork and exec, or not have opened its files yet). All are examined at the first look of an
-# attempt and every ``ALL_S`` seconds: a pid may be given again, and a process may load another program or open a file
-# later.
 
 LOOK_S = 30.0
-"""Period of the looks: a rival is told of within a minute, before it saves for the first time as a rule."""
-ALL_S = 600.0
-"""Period in which all processes are examined. Why: it takes about 30 microseconds for each process of the machine."""
-FILES_LOOKS = 10
-"""Looks at a trainer that was found, until it has a file open there: it may load libraries for minutes."""
+"""Period of the looks: a rival is told of within a minute, before it saves for the first time as a rule. One takes
+about 30 microseconds for each process of the machine."""
 
-
-class Examined(NamedTuple):
-    """``again``: pids that may turn out to be such trainers: they are examined at the next look, too."""
-
-    trainers: tuple[OtherTrainer, ...] = ()
-    again: frozenset[int] = frozenset()
-
-
-Examine = Callable[[AttemptTarget, Collection[int], Collection[int]], Examined]
+Examine = Callable[[AttemptTarget, Collection[int], Collection[int]], tuple[OtherTrainer, ...]]
 """Tells which of these processes (second) are other trainers beside the attempt. Third: pids of those that are known,
 whose descendants are not named again."""
 
@@ -160,7 +144,8 @@ whose descendants are not named again."""
 class OtherTrainers(Sampler):
     """Puts an ``OtherTrainersSeen`` at the first look of an attempt, and whenever they changed.
 
-    It has a thread of its own: to read of a process that hangs in the kernel may block.
+    One that has a file open there is not examined again while it lives. It has a thread of its own: to read of a
+    process that hangs in the kernel may block.
     """
 
     name = "other trainers"
@@ -173,132 +158,37 @@ class OtherTrainers(Sampler):
         examine: Examine,
         tree: RunTree,
         interval_s: float = LOOK_S,
-        pids: Callable[[], Collection[int]] = all_pids,
+        pids: Callable[[], Collection[int]] = read_all,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         super().__init__(interval_s=interval_s, on_problem=on_problem)
         self._inbox, self._clock, self._examine, self._tree, self._pids = inbox, clock, examine, tree, pids
         self._followed: AttemptTarget | None = None
-        self._begin(None)
-
-    def _begin(self, target: AttemptTarget | None) -> None:
-        self._followed = target
-        self._looks = 0
         self._own: set[int] = set()
-        self._once: set[int] = set()
-        self._twice: set[int] = set()
-        self._again: frozenset[int] = frozenset()
         self._known: dict[int, OtherTrainer] = {}
-        self._found_at: dict[int, int] = {}
         self._told: tuple[OtherTrainer, ...] | None = None
 
     def sample(self) -> None:
         target = self.target
         if target != self._followed:
-            self._begin(target)  # what runs at the launch was looked at before it: the first look is one period later
+            # what runs at the launch was looked at before it: the first look is one period later
+            self._followed, self._own, self._known, self._told = target, set(), {}, None
             return
         if target is None:
             return
         there = set(self._pids())
+        runner = () if target.runner is None else (target.runner.pid,)
+        own = {*self._tree.look(target, max_age_s=self._interval_s), *runner, os.getpid()}
+        self._own = (self._own & there) | own  # what was once a member stays its own, also without its parent
         self._known = {pid: each for pid, each in self._known.items() if pid in there and _lives(each)}
-        wanted = self._to_examine(target, there)
-        found = self._examine(target, wanted, self._known.keys() - wanted)
-        for each in found.trainers:
-            self._known[each.pid] = each
-            self._found_at.setdefault(each.pid, self._looks)
-        self._again = found.again
+        sure = {pid for pid, each in self._known.items() if each.files}
+        self._known |= {each.pid: each for each in self._examine(target, there - self._own - sure, sure)}
         trainers = tuple(self._known[pid] for pid in sorted(self._known))
         if trainers != self._told:
             self._told = trainers
             self._inbox.put(OtherTrainersSeen(t=self._clock.now(), trainers=trainers))
 
-    def _to_examine(self, target: AttemptTarget, there: set[int]) -> set[int]:
-        """New processes, those that were doubtful, and trainers whose files are not known yet; none of the run's own.
-
-        What was once a member of the run's tree stays its own, also without its parent.
-        """
-        if self._looks % max(1, round(ALL_S / self._interval_s)) == 0:
-            self._twice = set()
-        self._looks += 1
-        runner = () if target.runner is None else (target.runner.pid,)
-        own = {*self._tree.look(target, max_age_s=self._interval_s), *runner, os.getpid()}
-        self._own = (self._own & there) | own
-        young = there - self._twice
-        self._twice = (self._twice & there) | (young & self._once)
-        self._once = there
-        fileless = {
-            pid
-            for pid, each in self._known.items()
-            if not each.files and self._looks - self._found_at[pid] <= FILES_LOOKS
-        }
-        return ((young | (self._again & there)) - self._own - self._known.keys()) | fileless
-
 
 def _lives(trainer: OtherTrainer) -> bool:
     stat = read_stat(trainer.pid)
     return stat is not None and stat.start_ticks == trainer.start_ticks and stat.state not in "ZXx"
-
-
-# Whether a process waits for input at its terminal (proc(5): ``fd``, ``syscall``, ``wchan``).
-#
-# ``syscall`` is reliable but readable only if Yama allows it. ``wchan`` names a function in which sockets wait, too.
-
-Wait = Literal["yes", "maybe"]
-
-CHECKED_PROCESSES = 4
-"""Most processes with a terminal that are checked; the trainer and its wrapper come first."""
-TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
-WAITING_IN = frozenset({"n_tty_read", "wait_woken"})
-READ = {"x86_64": 0, "aarch64": 63}
-"""Number of ``read`` by machine."""
-SELECTS = {"x86_64": frozenset({23, 270}), "aarch64": frozenset({72})}
-"""Numbers of ``select`` and ``pselect6``. With 1 as first argument they wait only for descriptor 0."""
-
-
-class TerminalWait:
-    """Remembers which processes have a terminal as standard input, so that all others cost nothing."""
-
-    def __init__(self, proc: str = "/proc", machine: str | None = None) -> None:
-        self._proc = proc
-        self._machine = machine if machine is not None else os.uname().machine
-        self._terminal: dict[tuple[int, int], bool] = {}
-
-    def check(self, tree: Iterable[ProcStat]) -> Wait | None:
-        """Whether a sleeping process waits for input: "yes", "maybe", or None if none does."""
-        known = {(stat.pid, stat.start_ticks): stat for stat in tree}
-        self._terminal = {key: held for key, held in self._terminal.items() if key in known}
-        found: Wait | None = None
-        checked = 0
-        for key, stat in sorted(known.items()):
-            if key not in self._terminal:
-                self._terminal[key] = self._has_terminal(stat.pid)
-            if not self._terminal[key] or stat.state != "S" or checked == CHECKED_PROCESSES:
-                continue
-            checked += 1
-            match self._waits(stat.pid):
-                case "yes":
-                    return "yes"
-                case "maybe":
-                    found = "maybe"
-                case None:
-                    pass
-        return found
-
-    def _has_terminal(self, pid: int) -> bool:
-        try:
-            return os.readlink(f"{self._proc}/{pid}/fd/0").startswith(TERMINALS)  # noqa: PTH115  (1 Hz)
-        except OSError:
-            return False
-
-    def _waits(self, pid: int) -> Wait | None:
-        call = kernel_text(f"{self._proc}/{pid}/syscall").split()
-        if len(call) > 1:
-            try:
-                number, first = int(call[0]), int(call[1], 16)
-            except ValueError:
-                return None
-            reads = number == READ.get(self._machine) and first == 0
-            return "yes" if reads or (first == 1 and number in SELECTS.get(self._machine, ())) else None
-        if call:  # "running"
-            return None
-        return "maybe" if kernel_text(f"{self._proc}/{pid}/wchan").strip() in WAITING_IN else None

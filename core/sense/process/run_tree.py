@@ -5,7 +5,7 @@ import pwd
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,18 +17,15 @@ from ...model.wrappers import CONTAINER_FILE, ContainerRecord
 from .proc_stat import (
     TICKS_PER_S,
     ProcStat,
-    all_pids,
+    boot_id,
     comm_of,
-    has_children_lists,
     kernel_bytes,
     kernel_text,
     read_all,
-    read_all_children,
     read_children,
     read_stat,
     words_of,
 )
-from .process_identity import boot_id
 
 SCAN_S = 4.0
 """Longest time until a process is seen that a second thread of the trainer started."""
@@ -83,7 +80,7 @@ class RunTree:
         self._lock = threading.Lock()
         self._target: AttemptTarget | None = None
         self._members: dict[int, ProcStat] = {}
-        self._passed_over: set[int] = set()
+        self._children: set[int] = set()
         self._scan_at = self._looked_at = 0.0
 
     def look(self, target: AttemptTarget, *, max_age_s: float = 0.0) -> dict[int, ProcStat]:
@@ -97,46 +94,18 @@ class RunTree:
                 if now - self._looked_at < max_age_s:
                     return self._members
                 known = {pid: stat for pid, was in self._members.items() if (stat := _same(was)) is not None}
-                if known and len(known) == len(self._members) and not self._has_other_child(target):
+                if known and len(known) == len(self._members) and self._children_of(target) <= self._children:
                     self._members, self._looked_at = known, now
                     return known
-            self._search(target, now)
+            self._target, self._scan_at, self._looked_at = target, now + SCAN_S, now
+            self._members = tree_of(target, read_all())
+            self._children = self._children_of(target)
             return self._members
 
-    def _search(self, target: AttemptTarget, now: float) -> None:
-        found = self._walk(target) if target == self._target else None
-        self._target, self._scan_at, self._looked_at = target, now + SCAN_S, now
-        self._members = tree_of(target, read_all()) if found is None else tree_of(target, found)
-        self._passed_over = set(self._children(target)) - self._members.keys()
-
-    def _walk(self, target: AttemptTarget) -> dict[int, ProcStat] | None:
-        """The members and what they started; None if to read all processes of the machine takes fewer files.
-
-        A list of children may lack one while others end, so members that still live are kept.
-        """
-        known = [stat for was in self._members.values() if (stat := _same(was)) is not None]
-        if not known or not has_children_lists() or sum(stat.threads for stat in known) > len(all_pids()):
-            return None
-        runner = None if target.runner is None else read_stat(target.runner.pid)
-        inside = container_root(target)
-        first = None if inside is None else read_stat(inside.pid)
-        waiting = deque(each for each in (*known, runner, first) if each is not None)
-        found: dict[int, ProcStat] = {}
-        while waiting:
-            stat = waiting.popleft()
-            if stat.pid not in found:
-                found[stat.pid] = stat
-                waiting.extend(below for pid in read_all_children(stat) if (below := read_stat(pid)) is not None)
-        return found
-
-    def _has_other_child(self, target: AttemptTarget) -> bool:
-        return any(pid not in self._members and pid not in self._passed_over for pid in self._children(target))
-
-    def _children(self, target: AttemptTarget) -> Iterator[int]:
+    def _children_of(self, target: AttemptTarget) -> set[int]:
         """Children of the first thread of each member and of the runner; of other threads only a search finds them."""
         runner = () if target.runner is None else (target.runner.pid,)
-        for pid in (*self._members, *runner):
-            yield from read_children(pid)
+        return {child for pid in (*self._members, *runner) for child in read_children(pid)}
 
 
 def _same(was: ProcStat) -> ProcStat | None:
@@ -206,22 +175,31 @@ def age_of(stat: ProcStat) -> float | None:
     return max(0.0, float(up_s) - stat.start_ticks / TICKS_PER_S) if up_s else None
 
 
-class CpuShares:
-    """CPU time of processes between two looks, in per cent of a core."""
+LONGEST_S = 60.0
+"""No rate is shown over a longer time, in which nobody looked: it would not be the present one."""
+
+
+class Rates:
+    """What counters of processes grow by in a second, from look to look."""
 
     def __init__(self) -> None:
-        self._before: dict[tuple[int, int], tuple[int, float]] = {}
-        self._now: dict[tuple[int, int], tuple[int, float]] = {}
+        self._before: dict[tuple[int, int], tuple[tuple[int, ...], float]] = {}
+        self._now: dict[tuple[int, int], tuple[tuple[int, ...], float]] = {}
 
     def begin(self) -> None:
         """Begin a look: processes that the last one did not have are forgotten."""
         self._before, self._now = self._now, {}
 
-    def of(self, stat: ProcStat, t: float) -> float | None:
-        """The share since the last look; None at the first one. ``t`` in seconds."""
+    def of(self, stat: ProcStat, counters: tuple[int, ...], t: float) -> tuple[float, ...] | None:
+        """Growth since the last look; None at the first one. ``t`` in seconds."""
         key = (stat.pid, stat.start_ticks)
-        self._now[key] = (stat.own_ticks, t)
-        before = self._before.get(key)
-        if before is None or t <= before[1]:
+        self._now[key] = (counters, t)
+        before, then = self._before.get(key, ((), t))
+        if not 0 < t - then <= LONGEST_S:
             return None
-        return 100.0 * max(0, stat.own_ticks - before[0]) / TICKS_PER_S / (t - before[1])
+        return tuple(max(0, new - old) / (t - then) for old, new in zip(before, counters, strict=True))
+
+    def cpu_pct(self, stat: ProcStat, t: float) -> float | None:
+        """CPU time since the last look, in per cent of a core."""
+        found = self.of(stat, (stat.own_ticks,), t)
+        return None if found is None else 100.0 * found[0] / TICKS_PER_S
