@@ -556,7 +556,8 @@ def ensure_worker(home: Path) -> int | None:
     if is_held(file.worker_lock):
         return holder_pid(file.worker_lock)
     make_private(file.folder)
-    with file.worker_log.open("ab", opener=lambda path, flags: os.open(path, flags | os.O_CLOEXEC, 0o600)) as output:
+    log_file = os.open(file.worker_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with os.fdopen(log_file, "ab") as output:
         code = subprocess.call(
             [sys.executable, "-P", "-m", "trainwatch", "queue", "work", "--detach"],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",

@@ -58,7 +58,7 @@ def run_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.resume_plan import rehearsed_words
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.preflight.checklist import told_at_resume
-    from trainwatch.core.app.preflight.handover_check import command_warnings
+    from trainwatch.core.app.preflight.command_checks import command_warnings
     from trainwatch.core.app.start.project_run import create_run, plan_of_choice
     from trainwatch.core.app.start.start_choice import Wish, choose_start
 
@@ -139,7 +139,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.resume_plan import rehearsed_words, second_argv
     from trainwatch.core.app.preflight.checklist import told_before_start
-    from trainwatch.core.app.preflight.handover_check import command_warnings
+    from trainwatch.core.app.preflight.command_checks import command_warnings
     from trainwatch.core.app.start.project_run import plan_of_choice
     from trainwatch.core.views.length_words import resume_line, resume_object, second_start_line, second_start_object
     from trainwatch.core.views.words import by_itself
