@@ -139,7 +139,7 @@ def _reviver(run: RunDirectory) -> Callable[[Path], None] | None:
     """What starts the queue again after a queued run. Loaded now: its file may be another version's by then."""
     if LABEL not in run.load_spec().labels:
         return None
-    from .queue.worker import revive_worker  # a third of a megabyte
+    from .queue import revive_worker  # a third of a megabyte
 
     return revive_worker
 

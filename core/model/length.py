@@ -51,13 +51,6 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     guess: str = ""
 
 
-class EpochSteps(msgspec.Struct, frozen=True, kw_only=True):
-    """Printed steps of one epoch. ``by``: where they are from, for the user."""
-
-    steps: int
-    by: str
-
-
 class ExpectedLength(msgspec.Struct, frozen=True, kw_only=True):
     """An estimate: ``steps`` as the trainer will print them; ``seconds`` None: no pace is known.
 
@@ -99,12 +92,11 @@ def expected_length(
     *,
     samples: int | None,
     pace: Pace | None,
-    known: EpochSteps | None = None,
 ) -> ExpectedLength | None:
     """The estimate, or None if settings and data are not enough.
 
     ``settings``: the trainer's own, by bare name. ``samples``: of one epoch, repeats counted. ``pace``: None = nothing
-    is known of it. ``known``: steps of an epoch, for data that nobody can count.
+    is known of it.
     """
     epochs = _number(settings, keys.epochs)
     steps = _number(settings, keys.steps)
@@ -115,9 +107,6 @@ def expected_length(
     if epochs is None and keys.steps_default:
         return _with_pace(keys.steps_default, f"{keys.steps} is not set", pace)
     epochs = epochs if epochs is not None else keys.epochs_default or None
-    if epochs is not None and not samples and known is not None:
-        text = f"{_named(epochs, 'epoch')} x {_named(known.steps, 'step')} (as in {known.by})"
-        return _with_pace(math.ceil(epochs * known.steps), text, pace)
     if epochs is None or not samples:
         return None
     batch = _number(settings, keys.batch) or keys.batch_default

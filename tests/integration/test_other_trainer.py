@@ -17,7 +17,7 @@ from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.app.preflight.other_trainer import accept, other_trainers, refusal_at_launch
-from trainwatch.core.app.queue.entries import start_entry
+from trainwatch.core.app.queue import start_entry
 from trainwatch.core.app.screen.store_feed import DetachedStarter
 from trainwatch.core.app.start.start_choice import Wish, choose_start
 from trainwatch.core.config.spec import Overrides

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.preflight.exit_status_check import hidden_status
+from trainwatch.core.app.preflight.command_checks import hidden_status
 from trainwatch.core.source.shell_text import commands_of
 
 

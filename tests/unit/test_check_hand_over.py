@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.preflight.handover_check import hand_over, handed_over
+from trainwatch.core.app.preflight.command_checks import hand_over, handed_over
 from trainwatch.core.model.run import RunSpec
 
 HANDED = {

@@ -125,8 +125,8 @@ def test_every_check_is_in_one_list_of_checks() -> None:
         if name.startswith("check_") and getattr(value, "__module__", None) == module
     }
     assert len(listed) == len(set(listed))
-    # check_gpus replaces check_gpus_of when there is no project; of model and torch less is asked at a start.
-    assert defined - set(listed) == {"check_gpus", "check_model_without_torch", "check_torch_build"}
+    # check_gpus replaces check_gpus_of when there is no project; of torch less is asked at a start.
+    assert defined - set(listed) == {"check_gpus", "check_torch_build"}
 
 
 def test_state_folder_on_a_network_file_system_warns(tmp_path: Path) -> None:

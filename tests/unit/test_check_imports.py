@@ -8,7 +8,7 @@ import pytest
 from tests.unit.test_check_settings import machine
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Check
-from trainwatch.core.app.preflight.handover_check import check_imports
+from trainwatch.core.app.preflight.gpu_checks import check_imports
 from trainwatch.core.model.run import RunSpec
 
 

@@ -3,7 +3,6 @@
 import argparse
 import collections
 import datetime as dt
-import os
 import pickle
 import random
 import sys
@@ -17,13 +16,12 @@ from tests.unit.test_check_settings import machine, plan
 from trainwatch.core.act.config.derive import Derived
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.plan.launch_plan import settings_in
-from trainwatch.core.app.preflight import checkpoint_checks
+from trainwatch.core.app.preflight import resume_checks
 from trainwatch.core.app.preflight.check import Check
-from trainwatch.core.app.preflight.checkpoint_checks import check_load, torch_shapes
-from trainwatch.core.app.preflight.model_checks import (
+from trainwatch.core.app.preflight.resume_checks import (
     Held,
-    Wanted,
     check_data_changed,
+    check_load,
     check_model,
     misfits,
     remember_data,
@@ -131,28 +129,7 @@ def test_model_check_compares_network_rank_alpha_and_module_with_the_checkpoint(
     ],
 )
 def test_uncertain_differences_are_not_reported(held: Held) -> None:
-    wanted = Wanted(model={"hidden_size": 32, "depth": 5, "patch_size": "two", "use_x": True}, settings={})
-    assert misfits(held, wanted) == ()
-
-
-def test_a_file_that_only_torch_opens_is_read_in_the_trainers_interpreter(tmp_path: Path) -> None:
-    path = tmp_path / "model.pt"
-    torch.save({"model": transformer(depth=1), "step": 3}, path)
-    shapes = torch_shapes([sys.executable], path, cwd=str(tmp_path), env={})
-    assert shapes is not None
-    assert shapes["model.blocks.0.qkv.weight"] == (32, 32)
-    assert torch_shapes(["/no/such/python"], path, cwd=str(tmp_path), env={}) is None
-
-
-def test_a_malicious_file_builds_no_object_and_gives_no_shapes(tmp_path: Path) -> None:
-    class Evil:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return os.system, (f"touch {tmp_path}/executed",)
-
-    path = tmp_path / "model.pt"
-    torch.save({"x": Evil()}, path)
-    assert torch_shapes([sys.executable], path, cwd=str(tmp_path), env={}) is None
-    assert not (tmp_path / "executed").exists()
+    assert misfits(held, {}, {"hidden_size": 32, "depth": 5, "patch_size": "two", "use_x": True}, {}) == ()
 
 
 def launched_before(tmp_path: Path, *argv: str) -> None:
@@ -329,5 +306,5 @@ def test_nothing_is_said_where_the_variable_is_set_or_the_version_is_not_known(
     assert load_checked(tmp_path, PLAIN, held) is not None
     assert load_checked(tmp_path, PLAIN, held, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1") is None
     assert load_checked(tmp_path, PLAIN, held, PYTHONPATH="lib") is None
-    monkeypatch.setattr(checkpoint_checks, "WEIGHTS_ONLY_SINCE", (99, 0))
+    monkeypatch.setattr(resume_checks, "WEIGHTS_ONLY_SINCE", (99, 0))
     assert load_checked(tmp_path, PLAIN, held) is None

@@ -12,7 +12,6 @@ from tests.fakes import checkpoint_layouts as layouts
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Check, Machine
-from trainwatch.core.app.preflight.checkpoint_checks import check_checkpoint_named
 from trainwatch.core.app.preflight.gpu_checks import (
     check_advice,
     check_gpus,
@@ -27,6 +26,7 @@ from trainwatch.core.app.preflight.launch_checks import (
     check_paths,
     check_profile,
 )
+from trainwatch.core.app.preflight.resume_checks import check_checkpoint_named
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.run import RunSpec

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
@@ -16,9 +15,7 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import Habits, RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.learned import HabitsFile
-from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.length_words import length_words
 from trainwatch.core.views.state.position_words import expected
 from trainwatch.core.views.state.status import status_object
@@ -121,24 +118,6 @@ def test_without_an_earlier_run_the_time_is_a_guess_by_the_guides_pace(speed: st
     assert said.startswith(f"{hours} s/step (a guess from a guide's SDXL LoRA on 16 GB"), said
 
 
-def test_an_earlier_run_with_the_same_script_and_profile_gives_a_guess(tmp_path: Path) -> None:
-    images(tmp_path / "data", 8)
-    home = tmp_path / "home"
-    run = spec(tmp_path, "dit", ("python", "src/scripts/train.py", "--config", "b.yaml"))
-    other = msgspec.structs.replace(run, id="other", command=("python", "src/scripts/train.py", "--config", "a.yaml"))
-    settings = {"dataset_path": "data", "num_epochs": "5", "batch_size": "4"}
-    history = HistoryWriter(RunDirectory.create(home, other).history)
-    history.add(ProgressPoint(t=10.0, progress=Progress(step=5, sec_per_step=2.0)))
-    history.close()
-    found = check_length(planned(run, settings), Machine(home=home))
-    assert found is not None
-    assert found.found.startswith("about 20 s at 2.00 s/step (a guess from run other, which has the same script")
-    elsewhere = msgspec.structs.replace(run, command=("python", "finetune.py"))
-    found = check_length(planned(elsewhere, settings), Machine(home=home))
-    assert found is not None
-    assert "run other" not in found.found
-
-
 def generic(folder: Path, home: Path, *words: str, text: str = "") -> str | None:
     """What the check says of a script that no preset knows."""
     (folder / "train.py").write_text(text)
@@ -161,26 +140,6 @@ def test_a_script_that_no_preset_knows_is_estimated_by_the_usual_names(tmp_path:
     assert generic(tmp_path, home, "--epochs", "36") == unknown
     assert generic(tmp_path, home, text="EPOCHS = 36\n") == unknown.replace("--epochs 36", "EPOCHS 36 in train.py:1")
     assert generic(tmp_path, home) is None
-
-
-@pytest.mark.parametrize(
-    "shown",
-    [
-        Progress(step=3, total_steps=20, epoch=2, total_epochs=7, run_step=23, run_total_steps=140, sec_per_step=2.0),
-        Progress(step=3, total_steps=20, run_step=23, run_total_steps=140, total_by="--epochs 7", sec_per_step=2.0),
-        Progress(step=140, run_step=140, phase="finish", sec_per_step=2.0),
-    ],
-)
-def test_the_steps_of_an_epoch_are_those_of_an_earlier_run(tmp_path: Path, shown: Progress) -> None:
-    home = tmp_path / "home"
-    other = spec(tmp_path, "generic", ("python", "train.py", "--epochs", "7"))
-    history = HistoryWriter(RunDirectory.create(home, msgspec.structs.replace(other, id="other")).history)
-    history.add(ProgressPoint(t=10.0, progress=shown))
-    history.close()
-    run = "run other, which has the same script and profile"
-    assert generic(tmp_path, home, "--epochs", "36") == (
-        f"about 24 min at 2.00 s/step (a guess from {run}); about 720 steps: 36 epochs x 20 steps (as in run other)"
-    )
 
 
 def test_status_and_dashboard_show_the_estimate_until_the_first_step() -> None:

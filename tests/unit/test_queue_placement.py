@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuUser
-from trainwatch.core.app.queue.entries import amount, loads, place
+from trainwatch.core.app.queue import amount, loads, place
 from trainwatch.core.model.trial import QueueEntry
 
 GB = 1e9

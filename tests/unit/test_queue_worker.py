@@ -9,8 +9,16 @@ import pytest
 
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
-from trainwatch.core.app.queue.entries import Started, add_entry, move_entry, new_entry, queue_now, remove_entry
-from trainwatch.core.app.queue.worker import MOST_BEGINNINGS, QueueWorker
+from trainwatch.core.app.queue import (
+    MOST_BEGINNINGS,
+    QueueWorker,
+    Started,
+    add_entry,
+    move_entry,
+    new_entry,
+    queue_now,
+    remove_entry,
+)
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.model.trial import LABEL, QueueEntry

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.act.elsewhere import LABEL, container_layer, marked
-from trainwatch.core.app.preflight.handover_check import place_told
+from trainwatch.core.app.preflight.command_checks import place_told
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.wrappers import layers
 

@@ -254,8 +254,8 @@ def batch_script(
     """The text of the script.
 
     The command runs once on each node, as one step of ``srun``: what a batch shell starts itself outlives a cancelled
-    job at some sites. Slurm does not requeue the job. Before the time limit ``save_file`` is touched, and the agents ask
-    the training on each node: on the page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to
+    job at some sites. Slurm does not requeue the job. Before the time limit ``save_file`` is touched, and the agents
+    ask the training on each node: on the page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to
     processes that catch it.
     """
     head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(option)}" for option in options(slurm, cwd, name))]

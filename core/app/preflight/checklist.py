@@ -25,20 +25,20 @@ from ..gpu_survey import GpuSurvey, survey, surveying
 from ..plan.launch_plan import LaunchPlan, plan_project
 from ..runs.known_runs import home
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
-from .checkpoint_checks import check_checkpoint_named, check_load, check_resume, check_saves, check_second_start
-from .exit_status_check import check_exit_status
+from .command_checks import check_exit_status, check_hand_over, check_place
 from .gpu_checks import (
     asks_for_cpu,
     check_advice,
     check_gpus,
     check_gpus_of,
+    check_imports,
     check_memory,
     check_need,
+    check_profile_options,
     check_torch,
     check_torch_build,
     check_vram,
 )
-from .handover_check import check_hand_over, check_imports, check_place, check_profile_options
 from .host_checks import (
     check_disk,
     check_gpu_channel,
@@ -68,8 +68,16 @@ from .launch_checks import (
     check_scheduler,
     check_script,
 )
-from .model_checks import check_data_changed, check_model, check_model_without_torch
 from .other_trainer import check_other_trainer
+from .resume_checks import (
+    check_checkpoint_named,
+    check_data_changed,
+    check_load,
+    check_model,
+    check_resume,
+    check_saves,
+    check_second_start,
+)
 
 FORCE = "`--force` starts it all the same"
 SHOWN_COMMAND = 200
@@ -131,7 +139,7 @@ RUN_CHECKS = (
     Row("restart", check_second_start, quick=True, stops=ExitCode.FAILED, told=True),
     Row("saves", check_saves, told=True),
     Row("resume point", check_resume_point),
-    Row("model", check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
+    Row("model", check_model, stops=ExitCode.FAILED),
     Row("load", check_load, told=True),
     Row("data set", check_data_changed, told=True),
     Row("imports", check_imports, stops=ExitCode.FAILED, told=True, here=True),
@@ -218,26 +226,22 @@ def told_at_launch(plan: LaunchPlan) -> tuple[Check, ...]:
     rows = [row for row in _rows(plan) if row.told]
     answer = _answered.pop if _answered else survey
     machine = look_at_machine(answer, gpus=any(row.gpus for row in rows))
-    found = [(row, row.ask(plan, machine, starts=True)) for row in rows]
-    return tuple(
-        check
-        for row, check in found
-        if check is not None and (check.result != "pass" or row.name in {"length", "place"})
-        and not (row.name == "gpu" and not machine.gpus.gpus)
-    )  # fmt: skip
+    found = [(row.name, row.ask(plan, machine, starts=True)) for row in rows]
+    shown = ((name, check) for name, check in found if not (name == "gpu" and not machine.gpus.gpus))
+    return tuple(c for name, c in shown if c is not None and (c.result != "pass" or name in {"length", "place"}))
 
 
 def told_before_start(plan: LaunchPlan) -> tuple[Check, ...]:
     """What a start would tell: at once, and in its first events (*check before the launch*); the disk in any case."""
     told = told_at_launch(plan)
     apart = {*SHOWN_APART, *(check.name for check in told)}
-    quick = [check for _, check in _quick(plan, Machine(home=home(), environ=os.environ)) if check.name not in apart]
+    quick = [check for _, check in _quick(plan) if check.name not in apart]
     return (*told, *(check for check in quick if check.result != "pass" or check.name == DISK))
 
 
 def told_at_resume(plan: LaunchPlan) -> Check | None:
     """What a person should know who lets a known run go on: the data set is another one than at its last launch."""
-    found = Row("data set", check_data_changed).ask(plan, Machine(home=home(), environ=os.environ))
+    found = Row("data set", check_data_changed).ask(plan, _without_gpus())
     return None if found is None or found.result == "pass" else found
 
 
@@ -257,9 +261,9 @@ def why_not_start(
     ``known``: an earlier run goes on, so that only what ``check`` fails on stops it. ``forced``: that stops nothing.
     ``waits_for_room``: its supervisor launches nothing before there is room.
     """
-    machine = Machine(home=home(), environ=os.environ)
-    for row in () if known else _rows(plan):
-        check = row.ask(plan, machine) if row.refuses is not None else None
+    machine, rows = _without_gpus(), _rows(plan)
+    for row in () if known else rows:
+        check = None if row.refuses is None else row.ask(plan, machine)
         if row.refuses is not None and check is not None and check.result == "fail":
             origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
             place = with_place("", plan.spec, "command", "cwd") if origin else ""
@@ -267,7 +271,7 @@ def why_not_start(
             return Obstacle(row.refuses, origin + "; ".join(filter(None, parts)))
     if forced or plan.derived is None:
         return None
-    rows = [row for row in _rows(plan) if row.stops and not (waits_for_room and row.name == DISK)]
+    rows = [row for row in rows if row.stops and not (waits_for_room and row.name == DISK)]
     of_gpus = [row for row in rows if row.gpus]
     with surveying() if of_gpus else nullcontext(GpuSurvey) as answer:
         found = next(_failures([row for row in rows if not row.gpus], plan, machine), None)
@@ -281,6 +285,10 @@ def why_not_start(
 
 _answered: list[GpuSurvey] = []
 """What the driver said when a start was not refused: what is told of that start, right after it, need not ask again."""
+
+
+def _without_gpus() -> Machine:
+    return Machine(home=home(), environ=os.environ)
 
 
 def _failures(rows: Sequence[Row], *about: LaunchPlan | Machine) -> Iterator[Obstacle]:
@@ -315,10 +323,7 @@ class ReadinessCheck:
         taken: Callable[[], str | None] = lambda: None,
         other: Callable[[LaunchPlan], str | None] = lambda _plan: None,
     ) -> None:
-        self._plan = plan
-        self._note = note
-        self._taken = taken
-        self._other = other
+        self._plan, self._note, self._taken, self._other = plan, note, taken, other
         self._noted: set[str] = set()
 
     def __call__(self, derived: Derived) -> Readiness:
@@ -341,14 +346,20 @@ class ReadinessCheck:
 
 def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
     """Whether a launch can be made now, and the warnings of the quick checks. Raises OSError."""
-    machine = Machine(home=home(), environ=os.environ)
-    checks = list(_quick(plan, machine))
+    checks = list(_quick(plan))
     warnings = tuple(f"{c.name}: {c.found} ({c.remedy})" for _, c in checks if c.result != "pass")
     failed = next((c for refuses, c in checks if refuses and c.result == "fail"), None)
     if failed is not None:
         return Readiness(refusal=f"{failed.found}; {failed.remedy}", errno=failed.errno), warnings
     folder = existing(Path(plan.spec.output_dir or plan.spec.cwd))
-    return _room(plan, folder), warnings
+    space = os.statvfs(folder)
+    need = need_bytes(own_checkpoint_bytes(plan), float(space.f_blocks * space.f_frsize))
+    room = ""
+    if space.f_bavail * space.f_frsize < need:
+        room = f"not enough disk space for a checkpoint: {size(need)} must be free in {folder}"
+    elif space.f_files and not has_inodes(float(space.f_favail)):
+        room = f"no more files can be created in {folder}: no inodes are free"
+    return Readiness(need_bytes=need, room=room) if room else READY, warnings
 
 
 def _rows(plan: LaunchPlan) -> list[Row]:
@@ -357,27 +368,14 @@ def _rows(plan: LaunchPlan) -> list[Row]:
     return [row for row in RUN_CHECKS if (here or not row.here) and not (cpu and row.gpus)]
 
 
-def _room(plan: LaunchPlan, folder: Path) -> Readiness:
-    """Whether there is room for what the trainer writes next. Raises OSError."""
-    space = os.statvfs(folder)
-    free, total = float(space.f_bavail * space.f_frsize), float(space.f_blocks * space.f_frsize)
-    need = need_bytes(own_checkpoint_bytes(plan), total)
-    if free < need:
-        room = f"not enough disk space for a checkpoint: {size(need)} must be free in {folder}"
-        return Readiness(need_bytes=need, room=room)
-    if space.f_files and not has_inodes(float(space.f_favail)):
-        return Readiness(need_bytes=need, room=f"no more files can be created in {folder}: no inodes are free")
-    return READY
-
-
-def _quick(plan: LaunchPlan, machine: Machine) -> Iterator[tuple[bool, Check]]:
+def _quick(plan: LaunchPlan) -> Iterator[tuple[bool, Check]]:
     """(whether a failure refuses a start, the check)."""
-    for row in _rows(plan):
-        if row.quick and (check := row.ask(plan, machine)) is not None:
+    machine = _without_gpus()
+    of_run = [(row, row.ask(plan, machine)) for row in _rows(plan) if row.quick]
+    of_machine = [(row, row.ask(machine)) for row in MACHINE_CHECKS if row.quick]
+    for row, check in of_run + of_machine:
+        if check is not None:
             yield row.refuses is not None, check
-    for row in MACHINE_CHECKS:
-        if row.quick and (check := row.ask(machine)) is not None:
-            yield False, check
 
 
 def _origin(spec: RunSpec) -> str:

@@ -1,4 +1,4 @@
-"""Checks of GPUs and of the trainer's own torch."""
+"""Checks of GPUs, of memory, and of what the trainer's interpreter has: torch, and the packages of its script."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +19,11 @@ from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory
 from ..gpu_survey import GpuSeen, process_name
 from ..plan.launch_plan import LaunchPlan
+from ..plan.resume_plan import undeclared
 from ..runs.ended_attempt import newest_attempt
 from ..runs.known_runs import home
 from .check import GB, Check, Machine, failed, passed, warned
-from .exit_status_check import assigned as _assigned
-from .exit_status_check import without_wrappers
+from .command_checks import assigned, without_wrappers
 from .launch_checks import is_sdxl
 
 SDXL_MIN_BYTES = 12 * GB
@@ -87,16 +87,10 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
     python = interpreter(spec)
     if python is None or plan.preset.torch == "unused":
         return None
-    env = {**os.environ, **spec.env}
-    if spec.gpus is not None:
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, spec.gpus))
-    words = " ".join(python)
+    words, needs = " ".join(python), plan.preset.torch == "needed"
+    visible = {} if spec.gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(map(str, spec.gpus))}
     try:
-        done = subprocess.run(
-            bound([*python, "-c", PROBE], tree=True, cwd=spec.cwd, path=env.get("PATH")),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S,
-            check=False, cwd=spec.cwd, env=env,
-        )  # fmt: skip
+        done = _asked(spec, [*python, "-c", PROBE], spec.env | visible, PROBE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return failed(
             f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s", "is the driver stuck? see dmesg"
@@ -105,15 +99,35 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
         return warned(f"{words} could not be run: {error}", "check the command")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        needs = plan.preset.torch == "needed"
-        make = failed if needs else warned
-        remedy = (
-            "install torch there, or use another interpreter"
-            if needs
-            else "nothing to do if the trainer does not need torch"
-        )
-        return make(f"{words}: {last}", remedy)
-    return _torch(plan, words, json.loads(done.stdout.strip().splitlines()[-1]), machine)
+        if needs:
+            return failed(f"{words}: {last}", "install torch there, or use another interpreter")
+        return warned(f"{words}: {last}", "nothing to do if the trainer does not need torch")
+    report = json.loads(done.stdout.strip().splitlines()[-1])
+    version = f"torch {report['torch']}"
+    if report["available"]:
+        return passed(f"{version} (CUDA {report['cuda']}) sees {', '.join(report['names'])}")
+    found, remedy = f"{version} in {words} is built without CUDA", NO_CUDA
+    if report["cuda"] is not None:
+        found = f"{version} (CUDA {report['cuda']}) in {words} sees no GPU"
+        remedy = "training would run on the CPU: compare the driver's CUDA version (nvidia-smi)"
+    imports = {each.name for each in source_of(spec).needs}
+    if imports and "torch" not in imports and not needs:
+        return warned(found, f"nothing to do if the trainer does not use torch; else {remedy}")
+    return (failed if machine.gpus.gpus else warned)(found, remedy)
+
+
+NO_CUDA = "install a CUDA build of torch there (see pytorch.org), or train on the CPU (--device cpu)"
+
+
+def _asked(
+    spec: RunSpec, argv: list[str], env: Mapping[str, str], limit_s: float
+) -> "subprocess.CompletedProcess[str]":
+    """Run a short program in the trainer's interpreter. Raises OSError, TimeoutExpired."""
+    env = {**os.environ, **env}
+    return subprocess.run(
+        bound(argv, tree=True, cwd=spec.cwd, path=env.get("PATH")), stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=limit_s, check=False, cwd=spec.cwd, env=env,
+    )  # fmt: skip
 
 
 def interpreter(spec: RunSpec) -> list[str] | None:
@@ -136,29 +150,13 @@ def own_pids(spec: RunSpec) -> frozenset[int]:
     return frozenset() if target is None else frozenset(process.pid for process in members(target))
 
 
-def _torch(plan: LaunchPlan, words: str, report: dict[str, Any], machine: Machine) -> Check:
-    version = f"torch {report['torch']}"
-    if report["available"]:
-        return passed(f"{version} (CUDA {report['cuda']}) sees {', '.join(report['names'])}")
-    if report["cuda"] is None:
-        found = f"{version} in {words} is built without CUDA"
-        remedy = "install a CUDA build of torch there (see pytorch.org), or train on the CPU"
-    else:
-        found = f"{version} (CUDA {report['cuda']}) in {words} sees no GPU"
-        remedy = "training would run on the CPU: compare the driver's CUDA version (nvidia-smi)"
-    needs = {each.name for each in source_of(plan.spec).needs}
-    if needs and "torch" not in needs and plan.preset.torch != "needed":
-        return warned(found, f"nothing to do if the trainer does not use torch; else {remedy}")
-    return (failed if machine.gpus.gpus else warned)(found, remedy)
-
-
 _CPU_KEYS = ("device", "accelerator", "devices", "device_type")
 _CPU_FLAGS = ("cpu", "no_cuda", "use_cpu", "force_cpu")
 
 
 def asks_for_cpu(plan: LaunchPlan) -> bool:
     """Whether command, config or environment ask for a training on the CPU."""
-    visible = {**os.environ, **plan.spec.env, **_assigned(plan.spec.command)}.get("CUDA_VISIBLE_DEVICES")
+    visible = {**os.environ, **plan.spec.env, **assigned(plan.spec.command)}.get("CUDA_VISIBLE_DEVICES")
     return (
         visible in {"", "-1"}
         or any(str(plan.settings.get(key, "")).lower().startswith("cpu") for key in _CPU_KEYS)
@@ -182,23 +180,15 @@ def torch_version(spec: RunSpec) -> str:
 def check_torch_build(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The torch of the trainer's interpreter is built for GPUs, as its ``version.py`` says; nothing is imported."""
     built = dict(_VERSION.findall(torch_version(plan.spec)))
-    uses = _uses_torch(plan)
-    unused = uses is False or plan.preset.torch == "unused"
-    if not machine.gpus.gpus or unused or built.get("cuda") != "None" or built.get("hip", "None") != "None":
+    if not machine.gpus.gpus or built.get("cuda") != "None" or built.get("hip", "None") != "None":
         return None
-    found = f"the torch of {' '.join(interpreter(plan.spec) or ())} is built without CUDA"
-    return (failed if uses else warned)(
-        found, "install a CUDA build of torch there (see pytorch.org), or train on the CPU (--device cpu)"
-    )
-
-
-def _uses_torch(plan: LaunchPlan) -> bool | None:
-    """Whether the trainer's source imports torch; None: it imports packages that may, or is not read."""
     source = source_of(plan.spec)
     names = {each.name for each in source.needs}
-    if "torch" in names or not source.is_own:
-        return True if names or plan.preset.torch == "needed" else None
-    return None if names - sys.stdlib_module_names else False
+    uses = "torch" in names or (not source.is_own and (bool(names) or plan.preset.torch == "needed"))
+    if plan.preset.torch == "unused" or (not uses and source.is_own and not names - sys.stdlib_module_names):
+        return None
+    found = f"the torch of {' '.join(interpreter(plan.spec) or ())} is built without CUDA"
+    return (failed if uses else warned)(found, NO_CUDA)
 
 
 def _others(gpu: GpuSeen, own: frozenset[int]) -> str:
@@ -249,36 +239,19 @@ class Advice(NamedTuple):
 
 
 ADVICE: tuple[Advice, ...] = (
-    Advice(
-        "RAM below 24 GB",
-        lambda m: _below(m.ram_total_bytes, 24 * GB),
-        {
-            "lowram": True,
-            "max_data_loader_n_workers": 1,
-            "persistent_data_loader_workers": False,
-            "cache_latents_to_disk": True,
-        },
-        must=True,
-    ),
-    Advice(
-        "less than 8 GB of RAM available", lambda m: _below(m.ram_available_bytes, 8 * GB), {"lowram": True}, must=True
-    ),
-    Advice(
-        "more than 500 MB of swap in use", lambda m: _above(m.swap_used_bytes, 0.5 * GB), {"lowram": True}, must=True
-    ),
-    Advice(
-        "RAM above 48 GB",
-        lambda m: _above(m.ram_total_bytes, 48 * GB),
-        {"max_data_loader_n_workers": 4, "vae_batch_size": 4},
-        must=False,
-    ),
-    Advice(
-        "GPU memory above 20 GB",
-        lambda m: _above(m.vram_bytes, 20 * GB),
-        {"gradient_checkpointing": True, "train_batch_size": 2, "gradient_accumulation_steps": 4},
-        must=False,
-    ),
-)
+    Advice("RAM below 24 GB", lambda m: 0 < (m.ram_total_bytes or 0) < 24 * GB, must=True, values={
+        "lowram": True, "max_data_loader_n_workers": 1, "persistent_data_loader_workers": False,
+        "cache_latents_to_disk": True,
+    }),
+    Advice("less than 8 GB of RAM available", lambda m: m.ram_available_bytes is not None
+           and m.ram_available_bytes < 8 * GB, must=True, values={"lowram": True}),
+    Advice("more than 500 MB of swap in use", lambda m: (m.swap_used_bytes or 0) > 0.5 * GB, must=True,
+           values={"lowram": True}),
+    Advice("RAM above 48 GB", lambda m: (m.ram_total_bytes or 0) > 48 * GB, must=False,
+           values={"max_data_loader_n_workers": 4, "vae_batch_size": 4}),
+    Advice("GPU memory above 20 GB", lambda m: (m.vram_bytes or 0) > 20 * GB, must=False,
+           values={"gradient_checkpointing": True, "train_batch_size": 2, "gradient_accumulation_steps": 4}),
+)  # fmt: skip
 
 
 def check_memory(machine: Machine) -> Check | None:
@@ -322,24 +295,17 @@ def check_advice(plan: LaunchPlan, machine: Machine) -> Check | None:
 
 def check_need(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The GPU memory that the profile usually needs fits into the smallest GPU."""
-    needs, profile = plan.expect.get("vram"), plan.spec.settings.profiles.use
-    least = _least_gb(needs or "")
-    if least is None:
+    needs, profile = plan.expect.get("vram", ""), plan.spec.settings.profiles.use
+    number = re.search(r"(\d+(?:\.\d+)?)", needs)  # the smaller one of a range
+    if number is None or "GB" not in needs:
         return None
+    least = float(number[1]) + (OVER_GB if needs.startswith("over") else 0.0)
     if machine.vram_bytes is None:
         return passed(f"profile {profile} usually takes {needs}; the GPU's memory is unknown here")
     found = f"profile {profile} usually takes {needs}, the smallest GPU has {memory(machine.vram_bytes)}"
     if machine.vram_bytes / GIB < least - CARD_SLACK_GB:
         return warned(found, "use a smaller profile (`trainwatch profiles`), or measure it: trainwatch trial")
     return passed(found)
-
-
-def _least_gb(words: str) -> float | None:
-    """The smallest size that "12–13 GB", "~14 GB" or "over 16 GB" means."""
-    number = re.search(r"(\d+(?:\.\d+)?)", words)
-    if number is None or "GB" not in words:
-        return None
-    return float(number[1]) + (OVER_GB if words.startswith("over") else 0.0)
 
 
 def _is_set(plan: LaunchPlan, key: str, value: Any) -> bool:
@@ -352,9 +318,95 @@ def _listed(values: dict[str, Any]) -> str:
     return ", ".join(f"{k} = {str(v).lower() if isinstance(v, bool) else v}" for k, v in values.items())
 
 
-def _below(value: float | None, bound: float) -> bool:
-    return value is not None and value < bound
+# The trainer's own script: the options that the profile in use gives it, and what it imports.
+
+SHOWN = 6
+LIMIT_S = 5.0
+"""Longest time for the question which packages there are; an interpreter needs a tenth of a second for it."""
+SAME_PYTHON = frozenset({"accelerate", "torchrun", "deepspeed"})
+"""Launchers that run the script with their own interpreter."""
+IMPORTS = """import importlib.util, json, sys
+sys.path[:0] = json.loads(sys.argv[2])
+def missing(name):
+    try:
+        return importlib.util.find_spec(name) is None
+    except (ImportError, ValueError):
+        return False
+print(json.dumps([name for name in json.loads(sys.argv[1]) if missing(name)]))
+"""
+"""Nothing is imported: the first part of a name is only looked for."""
 
 
-def _above(value: float | None, bound: float) -> bool:
-    return value is not None and value > bound
+def check_profile_options(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The trainer's script declares the options of the profile in use: it would end at one that it does not know."""
+    profile = plan.profile
+    missing = undeclared(plan.spec, profile) if profile is not None and profile.flags else None
+    if profile is None or missing is None:
+        return None
+    if missing:
+        return failed(
+            f"the script declares no {', '.join(missing[:SHOWN])} (profile {profile.name})",
+            "use another profile (`trainwatch profiles`), or write one with the options that it has",
+        )
+    return passed(f"the script declares all {len(profile.flags)} words of {profile.name}")
+
+
+def check_imports(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The packages that the script imports are installed for the trainer's interpreter.
+
+    Its source is read, never run. Packages that it imports only under a condition are not looked for.
+    """
+    source = source_of(plan.spec)
+    python = interpreter(plan.spec)
+    if python is None or not source.needs:
+        return None
+    names = [each.name for each in source.needs]
+    missing = _missing(plan.spec, [*python, "-c", IMPORTS], names, [str(root) for root in source.target.roots])
+    words = " ".join(python)
+    if missing is None:
+        return None
+    if not missing:
+        return passed(f"{len(names)} {'package' if len(names) == 1 else 'packages'} found by {words}")
+    places = [f"{each.name} ({each.place})" for each in source.needs if each.name in missing]
+    found = f"not installed for {words}: {', '.join(places[:SHOWN])}"
+    if source.finds_modules_itself:
+        return warned(found, "nothing to do if the script finds or installs them itself")
+    if not _is_certain_interpreter(plan.spec, python, source.target.file):
+        first = plan.spec.command[0]
+        return warned(found, f"nothing to do if {first} runs the script with another Python")
+    return failed(found, "install them there, or use the interpreter that has them")
+
+
+def _is_certain_interpreter(spec: RunSpec, python: Sequence[str], script: Path) -> bool:
+    """Whether this interpreter runs the script: named in the command, or that of a launcher or of the script itself.
+
+    ``conda run``, ``pdm run`` and the like are programs of one interpreter, and run the script with another one.
+    """
+    words = without_wrappers(spec.command)
+    before = spec.command[: len(spec.command) - len(words)]
+    if not words or len(python) != 1 or any(word.startswith("-") for word in before if "env" in before):
+        return False  # `env -i` and the like give it another environment
+    name = Path(words[0]).name
+    itself = Path(spec.cwd, words[0]).resolve() == script.resolve()
+    return name.startswith("python") or name in SAME_PYTHON or itself
+
+
+def _missing(spec: RunSpec, program: list[str], names: list[str], roots: list[str]) -> list[str] | None:
+    """Names that this interpreter does not find; None if it could not be asked in time."""
+    argv, env = [*program, json.dumps(names), json.dumps(roots)], {**spec.env, **assigned(spec.command)}
+    key = (*argv, spec.cwd, *sorted(map("=".join, {**os.environ, **env}.items())))
+    if key in _all_found:
+        return []
+    try:
+        done = _asked(spec, argv, env, LIMIT_S)
+        done.check_returncode()
+        found = json.loads(done.stdout.strip().splitlines()[-1])
+    except (subprocess.SubprocessError, OSError, ValueError, IndexError):
+        return None
+    if not found:
+        _all_found.add(key)
+    return [str(name) for name in found]
+
+
+_all_found = set[tuple[str, ...]]()
+"""Sets of names that were all found, kept for this process: a start asks twice. If one is missing it is asked again."""

@@ -1,13 +1,13 @@
 """Checks of the planned launch: command, config, profile, paths that the config names."""
 
+import importlib.util
 import itertools
-import math
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...act.config.derive import DeriveError, read_config
 from ...act.config.trainer_config import TrainerSettings, config_in_command
@@ -17,7 +17,6 @@ from ...model.length import (
     BATCH_NAMES,
     EPOCH_NAMES,
     STEP_NAMES,
-    EpochSteps,
     ExpectedLength,
     LengthKeys,
     Pace,
@@ -25,23 +24,20 @@ from ...model.length import (
     expected_length,
     guide_pace,
 )
-from ...model.progress import Progress
 from ...model.run import RunSpec, with_place
 from ...model.text import memory
 from ...source.trainer_source import source_of
-from ...store.history_reader import HistoryReader
 from ...store.journal import load_story
 from ...store.learned import HabitsFile
 from ...store.run_directory import RunDirectory
-from ...store.run_lookup import list_runs
 from ...views import quantity
 from ...views.length_words import length_words
 from ...views.state.cadence import cadence, cadence_words
 from ..plan.launch_plan import LaunchPlan
-from ..plan.specs import definitions_of
 from ..plan.told_length import told_lengths
+from ..runs.forgetting import measured_here
 from .check import Check, Machine, failed, passed, warned
-from .exit_status_check import without_wrappers
+from .command_checks import without_wrappers
 
 DATA_KEYS = frozenset({
     "train_data_dir", "reg_data_dir", "data_dir", "data_path", "data_root", "dataset_path", "dataset_dir", "image_dir",
@@ -88,31 +84,22 @@ def check_command(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The script that the command names exists. What runs in a container or on another host is not seen here."""
-    words = [word for word in plan.spec.command[1:] if not word.startswith("-") and not set(word) & set(" ;|&\n")]
-    scripts = [word for word in words if word.endswith((".py", ".sh"))]
-    if not scripts:
-        return None
-    if not Path(plan.spec.cwd, scripts[0]).is_file():
-        make = failed if _runs_here(plan.spec.command, scripts[0]) else warned
-        return make(f"{scripts[0]} is not in {plan.spec.cwd}", _where_to_mend(plan.spec))
-    return passed(scripts[0])
-
-
-def _where_to_mend(spec: RunSpec) -> str:
-    """Where a command without its script is written: in the project's file, or on the command line."""
+    spec = plan.spec
+    words = [word for word in spec.command[1:] if not word.startswith("-") and not set(word) & set(" ;|&\n")]
+    script = next((word for word in words if word.endswith((".py", ".sh"))), None)
+    if script is None or Path(spec.cwd, script).is_file():
+        return None if script is None else passed(script)
+    remedy = "check its name and the folder that you start it in"
     if spec.project is not None and "command" not in spec.typed:
-        return with_place("check its name and the folder", spec, "command", "cwd")
-    return "check its name and the folder that you start it in"
-
-
-def _runs_here(command: Sequence[str], script: str) -> bool:
-    words = without_wrappers(tuple(command))
-    before = words[: words.index(script)] if script in words else ()
-    modules = [before[at + 1] for at, word in enumerate(before[:-1]) if word in {"-m", "--module"}]
+        remedy = with_place("check its name and the folder", spec, "command", "cwd")
+    words = list(without_wrappers(spec.command))
+    before = words[: words.index(script)] if script in words else []
+    modules = [module for option, module in itertools.pairwise(before) if option in {"-m", "--module"}]
     first = Path(before[0]).name if before else ""
-    return (first in RUNS_FILES or re.search("python|pypy", first) is not None) and all(
+    runs_here = (first in RUNS_FILES or re.search("python|pypy", first) is not None) and all(
         module.startswith(("torch.distributed", "accelerate", "deepspeed")) for module in modules
     )
+    return (failed if runs_here else warned)(f"{script} is not in {spec.cwd}", remedy)
 
 
 def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -121,7 +108,8 @@ def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
         return None
     profile = plan.spec.settings.profiles.use
     checkpointing = plan.truth("gradient_checkpointing")
-    found = f"profile {profile or 'none'}, gradient_checkpointing {_word(checkpointing)}"
+    shown = "not set" if checkpointing is None else str(checkpointing).lower()
+    found = f"profile {profile or 'none'}, gradient_checkpointing {shown}"
     if machine.wsl and checkpointing:
         return warned(
             f"{found}: on WSL2 it often ends in a CUDA unknown error after hours",
@@ -148,12 +136,13 @@ def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
     missing: list[str] = []
     unsure: list[str] = []
     empty: list[str] = []
-    seen = 0
-    for key, value in _paths(plan):
+    source = source_of(plan.spec)
+    fetches = source.is_own and source.fetches_data
+    named = list(_paths(plan))
+    for key, value in named:
         path = place_of(plan, value)
-        seen += 1
         if path is None:
-            made = key in MAYBE_WRITTEN or (key in DATA_KEYS and fetches_data(plan))
+            made = key in MAYBE_WRITTEN or (key in DATA_KEYS and fetches)
             (unsure if made else missing).append(f"{key} = {value}")
         elif path.is_dir() and not any(path.iterdir()):
             empty.append(f"{key} = {value}")
@@ -164,7 +153,7 @@ def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return warned(f"not there: {'; '.join(unsure)}", f"{where}, unless the script makes it by itself")
     if empty:
         return warned(f"empty: {'; '.join(empty)}", "is it the right folder, and is its disk mounted?")
-    return passed("1 path exists" if seen == 1 else f"{seen} paths exist") if seen else None
+    return passed("1 path exists" if len(named) == 1 else f"{len(named)} paths exist") if named else None
 
 
 def place_of(plan: LaunchPlan, value: str) -> Path | None:
@@ -175,11 +164,6 @@ def place_of(plan: LaunchPlan, value: str) -> Path | None:
     folders += [Path(plan.spec.cwd, config).parent] if config is not None else []
     folders += [root for root in source_of(plan.spec).target.roots if root.is_absolute()]
     return next((place for folder in folders if (place := folder / given).exists()), None)
-
-
-def fetches_data(plan: LaunchPlan) -> bool:
-    source = source_of(plan.spec)
-    return source.is_own and source.fetches_data
 
 
 def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -196,10 +180,8 @@ def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 
 def check_notify(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    from importlib.util import find_spec
-
     notify = plan.spec.settings.notify
-    if notify.urls and find_spec("apprise") is None:
+    if notify.urls and importlib.util.find_spec("apprise") is None:
         return warned("notify.urls need apprise, which is not installed", "pip install 'trainwatch-tui[notify]'")
     if not notify.command:
         return None
@@ -252,10 +234,6 @@ def looks_like_a_path(value: str) -> bool:
     return starts or value.count("/") > 1 or Path(value).suffix.lower() in FILE_SUFFIXES
 
 
-def _word(value: bool | None) -> str:
-    return "not set" if value is None else str(value).lower()
-
-
 # Whether the run saves as often as it should, by what its last attempts showed.
 
 
@@ -281,8 +259,6 @@ SAMPLE_SUFFIXES = frozenset(
 )
 MOST_ENTRIES = 50_000
 """A folder with more is not counted: on a network drive that would delay the launch."""
-ALIKE = 5
-"""Earlier runs of the same kind that are asked for their pace: the newest may have ended before its first step."""
 _REPEATS = re.compile(r"(\d+)_")
 
 
@@ -298,83 +274,18 @@ def expected_of(
 ) -> ExpectedLength | None:
     """The estimate; None if it does not follow from settings and data. ``dataset``: kohya's dataset config.
 
-    ``models``, ``speed``: as for ``guide_pace``, which is asked if no earlier run is known.
+    ``models``, ``speed``: as for ``guide_pace``, which is asked if no earlier run or trial of the command is known.
     """
     if keys is None:
         return None
     config = None if spec.config is None else Path(spec.cwd, spec.config)
     habits = HabitsFile(home, spec.command, spec.cwd, config).read()
-    pace_s = habits.step_s if habits is not None and habits.step_s else _tried(spec)
+    trial = measured_here(spec.id).get(spec.settings.profiles.use or "")
+    pace_s = (habits and habits.step_s) or (trial and trial.s_per_step)
     batch = next((s["batch_size"] for s in _tables(dataset, "datasets") if "batch_size" in s), None)
     settings = settings if batch is None or keys.batch in settings else {**settings, keys.batch: batch}
-    samples = _samples(spec, keys, settings, dataset)
-    earlier = _alike(spec, home) if pace_s is None or samples is None else Earlier()
-    pace = Pace(s=pace_s) if pace_s is not None else earlier.pace
-    if pace is None:
-        pace = guide_pace(keys, settings, models=models, speed=speed)
-    return expected_length(keys, settings, samples=samples, pace=pace, known=earlier.epoch)
-
-
-class Earlier(NamedTuple):
-    pace: Pace | None = None
-    epoch: EpochSteps | None = None
-
-
-def _alike(spec: RunSpec, home: Path) -> Earlier:
-    """Pace and epoch of the newest earlier run of this kind: the same framework, script and profile on this machine."""
-    kind = _kind(spec)
-    if kind is None:
-        return Earlier()
-    alike = ((run, run.load_spec()) for run in list_runs(home) if run.id != spec.id)
-    same = ((run, other) for run, other in alike if _kind(other) == kind and _runs_same_script(spec, other))
-    for run, other in itertools.islice(same, ALIKE):
-        with HistoryReader(run.history) as history:
-            newest = history.latest().progress
-        if newest is not None and newest.progress.sec_per_step:
-            by = f"run {run.id}, which has the same script and profile"
-            return Earlier(Pace(s=newest.progress.sec_per_step, guess=by), _epoch_of(newest.progress, other, run.id))
-    return Earlier()
-
-
-def _epoch_of(progress: Progress, spec: RunSpec, run: str) -> EpochSteps | None:
-    """Steps of one epoch of a run: of its total, or of all that it made if it is over."""
-    epochs = progress.total_epochs
-    if epochs is None:
-        epochs = told_lengths(spec, definitions_of(spec).preset_of(spec), {}, None)[""].epochs
-    total = progress.run_total_steps
-    if total is None and progress.phase == "finish":
-        total = progress.run_step
-    return EpochSteps(steps=math.ceil(total / epochs), by=f"run {run}") if total and epochs else None
-
-
-def _kind(spec: RunSpec) -> tuple[str, str, str | None] | None:
-    """What runs of one kind have in common beside the script itself; None if the command names no script."""
-    script = _script(spec)
-    return None if script is None else (spec.preset, script.name, spec.settings.profiles.use)
-
-
-def _script(spec: RunSpec) -> Path | None:
-    return next((Path(spec.cwd, word) for word in spec.command if word.endswith(".py")), None)
-
-
-def _runs_same_script(spec: RunSpec, other: RunSpec) -> bool:
-    """Whether both run one file, or files of the same content: a name such as train.py alone says nothing."""
-    one, another = _script(spec), _script(other)
-    if one is None or another is None:
-        return False
-    try:
-        if one.resolve() == another.resolve():
-            return True
-        return one.stat().st_size == another.stat().st_size and one.read_bytes() == another.read_bytes()
-    except (OSError, RuntimeError):
-        return False
-
-
-def _tried(spec: RunSpec) -> float | None:
-    from ..runs.forgetting import measured_here
-
-    result = measured_here(spec.id).get(spec.settings.profiles.use or "")
-    return None if result is None else result.s_per_step
+    pace = Pace(s=pace_s) if pace_s else guide_pace(keys, settings, models=models, speed=speed)
+    return expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace=pace)
 
 
 def _samples(spec: RunSpec, keys: LengthKeys, settings: Mapping[str, Any], dataset: Mapping[str, Any]) -> int | None:
@@ -385,7 +296,7 @@ def _samples(spec: RunSpec, keys: LengthKeys, settings: Mapping[str, Any], datas
         for general in _tables(dataset, "datasets"):
             for subset in _tables(general, "subsets"):
                 repeats = subset.get("num_repeats", general.get("num_repeats", 1))
-                total += int(repeats) * _count(Path(spec.cwd, str(subset.get("image_dir"))), left)
+                total += int(repeats) * _count(Path(spec.cwd, str(subset.get("image_dir"))), left, deep=False)
         for name in keys.data if not total else ():
             folder = settings.get(name)
             if isinstance(folder, str) and folder:
@@ -396,13 +307,15 @@ def _samples(spec: RunSpec, keys: LengthKeys, settings: Mapping[str, Any], datas
 
 
 def _in_folder(folder: Path, left: list[int], *, repeats: bool) -> int:
+    """``repeats``: folders named ``10_luca`` say how often their samples are taken."""
     if not repeats:
         return _count(folder, left, deep=True)
     named = [(found, sub) for sub in folder.iterdir() if sub.is_dir() and (found := _REPEATS.match(sub.name))]
-    return sum(int(found[1]) * _count(sub, left) for found, sub in named) or _count(folder, left)
+    total = sum(int(found[1]) * _count(sub, left, deep=False) for found, sub in named)
+    return total or _count(folder, left, deep=False)
 
 
-def _count(folder: Path, left: list[int], *, deep: bool = False) -> int:
+def _count(folder: Path, left: list[int], *, deep: bool) -> int:
     """Samples by suffix. ``left``: entries that may still be looked at."""
     number = 0
     with os.scandir(folder) as entries:
@@ -446,42 +359,18 @@ def expected_of_run(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
 
 
 def _expected(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
-    settings = {**_own_values(plan), **plan.settings}
-    return expected_of(
-        plan.spec,
-        plan.preset.length or _usual_keys(plan.spec, settings),
-        settings,
-        dataset_of(plan),
-        home,
-        models=frozenset({"sdxl"}) if is_sdxl(plan) else frozenset(),
-        speed=plan.expect.get("speed", ""),
-    )
-
-
-def _own_values(plan: LaunchPlan) -> dict[str, Any]:
-    """The script's own length and batch, for a trainer whose settings nobody knows but the script."""
-    source = source_of(plan.spec)
-    if plan.preset.length is not None or TrainerSettings(plan.spec, plan.preset).hidden:
-        return {}
-    wanted = frozenset((*EPOCH_NAMES, *STEP_NAMES, *BATCH_NAMES))
-    named = ((number.name.lower().replace("-", "_"), number.value) for number in reversed(source.numbers))
-    return {name: value for name, value in named if name in wanted}
-
-
-def _usual_keys(spec: RunSpec, settings: Mapping[str, Any]) -> LengthKeys:
-    """The keys of a trainer without a preset: usual names, as far as they are set."""
-
-    def first(names: tuple[str, ...]) -> str:
-        return next((name for name in names if name in settings), "")
-
-    folders = (name for name in sorted(DATA_KEYS & settings.keys()) if Path(spec.cwd, str(settings[name])).is_dir())
-    return LengthKeys(
-        epochs=first(EPOCH_NAMES),
-        steps=first(STEP_NAMES),
-        steps_over_epochs=True,
-        batch=first(BATCH_NAMES),
-        data=tuple(folders),
-    )
+    settings, keys = plan.settings, plan.preset.length
+    if keys is None and not TrainerSettings(plan.spec, plan.preset).hidden:  # the script's own values
+        own = ((n.name.lower().replace("-", "_"), n.value) for n in reversed(source_of(plan.spec).numbers))
+        settings = {key: v for key, v in own if key in {*EPOCH_NAMES, *STEP_NAMES, *BATCH_NAMES}} | dict(settings)
+    if keys is None:  # usual names, as far as they are set
+        usual = (EPOCH_NAMES, STEP_NAMES, BATCH_NAMES)
+        epochs, steps, batch = (next((name for name in names if name in settings), "") for names in usual)
+        data = (n for n in sorted(DATA_KEYS & settings.keys()) if Path(plan.spec.cwd, str(settings[n])).is_dir())
+        keys = LengthKeys(epochs=epochs, steps=steps, steps_over_epochs=True, batch=batch, data=tuple(data))
+    models = frozenset({"sdxl"}) if is_sdxl(plan) else frozenset[str]()
+    speed = plan.expect.get("speed", "")
+    return expected_of(plan.spec, keys, settings, dataset_of(plan), home, models=models, speed=speed)
 
 
 # Check: what trials of the profile measured on this machine.
@@ -489,8 +378,6 @@ def _usual_keys(spec: RunSpec, settings: Mapping[str, Any]) -> LengthKeys:
 
 def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """A trial of the profile in use was stable here; None if no profile was measured."""
-    from ..runs.forgetting import measured_here
-
     profile = plan.spec.settings.profiles.use
     known = measured_here(plan.spec.id)
     if not known:

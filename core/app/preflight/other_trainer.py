@@ -11,9 +11,9 @@ import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,11 +21,10 @@ from ...act import processes
 from ...act.adopt import is_trainwatch, started_wall
 from ...act.launch.launching import find_attempt, identify, is_alive
 from ...act.launch.output_locks import NAME
-from ...act.processes import ATTEMPT_VARIABLE, Process, ancestors, descendants
+from ...act.processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants
 from ...act.stopping import members
 from ...model import observation as told
 from ...model.edge import EDGE
-from ...model.preset import Preset
 from ...model.resume import PLACEHOLDER
 from ...model.suggestion import typed
 from ...model.supervision_ports import AttemptTarget
@@ -56,35 +55,28 @@ APART = frozenset({"rehearsal_of", "trial_of"})
 """Labels of runs that write apart from the files of the run that they are made from."""
 SHOWN_COMMAND = 120
 """Characters of the other trainer's command in a sentence."""
-_OUTPUT = (1, 2)
-
-Evidence = Literal["command", "script", "file"]
-"""It is the same training; the same script has a file there open for writing; another Python program has."""
 
 
 class OtherTrainer(NamedTuple):
-    """``file``: what it has open for writing in the run's output folder; "" for the same training."""
+    """``evidence``: it is the same training; the same script has a file there open for writing; another program has.
+
+    ``file``: what it has open for writing in the run's output folder; "" for the same training.
+    """
 
     process: Process
     argv: tuple[str, ...]
-    evidence: Evidence
+    evidence: str
     file: str = ""
 
+    @property
+    def command(self) -> str:
+        return printable(EDGE.text(shlex.join(self.argv)))[:SHOWN_COMMAND]
 
-class Wanted(NamedTuple):
-    """What is compared with a process: the commands of a run, and what they train without the options of resume."""
-
-    commands: tuple[tuple[str, ...], ...]
-    trainings: tuple[Training, ...]
-    resume_options: frozenset[str]
-
-    def same(self, argv: Sequence[str], training: Training | None) -> bool:
-        if tuple(argv) in self.commands:
-            return True
-        return training is not None and without_options(training, self.resume_options) in self.trainings
-
-    def same_script(self, training: Training | None) -> bool:
-        return training is not None and training.script in {each.script for each in self.trainings}
+    @property
+    def began(self) -> str:
+        """When it was started, for people; "" = unknown."""
+        identity = identify(self.process.pid)
+        return "" if identity is None else clock(started_wall(identity), time.time())
 
 
 def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -115,12 +107,11 @@ def require_no_other(run: RunDirectory) -> None:
 
 def what_it_is(plan: LaunchPlan, other: OtherTrainer) -> str:
     spec, pid = plan.spec, other.process.pid
-    identity = identify(pid)
-    since = "" if identity is None else f", since {clock(started_wall(identity), time.time())}"
-    command = printable(EDGE.text(shlex.join(other.argv)))[:SHOWN_COMMAND]
+    since = f", since {began}" if (began := other.began) else ""
     what = f"it has {other.file} open for writing" if other.file else f"it is the same training in {spec.cwd}"
     where = spec.output_dir or "the same output folder"
-    return f"`{command}` (pid {pid}{since}) was started without trainwatch, and {what}: both would write to {where}"
+    started = f"`{other.command}` (pid {pid}{since}) was started without trainwatch"
+    return f"{started}, and {what}: both would write to {where}"
 
 
 def what_to_do(other: OtherTrainer) -> str:
@@ -132,19 +123,16 @@ def what_to_do(other: OtherTrainer) -> str:
 
 def other_trainers(plan: LaunchPlan, run: RunDirectory) -> Sequence[OtherTrainer]:
     """All that are known, the topmost process of each. Reads ``/proc`` once; nothing of the run's own counts."""
-    spec = plan.spec
-    if not spec.capabilities.here or APART & spec.labels.keys():
+    if not _can_be_disturbed(plan):
         return ()
-    look = Look(partial(wanted_by, plan), spec.cwd, apart_from((spec.output_dir,), spec.cwd))
-    found = look.found()
+    look = Look(plan)
+    look.in_folders(() if plan.spec.output_dir is None else (plan.spec.output_dir,))
+    found = look.found(int(name) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208
     return topmost(found, run, own_processes(run)) if found else ()
 
 
-def wanted_by(plan: LaunchPlan) -> Wanted:
-    """What the processes are compared with. Reads scripts."""
-    spec = plan.spec
-    derived = () if plan.derived is None else (plan.derived.argv,)
-    return _wanted((spec.command, *derived), plan.preset, spec.cwd, {**os.environ, **spec.env})
+def _can_be_disturbed(plan: LaunchPlan) -> bool:
+    return plan.spec.capabilities.here and not APART & plan.spec.labels.keys()
 
 
 class Own(NamedTuple):
@@ -161,26 +149,22 @@ def topmost(
 
     ``above_known``: pids of trainers that are known already: their descendants are not named again.
     """
-    pids = {each.process.pid for each in found}
-    others = (pids | above_known) - own.pids
+    others = ({each.process.pid for each in found} | above_known) - own.pids
+    accepted = _accepted(run)
     return tuple(
         each
         for each in sorted(found, key=lambda each: each.process.pid)
-        if each.process.pid in others
-        and not _is_known(each.process, run)
-        and not (processes.ancestors(each.process.pid, own.running) - {each.process.pid}) & others
+        if (pid := each.process.pid) in others
+        and (boot_id(), *each.process.key) not in accepted
+        and not (ancestors(pid, own.running) - {pid}) & others
     )
 
 
 def accept(plan: LaunchPlan, run: RunDirectory) -> None:
     """Remember the other trainers that are there now: a person starts the run beside them."""
-    found = [[processes.boot_id(), *other.process.key] for other in other_trainers(plan, run)]
+    found = [(boot_id(), *other.process.key) for other in other_trainers(plan, run)]
     if found:
         write_atomically(run.path / ACCEPTED, msgspec.json.encode([*_accepted(run), *found]))
-
-
-def _is_known(process: Process, run: RunDirectory) -> bool:
-    return (processes.boot_id(), *process.key) in _accepted(run)
 
 
 def _accepted(run: RunDirectory) -> list[tuple[str, int, int]]:
@@ -190,47 +174,50 @@ def _accepted(run: RunDirectory) -> list[tuple[str, int, int]]:
         return []
 
 
-def _wanted(commands: Sequence[Sequence[str]], preset: Preset, cwd: str, env: Mapping[str, str]) -> Wanted:
-    options = {word for words in commands for word in options_that_name(PLACEHOLDER, words)}
-    for style in (preset.resume_file, preset.resume_directory):
-        if style is not None:
-            options |= {word.partition("=")[0] for word in style.args if word.startswith("-") or "=" in word}
-    trainings = (training_in(words, Path(cwd), env) for words in commands)
-    return Wanted(
-        tuple(tuple(words) for words in commands),
-        tuple(without_options(each, options) for each in trainings if each is not None),
-        frozenset(options),
-    )
-
-
-def apart_from(output_dirs: Iterable[str | None], cwd: str) -> tuple[str, ...]:
-    """The output folders in which a file says something: not one that the working folder lies in, with other files."""
-    folders = (os.path.realpath(os.path.join(cwd, each)) for each in output_dirs if each is not None)  # noqa: PTH118
-    return tuple(each for each in folders if not Path(os.path.realpath(cwd)).is_relative_to(each))
-
-
 class Look:
-    """Passes over the processes of this user. ``folders``: as by ``apart_from``."""
+    """Compares processes of this user with a planned launch: its command, its script, its output folders."""
 
-    def __init__(self, wanted: Callable[[], Wanted], cwd: str, folders: Sequence[str]) -> None:
-        self._read_wanted, self.folders = wanted, folders
-        self._place = _file_key(cwd)
+    def __init__(self, plan: LaunchPlan) -> None:
+        self._plan = plan
+        self._place = _file_key(plan.spec.cwd)
+        self.folders: tuple[str, ...] = ()
+
+    def in_folders(self, folders: Iterable[str]) -> None:
+        """The output folders in which a file says something: none that holds the working folder, with other files."""
+        cwd = self._plan.spec.cwd
+        real = (os.path.realpath(os.path.join(cwd, each)) for each in folders)  # noqa: PTH118
+        self.folders = tuple(each for each in real if not Path(os.path.realpath(cwd)).is_relative_to(each))
 
     @cached_property
-    def wanted(self) -> Wanted:
-        return self._read_wanted()
+    def _commands(self) -> tuple[tuple[str, ...], ...]:
+        derived = self._plan.derived
+        return (self._plan.spec.command, *(() if derived is None else (tuple(derived.argv),)))
 
-    def found(self, pids: Iterable[int] | None = None) -> list[OtherTrainer]:
-        """Those among these processes (None: among all) that are other trainers, or started by one."""
-        among = (int(name) for name in os.listdir("/proc") if name.isdecimal()) if pids is None else pids  # noqa: PTH208
+    @cached_property
+    def _resume_options(self) -> frozenset[str]:
+        options = {word for words in self._commands for word in options_that_name(PLACEHOLDER, words)}
+        for style in (self._plan.preset.resume_file, self._plan.preset.resume_directory):
+            if style is not None:
+                options |= {word.partition("=")[0] for word in style.args if word.startswith("-") or "=" in word}
+        return frozenset(options)
+
+    @cached_property
+    def trainings(self) -> tuple[Training, ...]:
+        """What the launch trains, without the options of resume. Reads scripts."""
+        spec = self._plan.spec
+        found = (training_in(words, Path(spec.cwd), {**os.environ, **spec.env}) for words in self._commands)
+        return tuple(without_options(each, self._resume_options) for each in found if each is not None)
+
+    def found(self, pids: Iterable[int]) -> list[OtherTrainer]:
+        """Those among these processes that are other trainers, or started by one."""
         found: list[OtherTrainer] = []
-        for pid in among:
-            with contextlib.suppress(OSError, UnicodeDecodeError):
+        for pid in pids:
+            with contextlib.suppress(OSError, UnicodeDecodeError):  # what cannot be read is unknown
                 found += self._at(pid)
         return found
 
     def _at(self, pid: int) -> Iterator[OtherTrainer]:
-        """Raises OSError, UnicodeDecodeError: what cannot be read is unknown."""
+        """Raises OSError, UnicodeDecodeError."""
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116
             return
         python = os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(PYTHON)  # noqa: PTH115, PTH119
@@ -240,33 +227,21 @@ class Look:
         process = processes.read_process(pid)
         if process is None or process.state in processes.DEAD_STATES:
             return
-        argv = argv_of(pid)
-        training = self._training(pid, argv) if python and here else None
-        if here and self.wanted.same(argv, training):
-            evidence: Evidence | None = "command"
-            file = ""
-        elif python and self.folders:
-            evidence, file = self._writes(pid, argv)
-        else:
-            return
-        if evidence is not None and not is_trainwatch(pid) and not _is_marked(pid):
+        argv, training, evidence, file = argv_of(pid), None, "", ""
+        if python and (here or files_in(pid, self.folders)):
+            training = training_run_by(argv, Path(os.readlink(f"/proc/{pid}/cwd")), os.environ)  # noqa: PTH115
+        bare = None if training is None else without_options(training, self._resume_options)
+        if here and (argv in self._commands or (bare is not None and bare in self.trainings)):
+            evidence = "command"
+        elif python and (there := files_in(pid, self.folders)):
+            if training is not None and training.script in {each.script for each in self.trainings}:
+                evidence, file = "script", there[0]
+            else:  # a program whose output goes there need not write anything else there
+                outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in (1, 2)}
+                file = next((path for path in there if _file_key(path) not in outputs), "")
+                evidence = "file" if file else ""
+        if evidence and not is_trainwatch(pid) and not _is_marked(pid):
             yield OtherTrainer(process, argv, evidence, file)
-
-    def _writes(self, pid: int, argv: Sequence[str]) -> tuple[Evidence | None, str]:
-        """What it has open for writing there. A program whose output goes there need not write anything else there."""
-        there = files_in(pid, self.folders)
-        if not there:
-            return None, ""
-        if self.wanted.same_script(self._training(pid, argv)):
-            return "script", there[0]
-        outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in _OUTPUT}
-        file = next((path for path in there if _file_key(path) not in outputs), None)
-        return (None, "") if file is None else ("file", file)
-
-    @staticmethod
-    def _training(pid: int, argv: Sequence[str]) -> Training | None:
-        cwd = Path(os.readlink(f"/proc/{pid}/cwd"))  # noqa: PTH115
-        return training_run_by(argv, cwd, os.environ)
 
 
 def files_in(pid: int, folders: Sequence[str]) -> list[str]:
@@ -325,73 +300,55 @@ class BesideAttempt:
     """
 
     def __init__(self, plan: LaunchPlan, run: RunDirectory, folders: Callable[[], Sequence[str]]) -> None:
-        self._plan, self._run, self._folders = plan, run, folders
-        self._look = Look(partial(wanted_by, plan), plan.spec.cwd, ())
-
-    @property
-    def wanted(self) -> bool:
-        spec = self._plan.spec
-        return spec.capabilities.here and not APART & spec.labels.keys()
+        self._cwd, self._run, self._folders = plan.spec.cwd, run, folders
+        self._look = Look(plan)
+        self.wanted = _can_be_disturbed(plan)
 
     def __call__(
         self, target: AttemptTarget, pids: Collection[int], known: Collection[int]
     ) -> tuple[told.OtherTrainer, ...]:
-        cwd, outputs = self._plan.spec.cwd, tuple(self._folders())
-        self._look.folders = apart_from(outputs, cwd)
+        outputs = tuple(self._folders())
+        self._look.in_folders(outputs)
         seen = [each for each in self._look.found(pids) if each.evidence != "file"]
         if not seen:
             return ()
         own = own_processes(self._run)
         found = topmost(seen, self._run, own, frozenset(known))
         others = [each for each in found if not self._is_of_another_run(each.process.pid, own)]
-        ours = tuple(process.pid for process in members(target)) if others else ()
-        trainers = tuple(self._told(each, ours, outputs) for each in others)
-        alone = bool(outputs) and all(is_of_one_launch(folder, cwd) for folder in outputs)
+        held = set(self._files(members(target))) if others else set()
+        trainers = tuple(self._told(each, held, outputs) for each in others)
+        alone = bool(outputs) and all(is_of_one_launch(folder, self._cwd) for folder in outputs)
         return tuple(each for each in trainers if each.files or not alone)
+
+    def _files(self, of: Iterable[Process]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(path for each in of for path in files_in(each.pid, self._look.folders)))
 
     def _is_of_another_run(self, pid: int, own: Own) -> bool:
         """Whether another run watches it, which found it running: its locks say if it writes to the same folder."""
-        return any(
-            pid in ancestors(trainer, own.running) or trainer in ancestors(pid, own.running)
-            for trainer in self._adopted()
-        )
-
-    def _adopted(self) -> Iterator[int]:
         with contextlib.suppress(OSError):
             for path in self._run.path.parent.iterdir():
                 other = RunDirectory(path)
-                if path.name == self._run.id or not is_held(other.lock):
-                    continue
-                target = newest_attempt(other)
+                target = newest_attempt(other) if path.name != self._run.id and is_held(other.lock) else None
                 if target is not None and is_alive(target.trainer):
-                    yield target.trainer.pid
+                    trainer = target.trainer.pid
+                    if pid in ancestors(trainer, own.running) or trainer in ancestors(pid, own.running):
+                        return True
+        return False
 
-    def _told(self, other: OtherTrainer, ours: Sequence[int], outputs: Sequence[str]) -> told.OtherTrainer:
-        pid, spec = other.process.pid, self._plan.spec
-        identity = identify(pid)
-        line = (pid, *(each.pid for each in descendants(pid)))
-        files = _unique(each for one in line for each in files_in(one, self._look.folders))
-        held = {each for one in ours for each in files_in(one, self._look.folders)}
+    def _told(self, other: OtherTrainer, held: Collection[str], outputs: Sequence[str]) -> told.OtherTrainer:
+        pid, cwd = other.process.pid, self._cwd
+        with contextlib.suppress(OSError):
+            cwd = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
+        files = self._files((other.process, *descendants(pid)))
         folder = next((each for each in self._look.folders if files and files[0].startswith(f"{each}/")), None)
         return told.OtherTrainer(
             pid=pid,
             start_ticks=other.process.start_ticks,
-            command=printable(EDGE.text(shlex.join(other.argv)))[:SHOWN_COMMAND],
-            cwd=_cwd(pid) or spec.cwd,
-            began="" if identity is None else clock(started_wall(identity), time.time()),
+            command=other.command,
+            cwd=cwd,
+            began=other.began,
             same="training" if other.evidence == "command" else "script",
             folder=folder or next(iter(outputs), ""),
             files=files[:FILES],
             shared=tuple(each for each in files if each in held)[:FILES],
         )
-
-
-def _cwd(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
-    except OSError:
-        return ""
-
-
-def _unique(files: Iterator[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(files))

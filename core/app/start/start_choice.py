@@ -37,9 +37,9 @@ from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import KNOWN, with_way_now, word_by_itself
 from ..plan.specs import definitions_of
-from ..preflight.checkpoint_checks import named_checkpoints
-from ..preflight.exit_status_check import shell_program, without_wrappers
+from ..preflight.command_checks import shell_program, without_wrappers
 from ..preflight.other_trainer import other_trainers, what_it_is, what_to_do
+from ..preflight.resume_checks import named_checkpoints
 from ..runs.known_runs import all_runs, home
 from ..runs.output_claim import is_at_rest, rival_of, trainer_pid
 from ..runs.output_folder import list_run_checkpoints, list_run_state, newest_to_name

@@ -31,9 +31,8 @@ from ...store.learned import HabitsFile
 from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.trace import TraceWriter
 from ..plan.launch_plan import LaunchPlan
-from ..preflight.checkpoint_checks import load_refusal
 from ..preflight.launch_checks import expected_of_run
-from ..preflight.model_checks import remember_data, resume_misfit
+from ..preflight.resume_checks import load_refusal, remember_data, resume_misfit
 from .log_metrics import LogMetrics
 
 FIRST_READING_S = 2.0

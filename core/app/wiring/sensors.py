@@ -54,11 +54,9 @@ from ..plan.resume_plan import declared_options
 from ..plan.specs import Definitions
 from ..plan.told_length import save_request, told_lengths
 from ..plan.trainer_folders import folders_elsewhere, saved_places, trainer_values, traits
-from ..preflight.exit_status_check import what_hides_status
-from ..preflight.handover_check import handed_over
+from ..preflight.command_checks import handed_over, what_hides_status
 from ..preflight.other_trainer import BesideAttempt
 from ..runs.ended_attempt import project_of
-from ..runs.known_runs import home
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_lists import OutputLists
 from ..supervise.machine_end import SleepInhibitor

@@ -58,7 +58,7 @@ def run_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.resume_plan import rehearsed_words
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.preflight.checklist import told_at_resume
-    from trainwatch.core.app.preflight.handover_check import command_warnings
+    from trainwatch.core.app.preflight.command_checks import command_warnings
     from trainwatch.core.app.start.project_run import create_run, plan_of_choice
     from trainwatch.core.app.start.start_choice import Wish, choose_start
 
@@ -139,7 +139,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.resume_plan import rehearsed_words, second_argv
     from trainwatch.core.app.preflight.checklist import told_before_start
-    from trainwatch.core.app.preflight.handover_check import command_warnings
+    from trainwatch.core.app.preflight.command_checks import command_warnings
     from trainwatch.core.app.start.project_run import plan_of_choice
     from trainwatch.core.views.length_words import resume_line, resume_object, second_start_line, second_start_object
     from trainwatch.core.views.words import by_itself
@@ -383,8 +383,7 @@ def act_add(args: argparse.Namespace) -> int:
 
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.queue.entries import add_entry, amount, measured_need, new_entry
-    from trainwatch.core.app.queue.worker import ensure_worker
+    from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need, new_entry
     from trainwatch.core.app.runs.known_runs import home
 
     if args.gpus < 0:
@@ -430,7 +429,7 @@ def act_add(args: argparse.Namespace) -> int:
 
 def act_list(args: argparse.Namespace) -> int:
     """0 also if nothing is queued."""
-    from trainwatch.core.app.queue.entries import queue_now
+    from trainwatch.core.app.queue import queue_now
     from trainwatch.core.views.columns import QUEUE, text_rows
 
     queue, pid, alive = queue_now()
@@ -449,7 +448,7 @@ def act_list(args: argparse.Namespace) -> int:
 
 def act_move(args: argparse.Namespace) -> int:
     """3 if there is no such entry, 2 if it does not wait."""
-    from trainwatch.core.app.queue.entries import move_entry
+    from trainwatch.core.app.queue import move_entry
 
     place = move_entry(args.entry, args.place)
     if args.json:
@@ -461,7 +460,7 @@ def act_move(args: argparse.Namespace) -> int:
 
 def act_remove(args: argparse.Namespace) -> int:
     """3 if there is no such entry, 2 if it is started."""
-    from trainwatch.core.app.queue.entries import remove_entry
+    from trainwatch.core.app.queue import remove_entry
 
     entry = remove_entry(args.entry)
     if args.json:
@@ -476,13 +475,12 @@ def act_work(args: argparse.Namespace) -> int:
     import logging
     import sys
 
-    from trainwatch.core.app.queue.worker import detach, work
-    from trainwatch.core.app.runs.known_runs import home
+    from trainwatch.core.app.queue import detach, work
 
     if args.detach and not detach():
         return ExitCode.DONE
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    return work(home())
+    return work()
 
 
 def act_enable(args: argparse.Namespace) -> int:
@@ -497,7 +495,7 @@ def act_enable(args: argparse.Namespace) -> int:
 
 def act_start(args: argparse.Namespace) -> int:
     """Start the run of one entry; prints what became of it as JSON."""
-    from trainwatch.core.app.queue.entries import queue_now, start_entry
+    from trainwatch.core.app.queue import queue_now, start_entry
 
     entry = queue_now()[0].find(args.entry)
     if entry is None or not entry.holds:

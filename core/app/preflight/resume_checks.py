@@ -1,0 +1,561 @@
+"""Checks of a resume: the checkpoint, its fit to model and data of the launch, and how the trainer is resumed."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...act.config.derive import Derived, DeriveError, read_config
+from ...act.config.nested_keys import leaves
+from ...act.config.trainer_config import config_in_command
+from ...act.launch import spool
+from ...act.launch.attempt_records import read_order
+from ...checkpoints import inspect, show
+from ...model.checkpoint import Checkpoint, LoadRefusal
+from ...model.preset import Preset
+from ...model.resume import PLACEHOLDER
+from ...model.run import RunSpec
+from ...model.suggestion import typed
+from ...source import words
+from ...source.trainer_source import source_of
+from ...store.run_directory import RunDirectory
+from ...views.length_words import resume_words, second_start_line
+from ..plan.launch_plan import LaunchPlan, settings_in, settings_of
+from ..plan.resume_plan import weights_only_load
+from ..plan.told_length import told_lengths
+from ..runs.known_runs import all_runs
+from ..runs.output_folder import list_run_checkpoints
+from .check import Check, Machine, failed, passed, warned
+from .gpu_checks import torch_version
+from .launch_checks import DATA_KEYS, looks_like_a_path, place_of
+
+# The checkpoint that the person wrote into the command or config.
+
+_OTHER = re.compile(r"\{(?:step|name|path-)")
+"""What an option takes that is no path of its own."""
+_NAMES = re.compile(
+    r"(auto_?)?(resume|continue|restore)(_training|_run|_from|_checkpoint|_ckpt|_path|_state|_file)*|ckpt_path"
+)
+_LIKE_ONE = re.compile(r"check_?point|ckpt|(epoch|step|iter)\w*[-_=]?\d", re.IGNORECASE)
+"""A name without a folder or a suffix that can only be a checkpoint: ``checkpoint-500``."""
+
+
+def check_checkpoint_named(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    found = named_checkpoints(plan)
+    for key, value, place in found:
+        if place is not None:
+            continue
+        what = f"{key} = {value}: there is no such checkpoint (paths start at {plan.spec.cwd})"
+        see = f"`{typed('checkpoints list', plan.spec.output_dir or 'DIR')}` shows what there is"
+        asks = source_of(plan.spec).begins_without(key)
+        if asks is not None and _is_first_save(plan, value):
+            return warned(what, f"nothing to do at a first start: {asks} begins anew without it")
+        if not (looks_like_a_path(value) or "/" in value or _LIKE_ONE.search(value)):
+            return warned(what, f"nothing to do if it is no path; else: {see}")
+        return failed(what, f"correct the path; {see}; without the option the training begins anew")
+    return passed(", ".join(value for _, value, _ in found)) if found else None
+
+
+def named_checkpoints(plan: LaunchPlan) -> list[tuple[str, str, Path | None]]:
+    """(setting, value, where it is) of every checkpoint that a launch is told to resume from; None: nowhere."""
+    return [(key, value, _place(plan, value)) for key, value in _given(plan)]
+
+
+def point_of(plan: LaunchPlan) -> Path | None:
+    """The checkpoint that a launch begins from: what the person named, else the newest whole one."""
+    if plan.begins:
+        return Path(plan.begins)
+    named = next((place for _, _, place in named_checkpoints(plan) if place is not None), None)
+    if named is not None or plan.begins is not None:
+        return named
+    point = list_run_checkpoints(plan.spec, plan.preset).resume_point
+    return None if point is None else Path(point)
+
+
+def _given(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
+    style = None if plan.spec.resume_way is None else plan.spec.resume_way.file
+    own = style.args[0] if style is not None and style.args and not _OTHER.search(style.args[-1]) else ""
+    option = own.lstrip("-").partition("=")[0].rpartition(".")[2].replace("-", "_") if own.startswith("-") else ""
+    for key, value in plan.settings.items():
+        if not isinstance(value, str) or (key != option and not _NAMES.fullmatch(key.lower())):
+            continue
+        leaves_it = value.lower() in words.NEWEST | {"", "none", "null", "false", "no", "never", "off", "0"}
+        is_no_path = value.isdigit() or "://" in value or any(sign in value for sign in "{}$")
+        if not (leaves_it or is_no_path or words.TRACKERS.search(key)):
+            yield key, value
+
+
+def _place(plan: LaunchPlan, value: str) -> Path | None:
+    """Where it is: from the working folder, or by its name in an output folder (diffusers)."""
+    named = place_of(plan, value)
+    if named is not None:
+        return named
+    places = [
+        Path(plan.spec.cwd, folder, name) for folder in plan.spec.output_folders for name in (value, Path(value).name)
+    ]
+    return next((place for place in places if place.exists()), None)
+
+
+def _is_first_save(plan: LaunchPlan, value: str) -> bool:
+    """Whether it lies where the trainer saves, and nothing was saved yet."""
+    place = os.path.normpath(Path(plan.spec.cwd, value))
+    folders = [os.path.normpath(Path(plan.spec.cwd, folder)) for folder in plan.spec.output_folders]
+    inside = any(place.startswith(folder + os.sep) for folder in folders)
+    return (inside or not folders) and not list_run_checkpoints(plan.spec, plan.preset).checkpoints
+
+
+# Whether the run survives a crash: how its trainer is resumed.
+
+REMEDY = "the script needs a way to go on from a checkpoint: docs/how-to/resume.md has the lines"
+CORRECT = "write {resume} behind an option that it has, or give it one (docs/how-to/resume.md)"
+
+
+def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
+    """How the trainer is resumed after a crash. An option that its parser does not have ends each restart."""
+    way = plan.spec.resume_way
+    said = resume_words(way)
+    if way is not None and way.will in {"yes", "self"}:
+        return passed(said)
+    if way is not None and way.will == "no" and way.source == "command":
+        return failed(way.how, CORRECT)
+    return warned(said, REMEDY)
+
+
+def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """A restart does not delete what it is to resume from."""
+    spec, way = plan.spec, plan.spec.resume_way
+    second = spec.second_start
+    if not second.destroys:
+        return None
+    said = (second_start_line(second) or "").removeprefix("Restart: ")
+    restarts = (way is not None and way.will in {"yes", "self"}) or spec.settings.restart.if_not_told == "go_on"
+    if not second.left or not restarts or _takes_any_path(plan):
+        return passed(said)
+    return failed(
+        f"{second.left}, and a restart finds its checkpoint only there",
+        "let an option decide about the deletion, or give the script an option for the path that it resumes from",
+    )
+
+
+def _takes_any_path(plan: LaunchPlan) -> bool:
+    styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
+    words = [word for style in styles for word in (*style.args, *style.env.values())]
+    named = any(style.key is not None for style in styles) or any("{path" in word for word in words)
+    return named or any(PLACEHOLDER in word for word in plan.spec.command)
+
+
+SAVE_STEPS = (
+    "save_steps", "save_every_n_steps", "checkpointing_steps", "checkpoint_steps", "save_every", "save_interval",
+    "checkpoint_every", "ckpt_every", "save_freq", "save_step",
+)  # fmt: skip
+SAVE_EPOCHS = ("save_every_n_epochs", "save_epochs", "save_every_epochs", "checkpointing_epochs", "save_epoch_freq")
+WEIGHTS_ONLY = ("save_only_model", "save_weights_only", "save_model_only", "only_save_model")
+"""Settings that leave the state of the optimizer out of the checkpoints."""
+
+
+def check_saves(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The first checkpoint comes before the end, and holds what a resume needs."""
+    told = told_lengths(plan.spec, plan.preset, plan.profiles, None).get(plan.spec.settings.profiles.use or "")
+    own = {number.name.replace("-", "_"): number.value for number in reversed(source_of(plan.spec).numbers)}
+    for keys, total, unit in (
+        (SAVE_STEPS, told and told.steps, "step"), (SAVE_EPOCHS, told and told.epochs, "epoch"),
+    ):  # fmt: skip
+        every = next(((key, value) for key in keys if (value := plan.number(key) or own.get(key))), None)
+        if every is not None and total and every[1] > total:
+            found = f"{every[0]} = {every[1]:g}: the first checkpoint comes after the end ({unit} {total})"
+            return warned(found, "save more often: a crash before the end loses everything")
+    if (key := next((key for key in WEIGHTS_ONLY if plan.truth(key)), None)) is not None:
+        return warned(f"{key} leaves the optimizer out", "leave it out: a resume begins with a new optimizer otherwise")
+    if plan.spec.preset == "kohya" and "--resume" in plan.spec.command and not plan.truth("save_state"):
+        return warned("--resume needs a saved state, and save_state is not on", "add --save_state")
+    return None
+
+
+# Whether the trainer's torch would load what the newest checkpoint holds.
+
+WEIGHTS_ONLY_SINCE = (2, 6)
+"""From this version of torch on, ``torch.load`` takes weights only if nothing else is said."""
+NOT_WEIGHTS_ONLY = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+
+
+def check_load(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The trainer's torch would take what the newest checkpoint holds."""
+    point = point_of(plan)
+    found = None if point is None else inspect(point, layout=plan.preset.layout)
+    refusal = None if found is None else load_refusal(plan.spec, plan.preset, found)
+    if found is None or refusal is None:
+        return None
+    cure = f"write weights_only=False there{'' if refusal.explicit else f', or set {NOT_WEIGHTS_ONLY}=1: {COST}'}"
+    return warned(f"{found.name} {refusal.words}", cure)
+
+
+COST = "then every file that the trainer loads can run code of whoever made it, downloaded ones too"
+
+
+def load_refusal(spec: RunSpec, preset: Preset, checkpoint: Checkpoint) -> LoadRefusal | None:
+    """Why the trainer's own ``torch.load`` would not take a checkpoint; None if that is not known."""
+    if not checkpoint.objects:
+        return None
+    load = weights_only_load(spec, preset)
+    if load is None or not (load.explicit or _is_default(spec)):
+        return None
+    return LoadRefusal(place=load.place, objects=checkpoint.objects, explicit=load.explicit)
+
+
+def _is_default(spec: RunSpec) -> bool:
+    """Whether the trainer's torch is known to take weights only, if nothing else is said."""
+    found = re.search(r"__version__ = '(\d+)\.(\d+)", torch_version(spec))
+    forced = {**os.environ, **spec.env}.get(NOT_WEIGHTS_ONLY)
+    return not forced and found is not None and (int(found[1]), int(found[2])) >= WEIGHTS_ONLY_SINCE
+
+
+# The data set of a launch: its size is kept beside the attempt, so that the next launch can detect a change.
+
+FILE_NAME = "data.json"
+BUDGET_S = 2.0
+MOST_FILES = 200_000
+MADE_BY_TRAINERS = frozenset({".npz", ".npy", ".cache", ".lock", ".arrow", ".tmp", ".part", ".log", ".safetensors"})
+"""Suffixes of caches that trainers write beside the data."""
+SHOWN = 4
+
+
+def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """The data set is that of the last launch. A saved loader state does not fit another one."""
+    folder = _last_launch(machine.home, plan.spec)
+    if folder is None and plan.begins != "":
+        others = (_last_launch(machine.home, other) for other in _of_same_folder(plan.spec))
+        folder = next(filter(None, others), None)
+    before = None if folder is None else _launch_settings(folder, plan.spec)
+    if folder is None or before is None:
+        return None
+    changed = [
+        f"{key} was {before[key]}, is now {plan.settings[key]}"
+        for key in sorted(DATA_KEYS & before.keys() & plan.settings.keys())
+        if str(before[key]) != str(plan.settings[key])
+    ]
+    now, counted = set(_data_paths(plan.spec, plan.settings)), spool.read(str(folder), FILE_NAME) or {}
+    for path, counts in counted.items():
+        current = count_files(Path(path)) if path in now and isinstance(counts, dict) else None
+        if current is None:
+            continue
+        for suffix in sorted(counts.keys() | current.keys()):
+            was, is_ = int(counts.get(suffix, 0)), current.get(suffix, 0)
+            if was != is_:
+                changed.append(f"{path}: {was} {f'{suffix} files' if suffix else 'bytes'} then, {is_} now")
+    if changed:
+        return warned(
+            f"changed since the last launch: {'; '.join(changed[:SHOWN])}",
+            "a saved loader state and the step within the epoch belong to the old data: resume from weights, or start "
+            "a new epoch",
+        )
+    return passed("as at the last launch")
+
+
+def remember_data(spec: RunSpec, folder: Path, derived: Derived) -> None:
+    """Write down how large the data set of this launch is; what cannot be counted in time is left out. Raises OSError.
+
+    Path → suffix → number of files; "" for a single file, then its size in bytes.
+    """
+    paths = dict.fromkeys(_data_paths(spec, settings_of(spec, derived)))
+    counted = {path: found for path in paths if (found := count_files(Path(path))) is not None}
+    if counted:
+        spool.write(str(folder), FILE_NAME, counted)
+
+
+def count_files(path: Path, budget_s: float = BUDGET_S) -> dict[str, int] | None:
+    """Files by suffix, in all folders below; None if there are none, or too many to be counted in time."""
+    deadline, counted, number = time.monotonic() + budget_s, dict[str, int](), 0
+    try:
+        if path.is_file():
+            return {"": path.stat().st_size}
+    except OSError:
+        return None
+    for _, _, names in os.walk(path):
+        for name in names:
+            suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122
+            if suffix not in MADE_BY_TRAINERS:
+                counted[suffix] = counted.get(suffix, 0) + 1
+        number += len(names)
+        if number > MOST_FILES or time.monotonic() > deadline:
+            return None
+    return counted or None
+
+
+def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:
+    """Runs that saved into this run's output folder, newest first: what it goes on from may be theirs."""
+    wanted = None if spec.output_dir is None else os.path.realpath(Path(spec.cwd, spec.output_dir))
+    for run in all_runs() if wanted is not None else ():
+        other = run.load_spec()
+        if other.output_dir and os.path.realpath(Path(other.cwd, other.output_dir)) == wanted and run.attempt_folders():
+            yield other
+
+
+def _data_paths(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    named = (settings[key] for key in sorted(DATA_KEYS & settings.keys()))
+    return tuple(str(Path(spec.cwd, name)) for name in named if isinstance(name, str) and name and "://" not in name)
+
+
+def _last_launch(home: Path, spec: RunSpec) -> Path | None:
+    folders = RunDirectory(home / "runs" / spec.id).attempt_folders()
+    return next((folder for folder in folders if read_order(folder) is not None), None)
+
+
+def _launch_settings(folder: Path, spec: RunSpec) -> dict[str, Any] | None:
+    """All settings of a launch, by bare name; None when they cannot be read."""
+    order, spec = read_order(folder), config_in_command(spec)
+    copy = None if spec.config is None else folder / Path(spec.config).name
+    try:
+        text = copy.read_text(encoding="utf-8") if copy is not None and copy.is_file() else None
+        return None if order is None else settings_in(order.argv, text, spec.config)
+    except (OSError, UnicodeDecodeError, DeriveError):
+        return None
+
+
+# Whether the model that a launch would build fits the checkpoint that it would resume from.
+#
+# Only certain contradictions are reported: a checkpoint holds names and shapes, a config holds numbers whose meaning
+# depends on the trainer's code. So a number is contradicted only if nothing in the checkpoint has it, or if the
+# checkpoint itself contains another one.
+
+WIDTHS = frozenset({"hidden_size", "embed_dim", "d_model", "n_embd", "model_dim"})
+"""The hidden size of a transformer: norms, biases and inputs of layers have this length."""
+OWN_CHANNELS = frozenset({"base_channels", "model_channels", "init_channels", "hidden_channels"})
+"""The same by names that say so also outside a section of the model (``--init_channels 16``)."""
+CHANNELS = frozenset({"channels", "num_channels", "n_channels", "ch", "dim", *OWN_CHANNELS})
+"""A width that some layers multiply: contradicted if the checkpoint has one length only, or none that it divides."""
+FEW_CHANNELS = 8
+"""A length up to this may be the channels of an image, a kernel size, or a pair of numbers."""
+FEWEST_OF_ONE_WIDTH = 4
+FEWEST = 8
+"""With fewer matrices, a missing length is no contradiction: the checkpoint may be flattened or a fragment."""
+DEPTHS = frozenset({"depth", "num_layers", "n_layer", "n_layers", "num_hidden_layers"})
+HF_KEYS = (
+    "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+    "intermediate_size", "vocab_size", "d_model", "n_embd", "n_layer", "n_head",
+)  # fmt: skip
+CONFIG_BYTES = 1 << 20
+_NUMBERED = re.compile(r"^(?P<group>.*?\b(?:blocks|layers|h|transformer_blocks))\.(?P<number>\d+)\.")
+_PATCHES = re.compile(r"(?:^|\.)(?:patch_embed|x_embedder|patch_embedding)\b.*weight$")
+_RANK = re.compile(r"lora_(?:down|A)(?:\.default)?\.weight$")
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What a checkpoint holds. ``shapes``: by key, without ``torch.compile``'s prefix; ``config``: its config.json.
+
+    ``described``: in words.
+    """
+
+    name: str
+    shapes: Mapping[str, tuple[int, ...]] = {}
+    metadata: Mapping[str, str] = {}
+    config: Mapping[str, Any] = {}
+    described: str = ""
+
+
+class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+    """One contradiction. ``fatal``: the trainer will refuse the checkpoint; else it only differs."""
+
+    key: str
+    held: str
+    wanted: str
+    fatal: bool = True
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.key} is {self.wanted} in the config and {self.held} in the checkpoint"
+
+
+def misfits(
+    held: Held, settings: Mapping[str, Any], model: Mapping[str, Any], config: Mapping[str, Any]
+) -> tuple[Misfit, ...]:
+    """Every certain contradiction, fatal ones first.
+
+    ``settings``: all of the launch by bare name; ``model``: those of a model section; ``config``: config.json of the
+    base model.
+    """
+    found = [*_lora(held, settings), *_sections(held, settings, model)]
+    found += [
+        Misfit(key=key, held=str(held.config[key]), wanted=str(config[key]))
+        for key in HF_KEYS
+        if key in held.config and key in config and held.config[key] != config[key]
+    ]
+    return tuple(sorted(found, key=lambda misfit: not misfit.fatal))
+
+
+def _read_config_json(folder: Path) -> dict[str, Any]:
+    """``config.json`` in a folder; empty if there is none that can be read."""
+    path = folder / "config.json"
+    try:
+        content = {} if path.stat().st_size > CONFIG_BYTES else json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _lora(held: Held, settings: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Kohya: rank and module of the network, by the file's own metadata or its shapes."""
+    from_weights = settings.get("dim_from_weights")
+    if from_weights is not None and str(from_weights).lower() in {"true", "1", "yes", ""}:
+        return
+    ranks = {shape[0] for key, shape in held.shapes.items() if _RANK.search(key) and len(shape) == 2}
+    rank = next(iter(ranks)) if len(ranks) == 1 else None if ranks else _number(held.metadata.get("ss_network_dim"))
+    alpha = _number(held.metadata.get("ss_network_alpha"))
+    for key, stored, fatal in (("network_dim", rank, True), ("network_alpha", alpha, False)):
+        asked = _number(settings.get(key))
+        if stored is not None and asked is not None and asked != stored:
+            yield Misfit(key=key, held=f"{stored:g}", wanted=f"{asked:g}", fatal=fatal)
+    module, meant = held.metadata.get("ss_network_module"), settings.get("network_module")
+    if module and isinstance(meant, str) and meant != module:
+        yield Misfit(key="network_module", held=module, wanted=meant)
+
+
+def _sections(held: Held, settings: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[Misfit]:
+    matrices = [shape for shape in held.shapes.values() if len(shape) >= 2]
+    if any("lora_" in key for key in held.shapes):
+        return
+    if len(matrices) >= FEWEST_OF_ONE_WIDTH:
+        yield from _channels(settings, model, {n for shape in matrices for n in shape[:2] if n > FEW_CHANNELS})
+    if len(matrices) < FEWEST:
+        return
+    lengths = [length for shape in held.shapes.values() for length in shape]
+    flat = {key: (value, key) for key, value in settings.items() if key in WIDTHS and key not in model}
+    for key, (value, name) in (flat | {key: (value, f"model.{key}") for key, value in model.items()}).items():
+        number = _number(value)
+        if number is None or number <= 1 or number != int(number):
+            continue
+        if key in WIDTHS and number not in lengths:
+            usual = max(dict.fromkeys(n for n in lengths if n > 1), key=lengths.count, default=0)
+            yield Misfit(key=name, held=f"probably {usual}", wanted=f"{int(number)}")
+        if key in DEPTHS and (count := _depth(held.shapes)) is not None and count != number:
+            yield Misfit(key=name, held=f"{count}", wanted=f"{int(number)}")
+    patch = _number(model.get("patch_size"))
+    kernels = {shape[2:] for key, shape in held.shapes.items() if _PATCHES.search(key) and len(shape) == 4}
+    if patch is not None and len(kernels) == 1 and next(iter(kernels)) != (int(patch), int(patch)):
+        yield Misfit(key="model.patch_size", held="x".join(map(str, next(iter(kernels)))), wanted=f"{int(patch)}")
+
+
+def _channels(settings: Mapping[str, Any], model: Mapping[str, Any], widths: set[int]) -> Iterator[Misfit]:
+    """A model whose layers all have one width, or none that is a multiple of the number: it cannot load its weights."""
+    given = {key: (settings[key], key) for key in OWN_CHANNELS & settings.keys()}
+    given |= {key: (model[key], f"model.{key}") for key in CHANNELS & model.keys()}
+    for _, (value, name) in sorted(given.items()) if widths else ():
+        number = _number(value)
+        if number is None or number <= FEW_CHANNELS:
+            continue
+        if number not in widths and (len(widths) == 1 or not any(width % number == 0 for width in widths)):
+            probably = "" if len(widths) == 1 else "probably "
+            yield Misfit(key=name, held=f"{probably}{min(widths)}", wanted=f"{number:g}")
+
+
+def _depth(shapes: Mapping[str, tuple[int, ...]]) -> int | None:
+    """How many numbered blocks there are, if there is one stack of them, numbered from 0 without a gap."""
+    stacks: dict[str, set[int]] = {}
+    for key in shapes:
+        if (found := _NUMBERED.match(key)) is not None:
+            stacks.setdefault(found["group"], set()).add(int(found["number"]))
+    if len(stacks) != 1:
+        return None
+    numbers = next(iter(stacks.values()))
+    return len(numbers) if numbers == set(range(len(numbers))) else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+MODEL_SECTIONS = frozenset({"model", "model_config", "network", "transformer", "unet"})
+COMPILED = "_orig_mod."
+WRAPPERS = ("module.", "model_state_dict.", "state_dict.", "model.")
+
+
+def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The model that the launch builds can load the checkpoint that it resumes from."""
+    point = point_of(plan)
+    held = None if point is None else held_in(point)
+    if held is None:
+        return None
+    found = _misfits_of(held, plan.spec, plan.settings)
+    if any(misfit.fatal for misfit in found):
+        anew = typed("resume", plan.spec.id, "--fresh")
+        return failed(
+            f"config changed since {held.name}: {_summary(found)}",
+            f"put the old values back, or begin anew in another output_dir: {anew}",
+        )
+    if found:
+        return warned(f"config changed since {held.name}: {_summary(found)}", "nothing to do if this is intended")
+    return passed(f"{held.described}; nothing in the config contradicts it")
+
+
+def resume_misfit(spec: RunSpec, point: Path, derived: Derived) -> str | None:
+    """Why the planned launch cannot load this checkpoint; None if nothing is certain. Takes milliseconds."""
+    held = held_in(point)
+    if held is None:
+        return None
+    found = [misfit for misfit in _misfits_of(held, spec, settings_of(spec, derived)) if misfit.fatal]
+    return f"the config does not fit {held.name}: {_summary(found)}" if found else None
+
+
+def _misfits_of(held: Held, spec: RunSpec, settings: Mapping[str, Any]) -> tuple[Misfit, ...]:
+    """The checkpoint against the model that the launch builds, as far as its config describes it."""
+    base = settings.get("config_name") or settings.get("model_name_or_path")
+    folder = Path(spec.cwd, base) if isinstance(base, str) and base else None
+    config = _read_config_json(folder) if folder is not None and folder.is_dir() else {}
+    return misfits(held, settings, _model_section(spec), config)
+
+
+def _summary(found: Iterable[Misfit]) -> str:
+    sentences = [misfit.sentence for misfit in found]
+    more = f" and {len(sentences) - SHOWN} more" if len(sentences) > SHOWN else ""
+    return "; ".join(sentences[:SHOWN]) + more
+
+
+def held_in(path: Path) -> Held | None:
+    """The contents of a checkpoint; None if it cannot be read here."""
+    try:
+        overview = show(path)
+    except OSError:
+        return None
+    if overview is None:
+        return None
+    shapes: dict[str, tuple[int, ...]] = {}
+    for tensor in overview.tensors:
+        key = tensor.name.replace(COMPILED, "")
+        for wrapper in WRAPPERS:
+            key = key.removeprefix(wrapper)
+        shapes[key] = tensor.shape
+    config = _read_config_json(path) if path.is_dir() else {}
+    if not (shapes or overview.metadata or config):
+        return None
+    name = overview.checkpoint.name
+    parts = [f"{name}: {len(shapes)} tensors", *(["compiled (_orig_mod. keys)"] if overview.compiled else [])]
+    parts.append("with optimizer state" if overview.has_optimizer else "without optimizer state")
+    parts += ["with EMA"] if overview.has_ema else []
+    return Held(name=name, shapes=shapes, metadata=overview.metadata, config=config, described=", ".join(parts))
+
+
+def _model_section(spec: RunSpec) -> dict[str, Any]:
+    """Settings in a section of a model; a bare ``width`` may be that of an image. The command line wins."""
+    values: dict[str, Any] = {}
+    config = config_in_command(spec).config
+    if config is not None:
+        try:
+            values = dict(leaves(read_config(Path(spec.cwd, config))))
+        except DeriveError:
+            return {}
+    given = [word[2:].partition("=") for word in spec.command if word.startswith("--")]
+    for number, word in enumerate(spec.command[:-1]):
+        if word.startswith("--") and "=" not in word:
+            given.append((word[2:], "=", spec.command[number + 1]))
+    values |= {name: value for name, equals, value in given if equals and "." in name}
+    paths = {key: key.split(".") for key in values}
+    return {path[-1]: values[key] for key, path in paths.items() if MODEL_SECTIONS.intersection(path[:-1])}

@@ -1,1 +1,0 @@
-"""The queue: runs that are started when GPUs with enough free memory are there."""
