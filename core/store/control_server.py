@@ -14,8 +14,8 @@ import msgspec
 
 from ..model.control_messages import Reply, Request
 from ..model.json_line import encode_exact, encode_line
-from .atomic import write_atomically
 from .control_client import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
+from .home import write_atomically
 from .run_directory import RunDirectory
 
 IDLE_S = 30.0

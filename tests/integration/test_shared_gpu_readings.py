@@ -19,7 +19,7 @@ from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.gpu import gpu_sensor
 from trainwatch.core.sense.gpu.gpu_sensor import GpuSensor
 from trainwatch.core.sense.gpu.shared_readings import SharedReadings
-from trainwatch.core.store.detail_files import DetailFiles, DetailReader
+from trainwatch.core.store.latest import DetailFiles, DetailReader
 
 __all__ = ["fake_nvml", "fake_nvml_library"]
 WATCH = Watch(interval_s=0.05, gpu_timeout_s=1.0)

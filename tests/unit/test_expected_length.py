@@ -16,7 +16,8 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import Habits, RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_writer import HistoryWriter
+from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.length_words import length_words

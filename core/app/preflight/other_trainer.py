@@ -40,7 +40,7 @@ from ...source.same_training import (
     training_run_by,
     without_options,
 )
-from ...store.atomic import write_atomically
+from ...store.home import write_atomically
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...views.quantity import clock

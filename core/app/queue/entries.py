@@ -14,7 +14,7 @@ from ...model.suggestion import typed
 from ...model.text import memory
 from ...model.trial import LABEL, Queue, QueueEntry
 from ...store.home import runs_folder
-from ...store.lists import QueueFile, QueueUnreadable
+from ...store.learned import ListUnreadable, QueueFile
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import list_runs
@@ -157,7 +157,7 @@ class queue_errors:  # noqa: N801  a context manager, like contextlib.suppress
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, QueueUnreadable):
+        if isinstance(error, ListUnreadable):
             raise CliError(ExitCode.USAGE, str(error)) from None
         if isinstance(error, OSError):
             raise CliError(ExitCode.FAILED, f"{error.filename or 'the queue'}: {error.strerror or error}") from None

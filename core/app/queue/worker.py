@@ -29,7 +29,7 @@ from ...model.suggestion import typed
 from ...model.trial import Queue, QueueEntry
 from ...store.home import make_private, runs_folder
 from ...store.journal import load_story
-from ...store.lists import QueueFile, QueueUnreadable
+from ...store.learned import ListUnreadable, QueueFile
 from ...store.lock import SupervisorLock, SupervisorRunning, holder_pid, is_held
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ..errors import CliError, ExitCode
@@ -336,7 +336,7 @@ def revive_worker(home: Path) -> None:
 def _anything_left(file: QueueFile) -> bool:
     try:
         return any(entry.state != "over" for entry in file.read().entries)
-    except QueueUnreadable:
+    except ListUnreadable:
         return False
 
 
