@@ -6,7 +6,6 @@ The file is a sequence of gzip members, one for each write, so a torn write cost
 import contextlib
 import gzip
 import os
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -169,20 +168,14 @@ def _compressed(lines: Iterable[bytes]) -> bytes:
 
 # Reading of traces, also of damaged ones and of those that other programs wrote.
 #
-# Any reading may be null or absent; a value of the wrong type counts as unknown. A line without any valid content
-# (torn, no JSON, no time) is skipped and counted; the first one is kept for the message.
+# Any reading may be null or absent. A line without valid content (torn, no JSON, no time, a value of the wrong type) is
+# skipped and counted; the first one is kept for the message.
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in Observation.__args__)
-MOST_REPAIRS = 64
-"""A line with more wrong values than this (several for each of 16 GPUs) is skipped."""
 STAND_INS = {"pid": 0, "attempt": 1}
 """Defaults for fields that a ``start`` must have and a trace of another program may lack."""
-
-_PATH = re.compile(r" - at `(?P<path>\$[^`]*)`$")
-_MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`")
-_PART = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+|\.\.\.)\]")
 
 
 def run_trace_lines(run: RunDirectory) -> Iterator[bytes]:
@@ -251,50 +244,21 @@ class TraceReading:
 
 
 def _converted(found: Any) -> Observation:
-    """The observation without its invalid values. Raises ValidationError if required ones are missing."""
-    found = _whole_numbers(found)
-    for _ in range(MOST_REPAIRS):
-        try:
-            return msgspec.convert(found, Observation, str_keys=True)  # type: ignore[no-any-return]  # a union's form
-        except msgspec.ValidationError as error:
-            if not _without_wrong_value(found, str(error)):
-                raise
+    """The observation as other programs write it. Raises ValidationError."""
+    found = _without_nulls(found)
+    if isinstance(found, dict) and isinstance(gpus := found.get("gpus"), list):  # one without an index has its place
+        found["gpus"] = [{"index": n, **gpu} if isinstance(gpu, dict) else gpu for n, gpu in enumerate(gpus)]
+    if isinstance(found, dict) and found.get("kind") == "start":
+        found = {**STAND_INS, **found}
     return msgspec.convert(found, Observation, str_keys=True)  # type: ignore[no-any-return]  # a union's form
 
 
-def _whole_numbers(value: Any) -> Any:
-    """9.0 becomes 9: other languages write whole numbers like this."""
+def _without_nulls(value: Any) -> Any:
+    """Without entries that are null; 9.0 becomes 9: other languages write whole numbers like this."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, dict):
-        return {key: _whole_numbers(inner) for key, inner in value.items()}
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):
-        return [_whole_numbers(inner) for inner in value]
+        return [_without_nulls(inner) for inner in value if inner is not None]
     return value
-
-
-def _without_wrong_value(found: Any, error: str) -> bool:
-    """Remove the value that ``error`` names from ``found``, or add a missing one. False: not possible."""
-    at = _PATH.search(error)
-    way = [m["key"] or m["index"] for m in _PART.finditer(at["path"])] if at else []
-    if (missing := _MISSING.match(error)) is None:
-        return _take_out(found, way)
-    if missing["field"] == "index":  # a GPU without an index has its place in the list
-        found["gpus"][int(way[-1])]["index"] = int(way[-1])
-        return True
-    if not way and missing["field"] in STAND_INS:
-        found[missing["field"]] = STAND_INS[missing["field"]]
-        return True
-    return _take_out(found, way)
-
-
-def _take_out(found: Any, way: list[str]) -> bool:
-    if "..." in way:  # an entry of a mapping: the whole mapping is removed
-        way = way[: way.index("...")]
-    if not way:
-        return False
-    *outer, last = way
-    for part in outer:
-        found = found[int(part)] if isinstance(found, list) else found[part]
-    del found[int(last) if isinstance(found, list) else last]
-    return True

@@ -32,7 +32,7 @@ from ...model.supervision_ports import AttemptTarget
 from ...model.text import printable
 from ...sense.files.inotify import descriptors_for_writing
 from ...sense.process.ranks import Examined
-from ...source.same_training import (
+from ...source.launch_target import (
     Training,
     is_of_one_launch,
     options_that_name,
