@@ -43,7 +43,7 @@ began = time.process_time()
 print(time.process_time() - began)
 """
 SUPERVISOR = (
-    """from trainwatch.core.store.safe_journal import SafeJournal
+    """from trainwatch.core.store.supervision import SafeJournal
 from trainwatch.core.store.journal import latest_snapshot
 from trainwatch.core.store.run_directory import RunDirectory""",
     "run = RunDirectory(Path(sys.argv[1])); SafeJournal(run).close(); latest_snapshot(run.journal)",

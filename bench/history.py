@@ -16,7 +16,9 @@ from host_values import host_sample
 
 from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
+from trainwatch.core.store.latest import ProgressPoint
 
 COMMIT_EVERY_S = 30
 """Larger batches than in a live run, to save time; the file is the same."""

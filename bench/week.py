@@ -51,10 +51,10 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import ProcessIdentity, RunSpec
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.supervision_ports import AttemptTarget
-from trainwatch.core.store.history import HistoryWriter
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.store.safe_journal import SafeJournal
+from trainwatch.core.store.supervision import SafeJournal
 from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.supervisor.loop import Supervisor
 
@@ -266,7 +266,7 @@ def supervise(home: Path, days: float) -> tuple[SimulatedRun, RunDirectory, floa
     journal.append_all(0.0, WALL0, (created,))
     recorder = RunRecorder(
         HistoryWriter(run.history),
-        TraceWriter(run.trace, run.trace_wanted, recent=True),
+        TraceWriter(run.trace, run.trace_wanted),
         Meta(t=0, command=spec.command),
         HabitsFile(home, spec.command, spec.cwd, None),
         shapes=shapes,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.store.atomic import write_atomically
-from ..core.store.home import make_private
+from ..core.store.home import make_private, write_atomically
 from .panes.pane import Pane
 from .places import PLACES
 from .ui.recent import WHOLE

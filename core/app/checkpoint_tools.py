@@ -34,7 +34,7 @@ from ..model.other_files import is_other_folder
 from ..model.suggestion import typed
 from ..model.text import printable
 from ..store.journal import JournalTooNew, load_story
-from ..store.lists import RatingsUnreadable, put_rating
+from ..store.learned import ListUnreadable, put_rating
 from .errors import CliError, ExitCode
 from .runs.checkpoint_quality import Quality, qualities, worth_keeping
 from .runs.known_runs import all_runs, home
@@ -161,7 +161,7 @@ def rate(name: str, stars: int, note: str) -> tuple[Checkpoint, Rating]:
     )
     try:
         put_rating(home(), rating)
-    except RatingsUnreadable as error:
+    except ListUnreadable as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
     return found, rating
 

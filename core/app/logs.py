@@ -68,7 +68,7 @@ def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path
     from ..config.bounds import failure_patterns
     from ..config.shipped import FILE_NAME, read_patterns, text_with
     from ..judge.failure.circumstances import last_line, pattern_of
-    from ..store.atomic import write_atomically
+    from ..store.home import write_atomically
 
     cause = None if found.failure == "unknown" else found.cause
     line = last_line(tail) if cause is None else cause.text

@@ -57,7 +57,7 @@ def write_textfile(target: Path, warn: Callable[[str], None]) -> None:
 
     A file that is no such page is left alone.
     """
-    from ..store.atomic import write_atomically
+    from ..store.home import write_atomically
 
     if not _is_page(target):
         raise CliError(ExitCode.USAGE, f"{target}: is there already and was not written by trainwatch; name another")
@@ -85,7 +85,7 @@ def _is_page(target: Path) -> bool:
 
 def _run_now(run: "RunDirectory") -> "RunNow | None":
     """The newest values of a run. None: it is over for longer than ENDED_S, or is an ended example of demo or drill."""
-    from ..store.history import HistoryReader
+    from ..store.history_reader import HistoryReader
     from ..store.lock import is_held
     from ..views.chart_view import STEPS
     from ..views.run_metrics import RunNow
@@ -171,7 +171,7 @@ def _after(first: Sequence["ExportRow"], rest: Iterator[Sequence["ExportRow"]]) 
 
 def _rows(run: "RunDirectory") -> Iterator[Sequence["ExportRow"]]:
     """The rows of all series, series after series, some at a time."""
-    from ..store.history import HistoryReader
+    from ..store.history_reader import HistoryReader
     from ..store.journal import JournalTooNew, load_story
     from ..store.run_directory import RunUnreadable
     from ..views.chart_view import STEPS, RunRows, series_rows

@@ -35,7 +35,7 @@ from ..model.text import memory
 from ..model.trial import LABEL, Queue, QueueEntry
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
-from ..store.lists import QueueFile, QueueUnreadable
+from ..store.learned import ListUnreadable, QueueFile
 from ..store.lock import SupervisorLock, SupervisorRunning, holder_pid, is_held
 from ..store.run_directory import RunDirectory, RunUnreadable
 from ..store.run_lookup import list_runs
@@ -85,7 +85,7 @@ def queue_errors() -> Iterator[QueueFile]:
     """The file of the queue; what is wrong with it is raised as CliError."""
     try:
         yield QueueFile(home())
-    except QueueUnreadable as error:
+    except ListUnreadable as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{error.filename or 'the queue'}: {error.strerror or error}") from None
@@ -586,7 +586,7 @@ def revive_worker(home: Path) -> None:
 def _anything_left(file: QueueFile) -> bool:
     try:
         return any(entry.state != "over" for entry in file.read().entries)
-    except QueueUnreadable:
+    except ListUnreadable:
         return False
 
 

@@ -74,7 +74,7 @@ def export_metrics(name: str | None, target: Path, warn: Any) -> Path:
     """
     import csv
 
-    from ..store.history import HistoryReader
+    from ..store.history_reader import HistoryReader
     from .runs.known_runs import find_run_to_read
 
     run = find_run_to_read(name, warn)

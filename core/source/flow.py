@@ -29,8 +29,22 @@ from .labels import (
     parts_of,
 )
 from .options import Option, argv_index, argv_searched, environment_name
-from .project import Scope, Scopes, resolved
-from .syntax import FUNCTIONS, called, constant, ends, keyword, last, own_name, own_nodes, parameters, root_of, text_of
+from .project import (
+    FUNCTIONS,
+    Scope,
+    Scopes,
+    called,
+    constant,
+    ends,
+    keyword,
+    last,
+    own_name,
+    own_nodes,
+    parameters,
+    resolved,
+    root_of,
+    text_of,
+)
 from .values import UNKNOWN, KnownValues
 
 PASSES = 6

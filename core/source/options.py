@@ -1,8 +1,9 @@
 """The options of a trainer: what can be told to it from outside, by each way to declare it that is known.
 
 Calls (argparse, click, absl), names with types (fields of a class, parameters of a function: typer, tyro, fire,
-HfArgumentParser and their like), texts (docopt), module variables, dictionaries, the environment, ``sys.argv``, and
-keys of configuration files (Hydra's, OmegaConf's, the file that the command names).
+HfArgumentParser and their like), module variables, the environment, ``sys.argv``, and keys of configuration files
+(Hydra's, OmegaConf's, the file that the command names). Of what declares them in another way it is said that it may
+take options that are not seen.
 """
 
 import ast
@@ -14,16 +15,17 @@ import msgspec
 
 from . import words
 from .parsers import Subcommands
-from .project import Module, Project, resolved
-from .syntax import (
+from .project import (
     Function,
-    called,
+    Module,
+    Project,
     constant,
     default_of,
     dotted,
     keyword,
     last,
     parameters,
+    resolved,
     root_of,
     text_of,
     texts_in,
@@ -207,12 +209,11 @@ def _lightning(module: Module, _known: _Known) -> Iterator[Option]:
 
 _TYPED_CALLS = {
     "typer.run": "-", "tyro.cli": "-", "fire.Fire": "_", "jsonargparse.CLI": "_", "jsonargparse.auto_cli": "_",
-    "CLI": "_", "auto_cli": "_", "cli": "-", "Fire": "_", "run": "-", "plac.call": "_", "defopt.run": "-",
-    "clize.run": "-", "chz.entrypoint": "=", "chz.nested_entrypoint": "=", "entrypoint": "=",
+    "CLI": "_", "auto_cli": "_", "cli": "-", "Fire": "_", "run": "-",
 }  # fmt: skip
 """Calls that make options of a function's parameters or of a class's fields, with the character between words."""
-_TYPED_LIBRARIES = ("typer", "tyro", "fire", "jsonargparse", "plac", "defopt", "clize", "chz")
-_DECORATORS = re.compile(r"\.(command|callback)$|(?:^|\.)(wrap|auto_argparse|autocommand|argh\.arg)$")
+_TYPED_LIBRARIES = ("typer", "tyro", "fire", "jsonargparse")
+_DECORATORS = re.compile(r"\.(command|callback)$")
 _PARSERS = re.compile(
     r"(HfArgumentParser|TrlParser|add_arguments|ArgumentParser|parse|parse_known_args|parse_args_into_dataclasses)$"
 )
@@ -226,10 +227,7 @@ def _functions(module: Module, known: _Known) -> Iterator[Option]:
         decorator = next((d for d in function.decorator_list if _DECORATORS.search(dotted(d))), None)
         if decorator is None or any(_CLICK.search(dotted(d)) for d in function.decorator_list):
             continue
-        if last(dotted(decorator)) == "wrap":  # draccus, pyrallis: dotted fields of the one parameter's class
-            for parameter in parameters(function):
-                yield from _fields(known, _class_in(parameter.annotation), "_", nested=True)
-        elif any(name in module.text for name in ("typer", "cyclopts", "argh")):
+        if any(name in module.text for name in ("typer", "cyclopts")):
             after = known.subcommands.after(function)
             for option in _of_parameters(module, function, "-"):
                 yield msgspec.structs.replace(option, after=after)
@@ -247,11 +245,9 @@ def _functions(module: Module, known: _Known) -> Iterator[Option]:
 
 
 def _classes(module: Module, known: _Known) -> Iterator[Option]:
-    """HfArgumentParser, simple_parsing, Tap, pydantic-settings: classes that are given to a parser or are one."""
-    for node in module.nodes:
-        if isinstance(node, ast.ClassDef) and {last(dotted(b)) for b in node.bases} & {"Tap", "BaseSettings", "Cli"}:
-            yield from _fields(known, node.name, "_")
-        if not isinstance(node, ast.Call) or not _PARSERS.search(dotted(node.func)):
+    """HfArgumentParser, simple_parsing: classes that are given to a parser."""
+    for node in module.calls:
+        if not _PARSERS.search(dotted(node.func)):
             continue
         given = [*node.args, *(k.value for k in node.keywords)]
         parts = [e for each in given for e in (each.elts if isinstance(each, ast.Tuple | ast.List) else [each])]
@@ -272,7 +268,7 @@ def _of_parameters(module: Module, function: Function, separator: str, known: _K
         if parameter.arg in {"self", "cls", "ctx"}:
             continue
         inner = _class_in(annotation)
-        if known is not None and inner in known.classes and separator != "=":
+        if known is not None and inner in known.classes:
             yield from _fields(known, inner, separator, prefix=f"{parameter.arg}.", nested=True)
             continue
         described = next((n for n in (default, *_further_parts(annotation)) if isinstance(n, ast.Call)), None)
@@ -329,8 +325,8 @@ def _of_name(  # noqa: PLR0917
     elif re.fullmatch(r"(typing\.)?(Optional\[)?(int|float)\]?( \| None)?", type_):
         takes = "number"
     written = f"{prefix}{name.replace('_', '-') if separator == '-' else name}"
-    kind: Kind = "override" if separator == "=" else "option"
-    option = written if kind == "override" else f"--{written}"
+    kind: Kind = "option"
+    option = f"--{written}"
     if described is not None and last(dotted(described)) == "Argument":
         option, kind = name, "positional"
     elif names:
@@ -363,21 +359,7 @@ def _further_parts(annotation: ast.expr | None) -> list[ast.expr]:
     return []
 
 
-# --- declared by texts, variables and dictionaries ---
-
-
-def _docopt(module: Module, _known: _Known) -> Iterator[Option]:
-    text = ast.get_docstring(module.tree, clean=False)
-    if text is None or "docopt" not in module.text:
-        return
-    form = r"^\s*(?:-\w,?\s+)?(--[\w-]+)(?:[= ](<\w+>|[A-Z_]{2,}))?(?:\s{2,}(.*))?$"
-    for line in re.finditer(form, text, re.MULTILINE):
-        default = re.search(r"\[default:\s*([^\]]*)\]", line[3] or "")
-        yield Option(
-            name=line[1], dest=line[1], takes="value" if line[2] else "flag", help=line[3] or "",
-            default=default[1] if default else (None if line[2] else False), file=module.shown,
-            line=module.text[: module.text.find(line[0].strip())].count("\n") + 1,
-        )  # fmt: skip
+# --- declared by variables ---
 
 
 def _variables(module: Module, known: _Known) -> Iterator[Option]:
@@ -395,26 +377,6 @@ def _variables(module: Module, known: _Known) -> Iterator[Option]:
                         module, node, f"--{name}", name, default=value, help=line.partition("#")[2].strip(),
                         joined=True, parameter="<module>", takes="truth" if isinstance(value, bool) else number,
                     )  # fmt: skip
-
-
-def _dictionaries(module: Module, _known: _Known) -> Iterator[Option]:
-    """Options made of a dictionary: ``for k, v in defaults.items(): parser.add_argument(f"--{k}", default=v)``."""
-    made = any(
-        called(c) == "add_argument" and isinstance((*c.args, None)[0], ast.JoinedStr | ast.BinOp) for c in module.calls
-    )
-    if not made and "add_dict_to_argparser" not in module.text:
-        return
-    for node in module.nodes:
-        pairs: list[tuple[str | None, ast.expr]] = []
-        if isinstance(node, ast.Call) and dotted(node.func) == "dict":
-            pairs = [(k.arg, k.value) for k in node.keywords]
-        elif isinstance(node, ast.Dict):
-            pairs = [(text_of(k), v) for k, v in zip(node.keys, node.values, strict=True)]
-        for name, value in pairs:
-            if name is not None and name.isidentifier():
-                default = constant(value)
-                takes: Takes = "truth" if isinstance(default, bool) else "value"
-                yield _option(module, value, f"--{name}", name, default=default, takes=takes)
 
 
 # --- read from the environment and from sys.argv ---
@@ -470,7 +432,7 @@ def _argv(module: Module, _known: _Known) -> Iterator[Option]:
 
 
 _READERS: tuple[Callable[[Module, _Known], Iterator[Option]], ...] = (
-    _argparse, _click, _functions, _classes, _absl, _lightning, _docopt, _variables, _dictionaries, _environment, _argv,
+    _argparse, _click, _functions, _classes, _absl, _lightning, _variables, _environment, _argv,
 )  # fmt: skip
 
 

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .project import Module, Project
-from .syntax import Function, called, dotted, keyword, last, own_nodes, parameters, text_of
+from .project import Function, Module, Project, called, dotted, keyword, last, own_nodes, parameters, text_of
 
 BEFORE = "<before>"
 """``Option.after`` of an option of the outer parser: it must stand before the subcommand."""

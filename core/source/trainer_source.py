@@ -23,20 +23,28 @@ from .project import (
     Module,
     Project,
     Stamp,
+    called,
+    constant,
+    keyword,
     read_module,
     read_project,
     stamp_of,
+    text_of,
 )
 from .resume_finding import Finding, find_resume
-from .start_deletes import StartDeletes, start_deletes
-from .start_needs import NeededImport, finds_modules_itself, goes_on_without, needed_imports, own_ends
-from .syntax import called, constant, keyword, text_of
+from .starting import (
+    NeededImport,
+    StartDeletes,
+    finds_modules_itself,
+    goes_on_without,
+    needed_imports,
+    own_ends,
+    start_deletes,
+)
 from .values import KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
 MOST_SOURCES = 16
-LARGEST_KEPT = 256 << 10
-"""Syntax trees of more source, in characters, are made anew instead of kept: one takes about 35 bytes a character."""
 
 LONGEST = 300
 """Characters of a text that may be a path or a name."""
@@ -67,8 +75,6 @@ class TrainerSource:
         self._cwd = cwd
         self._stamps: dict[Path, Stamp] = {}
         self._findings: dict[tuple[tuple[tuple[str, Any], ...], str], Finding] = {}
-        self._scripts: dict[Path, Module] = {}
-        self._kept: _Reading | None = None
 
     @property
     def is_own(self) -> bool:
@@ -78,23 +84,10 @@ class TrainerSource:
     def is_current(self) -> bool:
         return all(stamp_of(path) == before for path, before in self._stamps.items())
 
-    def take_trees(self, other: "TrainerSource") -> None:
-        """Those of the same file with other words, so that they are not made again."""
-        same = other.target.file == self.target.file and other.target.roots == self.target.roots
-        if same and other._cwd == self._cwd and other._kept is not None and other.is_current:  # noqa: SLF001
-            self._scripts = {module.path: module for module in other._kept.modules} | self._scripts  # noqa: SLF001
-            self._stamps = other._stamps | self._stamps  # noqa: SLF001
-
-    def forget_trees(self) -> None:
-        """Let the syntax trees go; what was told of them stays."""
-        self._kept = None
-        self._scripts.clear()
-
     @cached_property
     def imported(self) -> tuple[Imported, ...]:
         """What the script itself uses. Nothing of an installed program: its imports are those of its framework."""
-        script = self._module(self.target.file, self.target.roots) if self.is_own else None
-        return () if script is None else tuple(_imported_by(script))
+        return tuple(_imported_by(self._script)) if self.is_own and self._script is not None else ()
 
     @cached_property
     def defaults(self) -> tuple[Default, ...]:
@@ -117,10 +110,17 @@ class TrainerSource:
         None of an installed program.
         """
         words_ = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
-        files = (*(self._cwd / word for word in reversed(words_)), self.target.file)
-        for file in files if self.is_own else ():
-            if (script := self._module(file, (file.parent,))) is not None:
+        for file in (self._cwd / word for word in reversed(words_ if self.is_own else ())):
+            self._stamps.setdefault(file, stamp_of(file))
+            if isinstance(script := read_module(file, self._cwd, (file.parent,)), Module):
                 yield script
+        if self.is_own and self._script is not None:
+            yield self._script
+
+    @property
+    def _script(self) -> Module | None:
+        first: Module | None = self._asked(lambda read: next(iter(read.modules), None), None)
+        return None if first is None or first.path != self.target.file else first
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -221,23 +221,17 @@ class TrainerSource:
             return otherwise
 
     def _read(self) -> "_Reading":
-        if self._kept is not None:
-            return self._kept
-        project = read_project(self.target, self._cwd, self._scripts)
-        self._stamps = dict(reversed(project.looked_at)) | self._stamps
-        read = _Reading(project, self.target.args)
-        if sum(len(module.text) for module in project.modules) <= LARGEST_KEPT:
-            self._kept = read
-        return read
-
-    def _module(self, file: Path, roots: tuple[Path, ...]) -> Module | None:
-        if file not in self._scripts:
-            self._stamps.setdefault(file, stamp_of(file))
-            found = read_module(file, self._cwd, roots)
-            if isinstance(found, str):
-                return None
-            self._scripts[file] = found
-        return self._scripts[file]
+        """The syntax trees of the project; only those that were asked for last are kept."""
+        global _newest  # noqa: PLW0603  trees are large: of all sources one is kept
+        if _newest is None or _newest[0] is not self:
+            other, kept = _newest or (None, None)
+            known: dict[Path, Module] = {}
+            if other is not None and kept is not None and other.is_current and other._cwd == self._cwd:  # noqa: SLF001
+                known = {module.path: module for module in kept.modules}
+            project = read_project(self.target, self._cwd, known)
+            self._stamps = dict(reversed(project.looked_at)) | self._stamps
+            _newest = self, _Reading(project, self.target.args)
+        return _newest[1]
 
 
 class _Reading:
@@ -344,6 +338,7 @@ def _written_out(node: ast.AST | None) -> str | None:
     return None if None in parts else "/".join(map(str, parts))
 
 
+_newest: tuple[TrainerSource, _Reading] | None = None
 _sources: OrderedDict[tuple[Target, Path], TrainerSource] = OrderedDict()
 
 
@@ -357,14 +352,10 @@ def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None 
     target = find_target(command, folder, {**os.environ, **(env or {})})
     if isinstance(target, str):
         return TrainerSource(Target(file=Path(), roots=(), args=tuple(command), place="nowhere"), folder, target)
-    key = (target, folder)
-    source = _sources.pop(key, None)
+    source = _sources.pop((target, folder), None)
     if source is None or not source.is_current:
         source = TrainerSource(target, folder)
-    for other in list(_sources.values()):  # a sensor asks, too
-        source.take_trees(other)
-        other.forget_trees()
-    _sources[key] = source
+    _sources[target, folder] = source
     while len(_sources) > MOST_SOURCES:
         _sources.popitem(last=False)
     return source
@@ -373,7 +364,5 @@ def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None 
 def source_facts(command: Sequence[str], cwd: str) -> SourceFacts:
     """The imports of the script that the command runs, and where it lies. Empty if it cannot be read."""
     source = read_source(command, cwd)
-    if not source.is_own:
-        return SourceFacts(folders=(cwd,))
-    folders = tuple(dict.fromkeys((str(source.target.file.parent), cwd)))
-    return SourceFacts(imported=source.imported, folders=folders)
+    folders = (str(source.target.file.parent), cwd) if source.is_own else (cwd,)
+    return SourceFacts(imported=source.imported, folders=tuple(dict.fromkeys(folders)))

@@ -15,8 +15,23 @@ from ..model.checkpoint_files import is_temporary
 from ..model.other_files import is_other_file
 from . import words
 from .options import Option, environment_name
-from .project import Project, Scope, Scopes, resolved
-from .syntax import FUNCTIONS, called, constant, default_of, dotted, ends, last, own_nodes, parameters, root_of, text_of
+from .project import (
+    FUNCTIONS,
+    Project,
+    Scope,
+    Scopes,
+    called,
+    constant,
+    default_of,
+    dotted,
+    ends,
+    last,
+    own_nodes,
+    parameters,
+    resolved,
+    root_of,
+    text_of,
+)
 
 UNKNOWN = "\0"
 DEEPEST = 12

@@ -1,4 +1,4 @@
-"""The reading side of the metric history: charts and the newest values, for screens and ``status``."""
+"""The reading side of the metric history: charts, for screens and reports. Which tier answers which stretch of time."""
 
 import contextlib
 import functools
@@ -14,11 +14,8 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from .history_schema import COLUMNS, RECENT, TIERS, Tier, recent_path, table
-from .latest import Latest, latest_from
-from .newest_samples import MARK_S, leave_mark, newest_samples
-
-# Which tier of the metric history answers which stretch of time: a chart reads few rows however long the run is.
+from .history_schema import COLUMNS, RECENT, TIERS, Tier, recent_in_memory, recent_path, table
+from .latest import MARK_S, Latest, latest_of, leave_mark
 
 
 class TierRows(NamedTuple):
@@ -114,9 +111,11 @@ class HistoryReader:
 
     def latest(self) -> Latest:
         """Return the newest sample of each kind."""
-        return latest_from(
-            [*self._query("SELECT kind, json FROM latest", texts=True), *newest_samples(self.path).items()]
-        )
+        return latest_of(self.path)
+
+    def stored_samples(self) -> dict[str, bytes]:
+        """The newest samples that 0.1.0 kept in the history, as JSON."""
+        return dict(self._query("SELECT kind, json FROM latest", texts=True))
 
     def series(self, metric: str, since_t: float, until_t: float, points: int) -> list[Point]:
         """Return at most ``points`` (t, min, mean, max) of a metric between two run seconds, oldest first.
@@ -153,20 +152,15 @@ class HistoryReader:
             if metric_of:
                 asked.append(_Question(source, columns, metric_of))
         width = (until_t - since_t) / points
-        queries: list[tuple[_Question, str, Mapping[str, float | str]]] = []
         for question in asked:
+            rows: list[tuple[Any, ...]] = []
             for part in self._tier_rows(question.source, since_t, until_t, width):
                 statement = _charts_statement(
                     question.source, question.columns, tuple(sorted(question.rows)), part.tier
                 )
                 bounds = {"since": since_t, "width": width, "first": part.first, "end": part.end}
-                queries.append((question, statement, bounds))
-        rows: dict[str, list[tuple[Any, ...]]] = {}
-        answers = self._query_all([(statement, bounds) for _, statement, bounds in queries])
-        for (question, _, _), answer in zip(queries, answers, strict=True):
-            rows.setdefault(question.source, []).extend(answer)
-        for question in asked:
-            found |= _charts_of(question, rows.get(question.source, []), points)
+                rows += self._query(statement, bounds)
+            found |= _charts_of(question, rows, points)
         return found
 
     def series_names(self) -> tuple[str, ...]:
@@ -193,13 +187,7 @@ class HistoryReader:
 
     def highest(self, metric: str) -> float | None:
         """Return the highest value of a metric that is kept; None without any. Raises ValueError for an unknown one."""
-        source, gpu, column = self._column_of(metric)
-        kept = " UNION ALL ".join(
-            f"SELECT MAX(COALESCE({column}_max, {column})) AS v FROM {table(source, tier)} WHERE gpu = :gpu"  # noqa: S608
-            for tier in TIERS
-        )
-        found = [] if gpu is None else self._query(f"SELECT MAX(v) FROM ({kept})", {"gpu": gpu})  # noqa: S608
-        return float(found[0][0]) if found and found[0][0] is not None else None
+        return max((high for _, _, _, high in self.rows(metric)), default=None)
 
     def metrics(self) -> tuple[str, ...]:
         """Return the names of the metrics that the trainer logs, in the order in which they appeared."""
@@ -269,26 +257,6 @@ class HistoryReader:
                 self._drop()
             return []
 
-    def _query_all(self, asked: Sequence[tuple[str, Mapping[str, float | str]]]) -> list[list[tuple[Any, ...]]]:
-        """Several queries side by side: SQLite computes without Python's lock, and each has a connection of its own."""
-        if len(asked) < 2:
-            return [self._query(statement, parameters) for statement, parameters in asked]
-        answers: list[list[tuple[Any, ...]]] = [[] for _ in asked]
-        waiting = list(range(len(asked)))
-
-        def work(reader: "HistoryReader") -> None:
-            with contextlib.suppress(IndexError):
-                while True:
-                    number = waiting.pop()
-                    answers[number] = reader._query(*asked[number])  # noqa: SLF001  the same class
-
-        with HistoryReader(self.path) as other:
-            beside = threading.Thread(target=work, args=(other,), daemon=True)
-            beside.start()
-            work(self)
-            beside.join()
-        return answers
-
     def _query_still(self, statement: str, parameters: Mapping[str, float | str] | tuple[()]) -> list[tuple[Any, ...]]:
         """Read the file of a finished run if WAL's helper files cannot be made in its folder."""
         with (
@@ -316,15 +284,12 @@ class HistoryReader:
 
     def _attach(self, connection: sqlite3.Connection, options: str) -> None:
         """Add the finest tier; without its file it is empty, or that of an older version in the history itself."""
-        recent = recent_path(self.path)
+        recent = found_recent(self.path)
         places = ["main"]
         connection.execute("PRAGMA temp_store = MEMORY")
-        if recent.exists():
+        if recent is not None:
             connection.execute(f"ATTACH ? AS {RECENT}", (f"file:{_escaped(str(recent.absolute()))}?{options}",))
             places.append(RECENT)
-            connection.execute(
-                f"CREATE TEMP VIEW latest AS SELECT * FROM main.latest UNION ALL SELECT * FROM {RECENT}.latest"  # noqa: S608
-            )
         names = " UNION ALL ".join(f"SELECT name FROM {place}.sqlite_master" for place in places)  # noqa: S608
         known = {str(name) for (name,) in connection.execute(names)}
         for source in COLUMNS:
@@ -336,11 +301,16 @@ class HistoryReader:
 
 def _identity(path: Path) -> tuple[int, ...]:
     """Device and inode of the history and of its finest tier. Raises OSError."""
-    status, recent = path.stat(), (0, 0)
+    files = [path.stat()]
     with contextlib.suppress(OSError):
-        found = recent_path(path).stat()
-        recent = (found.st_dev, found.st_ino)
-    return status.st_dev, status.st_ino, *recent
+        files += [found.stat() for found in [found_recent(path)] if found is not None]
+    return tuple(number for status in files for number in (status.st_dev, status.st_ino))
+
+
+def found_recent(history: Path) -> Path | None:
+    """The file with the finest tier; None if there is none."""
+    places = (recent_in_memory(history), recent_path(history))
+    return next((place for place in places if place is not None and place.exists()), None)
 
 
 class _Question(msgspec.Struct, frozen=True):
@@ -416,22 +386,16 @@ def _charts_of(question: _Question, rows: list[tuple[Any, ...]], points: int) ->
             if not count:
                 continue
             number = min(int(row[1]), points - 1)
-            if number in bins:
-                _merge(bins, number, count * row[3], (row[2], *row[at + 1 : at + 4]))
-            else:
-                bins[number] = [count * row[3], row[2], *row[at + 1 : at + 4]]
+            _merge(bins, number, count, (row[2], *row[at + 1 : at + 4]), row[3])
         found[metric] = tuple((t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items()))
     return found
 
 
-def _merge(bins: dict[int, list[float]], number: int, weight: float, point: Point) -> None:
-    """Merge a point into a bin of [weight, t, min, mean, max]."""
-    if number not in bins:
-        bins[number] = [weight, *point]
-        return
-    have = bins[number]
+def _merge(bins: dict[int, list[float]], number: int, count: float, point: Point, span_s: float) -> None:
+    """Merge ``count`` buckets of ``span_s`` seconds with this point into a bin of [weight, t, min, mean, max]."""
+    weight, (t, low, mean, high) = count * span_s, point
+    have = bins.setdefault(number, [0.0, t, low, mean, high])
     total = have[0] + weight
-    t, low, mean, high = point
     have[1] = (have[1] * have[0] + t * weight) / total
     have[2] = min(have[2], low)
     have[3] = (have[3] * have[0] + mean * weight) / total

@@ -7,14 +7,18 @@ The finest tier is in a file of its own, ``RECENT``, which is in memory: it chan
 from it, each with all of the time that it keeps, so a chart of a week reads the buckets of ten minutes.
 """
 
+import contextlib
 import math
+import os
 import sqlite3
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 
 from ..model.observation import GpuReading, HostSample, ProcessSample
 from ..model.progress import Progress
+from ..private_folder import check_private
 
 OLDEST_VERSION = 4
 """Of 0.1.0, the first release. A file of an older one is of no release and is not read."""
@@ -111,11 +115,21 @@ def table(source: str, tier: Tier) -> str:
 
 
 RECENT = "recent"
-"""Name of the attached file with the finest tier, and with the newest samples since the last commit."""
+"""Name of the attached file with the finest tier."""
 
 
 def recent_path(history: Path) -> Path:
+    """Where the finest tier lies when nothing writes it, or if there is no memory for it."""
     return history.with_name(f"{history.name}.{RECENT}")
+
+
+def recent_in_memory(history: Path) -> Path | None:
+    """Where it lies while it is written; lost when the machine restarts. None without memory for files."""
+    folder = f"/dev/shm/trainwatch-{os.geteuid()}"  # noqa: S108  its owner and mode are checked
+    with contextlib.suppress(OSError):
+        check_private(folder)
+        return Path(folder, f"{crc32(os.fsencode(os.path.abspath(history))):08x}-{recent_path(history).name}")  # noqa: PTH100
+    return None
 
 
 def is_foreign(connection: sqlite3.Connection) -> bool:
@@ -128,11 +142,6 @@ def migrate(connection: sqlite3.Connection) -> None:
 
     ``RECENT`` is attached. Tables and columns that are no longer used stay in the file.
     """
-    for place in ("main", RECENT):
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {place}.latest (kind TEXT PRIMARY KEY, t REAL NOT NULL, json BLOB NOT NULL) "
-            "WITHOUT ROWID"
-        )
     connection.execute(
         "CREATE TABLE IF NOT EXISTS metric_names (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL)"
     )

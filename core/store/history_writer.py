@@ -6,8 +6,8 @@ It serves charts only, so disk and file errors are not raised: the writer sets `
 import contextlib
 import math
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,11 +28,11 @@ from .history_schema import (
     kept_since,
     migrate,
     readings,
+    recent_in_memory,
     recent_path,
 )
-from .latest import ProgressPoint
-from .memory_file import memory_place, settle
-from .newest_samples import NewestSamplesWriter
+from .home import temporary_beside
+from .latest import NewestSamples, ProgressPoint, is_looked_at
 
 Row = tuple[float | None, ...]
 """Second, gpu, then one reading per column."""
@@ -42,6 +42,7 @@ KEEP_S = 60.0
 """Period in which readings go to the file in memory while nobody reads charts; a killed supervisor loses those."""
 PATIENCE_S = 0.5
 """A reader on a network filesystem (rollback journal) blocks a commit; the rows wait for the next one."""
+STALE_S = 86_400.0
 PENDING_ROWS = 20_000
 """Rows of a source that wait while neither file can be written; then the oldest are dropped."""
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
@@ -60,7 +61,6 @@ class HistoryWriter:
         self.trouble: str | None = None
         self._network = network
         self._rows: dict[str, list[Row]] = {source: [] for source in COLUMNS}
-        self._latest: dict[str, tuple[float, bytes]] = {}
         self._metrics: list[MetricValues] = []
         self._newest_t = 0.0
         self._refused = False
@@ -70,7 +70,7 @@ class HistoryWriter:
         """Source and span of a tier → the second up to which its buckets are complete."""
         self._connection: sqlite3.Connection | None = None
         self._recent: Path | None = None
-        self._newest = NewestSamplesWriter(path, in_memory=not network)
+        self._newest = NewestSamples(path)
         self._commit_t, self._kept_t = -COMMIT_S, -KEEP_S
 
     def add(self, entry: Observation | ProgressPoint) -> None:
@@ -96,9 +96,7 @@ class HistoryWriter:
                 return
             case _:
                 return
-        line = encode_line(entry)
-        self._latest[kind] = (entry.t, line)
-        self._newest.put(kind, line)
+        self._newest.put(kind, encode_line(entry))
         self._newest_t = max(self._newest_t, entry.t)
 
     def _take(self, source: str, second: int, gpu: int, value: Reading) -> None:
@@ -111,7 +109,7 @@ class HistoryWriter:
         ``whole``: commit to the disk in any case. ``before_commit``: adds what need not be computed before.
         """
         self._newest.write()
-        looked_at, whole = self._newest.is_looked_at(), whole or t - self._commit_t >= COMMIT_S
+        looked_at, whole = is_looked_at(self.path), whole or t - self._commit_t >= COMMIT_S
         if looked_at or whole:
             before_commit()
         if looked_at or whole or t - self._kept_t >= KEEP_S:
@@ -120,7 +118,7 @@ class HistoryWriter:
 
     def commit(self, *, whole: bool = True) -> None:
         """Write the rows to the finest tier, and with ``whole`` all to the disk. Faults of the disk are not raised."""
-        if self._refused or not (self._latest or self._metrics or (whole and self._changed)):
+        if self._refused or not (any(self._rows.values()) or self._metrics or (whole and self._changed)):
             return
         try:
             connection = self._stands() or self._open()
@@ -137,28 +135,31 @@ class HistoryWriter:
             return
         self._changed, self._filled = {} if whole else changed, filled
         self._rows = {source: [] for source in COLUMNS}
-        self._latest.clear()
         self._metrics.clear()
+        self._newest.write()
 
     def close(self) -> None:
         """Commit, leave all that was in memory on the disk, and close the files."""
         self._newest.write()
         self.commit()
-        self._newest.close()
-        if self._connection is not None and self._recent is not None:
+        settled = recent_path(self.path)
+        if self._connection is not None and self._recent not in {None, settled}:
+            new = temporary_beside(settled)
             with contextlib.suppress(sqlite3.Error, OSError):
-                settle(
-                    recent_path(self.path), self._recent, partial(self._connection.execute, f"VACUUM {RECENT} INTO ?")
-                )
+                self._connection.execute(f"VACUUM {RECENT} INTO ?", (str(new),))
+                new.chmod(0o600)
+                new.replace(settled)
+                remove_recent(self.path)
+            new.unlink(missing_ok=True)
         self._drop()
 
     def _write(self, connection: sqlite3.Connection, changed: dict[str, int]) -> None:
         seconds = {source: [int(row[0] or 0) for row in rows] for source, rows in self._rows.items()}
         if self._metrics:
-            seconds["metric"] = _write_metrics(connection, self._metrics)
+            newest, seconds["metric"] = _write_metrics(connection, self._metrics, self._newest_metrics())
+            self._newest.put("metrics", encode_line(newest))
         for source, rows in self._rows.items():
             connection.executemany(insert_statement(source), rows)
-        connection.executemany(LATEST, [(kind, t, data) for kind, (t, data) in self._latest.items()])
         for source, written in seconds.items():
             if written:
                 changed[source] = min(*written, changed.get(source, written[0]))
@@ -167,7 +168,6 @@ class HistoryWriter:
         self, connection: sqlite3.Connection, changed: dict[str, int], filled: dict[tuple[str, int], int]
     ) -> None:
         """Merge complete buckets into the coarser tiers, and remove what is too old for its tier."""
-        connection.execute(f"INSERT OR REPLACE INTO main.latest SELECT * FROM {RECENT}.latest")  # noqa: S608
         now = int(self._newest_t)
         for source in COLUMNS:
             since = changed.get(source, now)
@@ -202,7 +202,7 @@ class HistoryWriter:
                 self._refused = True
                 return None
             connection.execute("PRAGMA synchronous = NORMAL")
-            recent = memory_place(recent_path(self.path), in_memory=not self._network)
+            recent = self._place_of_recent()
             connection.execute(f"ATTACH ? AS {RECENT}", (str(recent),))
             for place in ("main", RECENT):
                 connection.execute(f"PRAGMA {place}.journal_mode = {'DELETE' if self._network else 'WAL'}")
@@ -212,10 +212,30 @@ class HistoryWriter:
         except (sqlite3.Error, UnicodeDecodeError, OSError):
             connection.close()
             raise
-        self._newest.complete(connection.execute("SELECT kind, json FROM main.latest WHERE kind != 'metrics'"))
         self._connection, self._recent = connection, recent
         self._filled.clear()
         return connection
+
+    def _place_of_recent(self) -> Path:
+        """Where the finest tier is written, with what an earlier supervisor left of it. Raises OSError."""
+        settled = recent_path(self.path)
+        place = None if self._network else recent_in_memory(self.path)
+        if place is None:
+            return settled
+        for left in place.parent.glob(f"*.{RECENT}*"):
+            with contextlib.suppress(OSError):  # of a killed writer: a live one writes each minute
+                if time.time() - left.stat().st_mtime > STALE_S and not left.name.startswith(place.name):
+                    left.unlink()
+        if not place.exists():
+            place.touch(mode=0o600)
+            if settled.exists():
+                place.write_bytes(settled.read_bytes())
+        return place
+
+    def _newest_metrics(self) -> MetricValues:
+        with contextlib.suppress(msgspec.MsgspecError, KeyError):
+            return msgspec.json.decode(self._newest.sample("metrics"), type=MetricValues)
+        return MetricValues(t=0.0, values={})
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -235,23 +255,27 @@ class HistoryWriter:
     def _put_aside(self) -> None:
         """Rename the damaged history; the next commit begins a new one."""
         with contextlib.suppress(OSError):
-            for file in (self.path, recent_path(self.path).resolve()):
-                for suffix in ("-wal", "-shm", "-journal"):
-                    Path(f"{file}{suffix}").unlink(missing_ok=True)
-            recent_path(self.path).resolve().unlink(missing_ok=True)
+            remove_recent(self.path)
+            for suffix in ("-wal", "-shm", "-journal"):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
             self.path.replace(f"{self.path}.damaged")
 
 
-LATEST = f"INSERT OR REPLACE INTO {RECENT}.latest (kind, t, json) VALUES (?, ?, ?)"  # noqa: S608
+def remove_recent(history: Path) -> None:
+    """Remove the finest tier from memory. Raises OSError."""
+    if (place := recent_in_memory(history)) is not None:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{place}{suffix}").unlink(missing_ok=True)
 
 
-def _write_metrics(connection: sqlite3.Connection, pending: list[MetricValues]) -> list[int]:
-    """Write rows of metrics, the numbers of new names, and the newest values of all; count names over the bound.
+def _write_metrics(
+    connection: sqlite3.Connection, pending: list[MetricValues], newest: MetricValues
+) -> tuple[MetricValues, list[int]]:
+    """Write rows of metrics, and the numbers of new names; count names over the bound.
 
-    Returns the seconds of the rows.
+    Returns the newest values of all, and the seconds of the rows.
     """
     numbers = {str(name): int(number) for number, name in connection.execute("SELECT number, name FROM metric_names")}
-    newest = _newest_metrics(connection)
     values, left_out = dict(newest.values), newest.left_out
     beyond: set[str] = set()
     rows: list[tuple[int, int, float]] = []
@@ -269,17 +293,7 @@ def _write_metrics(connection: sqlite3.Connection, pending: list[MetricValues]) 
     )
     connection.executemany(insert_statement("metric"), rows)
     newest = MetricValues(t=pending[-1].t, values=values, left_out=max(left_out, len(beyond)))
-    connection.execute(LATEST, ("metrics", newest.t, encode_line(newest)))
-    return [second for second, _, _ in rows]
-
-
-def _newest_metrics(connection: sqlite3.Connection) -> MetricValues:
-    for place in (RECENT, "main"):
-        found = connection.execute(f"SELECT json FROM {place}.latest WHERE kind = 'metrics'").fetchone()  # noqa: S608
-        with contextlib.suppress(msgspec.MsgspecError):
-            if found is not None:
-                return msgspec.json.decode(found[0], type=MetricValues)
-    return MetricValues(t=0.0, values={})
+    return newest, [second for second, _, _ in rows]
 
 
 @contextlib.contextmanager

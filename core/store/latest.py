@@ -1,18 +1,32 @@
-"""The newest sample of each kind. Read without SQLite if the file of the newest samples has all of them."""
+"""The newest samples of a run and what its pages show beyond them: small files that are rewritten in place.
+
+The history itself is written in batches, so that a quiet run writes little to the disk. Who reads charts, details or
+times of log lines leaves a mark; while that is young, writers write at once, and sensors read details.
+"""
 
 import contextlib
-from collections.abc import Iterable
+import os
+import time
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import crc32
 
 import msgspec
 
+from ..model.json_line import encode_line
 from ..model.progress import Outlook, Progress
-from .newest_samples import WHOLE, newest_samples
 
 if TYPE_CHECKING:
+    from ..model.machine_details import Detail, GpuDetails, HostDetails, MachineDetails, TreeDetails
     from ..model.observation import GpuSample, HostSample, MetricValues, ProcessSample
+
+LOOKED_S = 10.0
+"""A mark of a reader of charts or of times that is older counts no more."""
+DETAILS_LOOKED_S = 5.0
+MARK_S = 3.0
+"""Period of a reader's mark."""
+TORN_READS = 3
 
 
 class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +46,7 @@ class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
 class Latest(msgspec.Struct, frozen=True, kw_only=True):
     """The newest sample of each kind, whole; None if there was none. Each has its own ``t``.
 
-    ``metrics``: the newest value of each name, whenever it was logged.
+    ``metrics``: the newest value of each name, whenever it was logged, up to the last write of the charts.
     """
 
     gpu: "GpuSample | None" = None
@@ -56,22 +70,146 @@ def _kinds() -> dict[str, type]:
     }
 
 
-def latest_from(samples: Iterable[tuple[str, bytes | str]]) -> Latest:
-    """Decode samples by their kinds; of several of one kind the last. Unknown kinds and damaged ones are left out."""
+def latest_of(history: Path) -> Latest:
+    """The newest sample of each kind of a history. Unknown kinds and damaged ones are left out."""
+    samples = newest_samples(history)
+    if not samples and history.exists():  # 0.1.0 had them in the history
+        from .history_reader import HistoryReader
+
+        with HistoryReader(history) as reader:
+            samples = reader.stored_samples()
     found: dict[str, Any] = {}
-    for kind, data in samples:
-        if kind in _kinds():
-            with contextlib.suppress(msgspec.MsgspecError):
-                found[kind] = msgspec.json.decode(data, type=_kinds()[kind])
+    for kind in samples.keys() & _kinds().keys() if samples else ():
+        with contextlib.suppress(msgspec.MsgspecError):
+            found[kind] = msgspec.json.decode(samples[kind], type=_kinds()[kind])
     return Latest(**found)
 
 
-def latest_without_metrics(history: Path) -> Latest:
-    """The newest samples of a history, as ``HistoryReader.latest`` has them, but without the trainer's metrics."""
-    newest = newest_samples(history)
-    if WHOLE in newest or not history.exists():
-        return latest_from(newest.items())
-    from .history_reader import HistoryReader
+class NewestSamples:
+    """Rewrites ``HISTORY.newest`` about once a second, beginning with what an earlier supervisor left there.
 
-    with HistoryReader(history) as reader:
-        return reader.latest()
+    Problems raise nothing.
+    """
+
+    def __init__(self, history: Path) -> None:
+        self._path = newest_path(history)
+        self._samples = {kind: msgspec.Raw(sample) for kind, sample in newest_samples(history).items()}
+
+    def put(self, kind: str, sample: bytes) -> None:
+        """Keep the newest sample of a kind, as JSON."""
+        self._samples[kind] = msgspec.Raw(sample)
+
+    def sample(self, kind: str) -> bytes:
+        """The one that was put last, as JSON. Raises KeyError."""
+        return bytes(self._samples[kind])
+
+    def write(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._samples:
+                rewrite(self._path, _framed(msgspec.json.encode(self._samples)))
+
+
+def newest_samples(history: Path) -> dict[str, bytes]:
+    """The newest sample of each kind as JSON; none if the file is missing or damaged."""
+    try:
+        found = msgspec.json.decode(_read_framed(newest_path(history)), type=dict[str, msgspec.Raw])
+    except msgspec.MsgspecError:
+        return {}
+    return {kind: bytes(raw) for kind, raw in found.items()}
+
+
+def newest_path(history: Path) -> Path:
+    return history.with_name(f"{history.name}.newest")
+
+
+# --- a file that is rewritten in place: it needs no room on a full disk ---
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    """Replace the beginning of a file by ``data``. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(descriptor, data, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _framed(payload: bytes) -> bytes:
+    """With checksum and length: what is behind it is of an earlier write."""
+    return crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big") + payload
+
+
+def _read_framed(path: Path) -> bytes:
+    """What was ``_framed``; empty if there is none, or it is damaged."""
+    for _ in range(TORN_READS):
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return b""
+        payload = data[8 : 8 + int.from_bytes(data[4:8], "big")]
+        if crc32(payload) == int.from_bytes(data[:4], "big"):
+            return payload
+    return b""
+
+
+# --- marks of readers ---
+
+
+def is_looked_at(file: Path, within_s: float = LOOKED_S) -> bool:
+    """Whether somebody read it lately: a history, the index of a log, or the details."""
+    try:
+        return abs(time.time() - os.stat(_mark(file)).st_mtime) < within_s  # noqa: PTH116  (1 Hz, three threads)
+    except OSError:
+        return False
+
+
+def leave_mark(file: Path) -> None:
+    """Say that somebody reads it. Does nothing if the folder cannot be written."""
+    with contextlib.suppress(OSError):
+        _mark(file).touch(mode=0o600)
+
+
+def _mark(file: Path) -> Path:
+    return file.with_name(f"{file.name}.looked")
+
+
+# --- what a page shows beyond the samples: a file for each kind, rewritten while the page is open ---
+
+Kind = TypeVar("Kind", "GpuDetails", "HostDetails", "TreeDetails")
+
+
+class DetailFiles:
+    """Implements ``model.ports.DetailDesk`` in a run's folder. Each kind is put by one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._details = folder / "details"
+
+    def wanted(self) -> bool:
+        """Whether a page is open, by the age of its mark."""
+        return is_looked_at(self._details, DETAILS_LOOKED_S)
+
+    def put(self, detail: "Detail") -> None:
+        """Rewrite the file of its kind."""
+        with contextlib.suppress(OSError):
+            rewrite(self._details.with_name(f"details.{type(detail).__name__}"), _framed(encode_line(detail)))
+
+
+class DetailReader:
+    """Implements the screen's Source."""
+
+    def __init__(self, folder: Path) -> None:
+        self._details = folder / "details"
+
+    def look(self) -> "MachineDetails":
+        """Renew the mark, and read what there is; what is missing or damaged is None."""
+        from ..model.machine_details import GpuDetails, HostDetails, MachineDetails, TreeDetails
+
+        leave_mark(self._details)
+        return MachineDetails(
+            gpus=self._newest(GpuDetails), host=self._newest(HostDetails), tree=self._newest(TreeDetails)
+        )
+
+    def _newest(self, kind: "type[Kind]") -> "Kind | None":
+        with contextlib.suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(_read_framed(self._details.with_name(f"details.{kind.__name__}")), type=kind)
+        return None

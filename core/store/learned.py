@@ -1,30 +1,45 @@
-"""What is kept from run to run, one small file per job: habits, rehearsals, trials."""
+"""Small files that are kept from run to run: habits, rehearsals, trials, last looks, ratings, the queue.
+
+A file that is unreadable, damaged or of another version counts as absent, and what cannot be written is lost, except
+where a class says otherwise: the run is not affected.
+"""
 
 import contextlib
+import fcntl
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
+from ..model.checkpoint import Rating
 from ..model.launch import Rehearsal
 from ..model.run import Habits, faded, without_pace
-from .atomic import write_atomically
-from .home import make_private
-
-# Habits of a job, kept from run to run: ``<home>/habits/KEY.json``, one small file per job.
-#
-# A file that is unreadable, damaged or of another version counts as absent, and what cannot be written is lost; the
-# run is not affected. At most ``FILES`` jobs are kept, those that ran last.
+from ..model.story import Look
+from ..model.trial import QUEUE_VERSION, Queue, TrialResult
+from .home import make_private, write_atomically
 
 VERSION = 1
+LIMIT_BYTES = 4 << 20
+"""A larger file is ignored."""
+T = TypeVar("T")
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(LIMIT_BYTES), type=kind)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+# --- habits of a job: ``<home>/habits/KEY.json``, one file per job; those that ran last are kept ---
+
 FILES = 200
 """Jobs that are kept, each in 1–2 kB."""
-LIMIT_BYTES = 64 * 1024
-"""A larger file is ignored."""
-
 ATTEMPT_FLAG = re.compile(
     r"--?(?:"
     r"(?:auto[-_]?)?resume(?:[-_](?:from|path|ckpt|checkpoint|from[-_]checkpoint|training))*|"
@@ -53,17 +68,17 @@ class HabitsFile:
 
     def __init__(self, home: Path, command: Sequence[str], cwd: str, config: Path | None = None) -> None:
         self.path = home / "habits" / f"{job_key(command, cwd)}.json"
-        self._config = _digest_of(config)
+        self._config = ""
+        if config is not None:
+            try:
+                self._config = sha256(config.read_bytes()).hexdigest()[:16]
+            except OSError:
+                self._config = "unreadable"
 
     def read(self) -> Habits | None:
         """The values for the next run; None if nothing is known. After a change of the config only the lengths."""
-        try:
-            if self.path.stat().st_size > LIMIT_BYTES:
-                return None
-            stored = msgspec.json.decode(self.path.read_bytes(), type=_Stored)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        if stored.version != VERSION:
+        stored = _read(self.path, _Stored)
+        if stored is None or stored.version != VERSION:
             return None
         habits = faded(stored.habits)
         return habits if stored.config == self._config else without_pace(habits)
@@ -71,18 +86,21 @@ class HabitsFile:
     def write(self, habits: Habits) -> None:
         """Replace the file. If it cannot be written, the old one stays."""
         with contextlib.suppress(OSError):
-            folder = make_private(self.path.parent)
-            new = not self.path.exists()
+            folder, new = make_private(self.path.parent), not self.path.exists()
             stored = _Stored(version=VERSION, habits=habits, config=self._config)
             write_atomically(self.path, msgspec.json.encode(stored))
-            if new:
-                _keep_newest(folder)
+            known = sorted(folder.glob("*.json"), key=lambda path: -path.stat().st_mtime) if new else []
+            for path in known[FILES:]:
+                path.unlink(missing_ok=True)
 
 
 def job_key(command: Sequence[str], cwd: str) -> str:
     """16 hex digits of the command and its folder, without what belongs to one launch."""
-    words = "\0".join((cwd, *normalised(command)))
-    return sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _key(normalised(command), cwd)
+
+
+def _key(words: Sequence[str], cwd: str) -> str:
+    return sha256("\0".join((cwd, *words)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def normalised(command: Sequence[str]) -> tuple[str, ...]:
@@ -104,24 +122,7 @@ def _lasting(command: Sequence[str]) -> Iterator[str]:
             yield interpreter[1] if interpreter is not None else word
 
 
-def _digest_of(config: Path | None) -> str:
-    if config is None:
-        return ""
-    try:
-        return sha256(config.read_bytes()).hexdigest()[:16]
-    except OSError:
-        return "unreadable"
-
-
-def _keep_newest(folder: Path) -> None:
-    known = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in known[FILES:]:
-        path.unlink(missing_ok=True)
-
-
-# What rehearsals proved: ``<home>/rehearsals/proven/KEY.json``, one small file per command and working folder.
-#
-# A file that is unreadable, damaged or of another version counts as absent.
+# --- what rehearsals proved: ``<home>/rehearsals/proven/KEY.json``, one file per command and working folder ---
 
 SOURCE_SUFFIXES = frozenset({".py", ".sh", ".toml", ".yaml", ".yml", ".json", ".cfg", ".ini"})
 MOST_FILES = 2000
@@ -131,7 +132,7 @@ MOST_BYTES = 4_000_000
 LEFT_OUT = frozenset({"node_modules", "site-packages", "wandb", "mlruns", "__pycache__"})
 
 
-class _RehearsalsStored(msgspec.Struct, frozen=True, kw_only=True):
+class _Proven(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     source: str
     result: Rehearsal
@@ -144,18 +145,14 @@ def rehearsals_folder(home: Path) -> Path:
 
 def keep_rehearsal(home: Path, cwd: str, result: Rehearsal, source: str) -> None:
     """Replace what is known of this command in this folder. Raises OSError."""
-    path = _path(home, result.command, cwd)
-    make_private(path.parent)
-    write_atomically(path, msgspec.json.encode(_RehearsalsStored(version=VERSION, source=source, result=result)))
+    path = make_private(rehearsals_folder(home) / "proven") / f"{_key(result.command, cwd)}.json"
+    write_atomically(path, msgspec.json.encode(_Proven(version=VERSION, source=source, result=result)))
 
 
 def known_rehearsal(home: Path, command: Sequence[str], cwd: str, config: str | None) -> Rehearsal | None:
     """The newest rehearsal of this command in this folder, if its source is unchanged since; None without one."""
-    try:
-        stored = msgspec.json.decode(_path(home, command, cwd).read_bytes(), type=_RehearsalsStored)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    if stored.version != VERSION or stored.source != source_digest(command, cwd, config):
+    stored = _read(rehearsals_folder(home) / "proven" / f"{_key(command, cwd)}.json", _Proven)
+    if stored is None or stored.version != VERSION or stored.source != source_digest(command, cwd, config):
         return None
     return stored.result
 
@@ -186,6 +183,141 @@ def _sources(command: Sequence[str], cwd: Path) -> list[Path]:
     return list(found)[:MOST_FILES]
 
 
-def _path(home: Path, command: Sequence[str], cwd: str) -> Path:
-    words = "\0".join((cwd, *command)).encode("utf-8", "surrogatepass")
-    return rehearsals_folder(home) / "proven" / f"{sha256(words).hexdigest()[:16]}.json"
+# --- results of trials, one JSON object per line, by run: ``<home>/trials/results/RUN.jsonl``, append-only ---
+
+
+def trials_folder(home: Path) -> Path:
+    """State folder of trials, for their runs and results; no list of runs shows them."""
+    return Path(os.path.normpath(home)) / "trials"
+
+
+def keep_trial(home: Path, run_id: str, result: TrialResult) -> None:
+    """Add a result. Raises OSError."""
+    path = make_private(trials_folder(home) / "results") / f"{run_id}.jsonl"
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as file:
+        file.write(msgspec.json.encode(result) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def newest_trials(home: Path, run_id: str) -> dict[str, TrialResult]:
+    """The newest result of each profile that was measured for a run. A damaged line is skipped."""
+    found: dict[str, TrialResult] = {}
+    with contextlib.suppress(OSError), (trials_folder(home) / "results" / f"{run_id}.jsonl").open("rb") as lines:
+        for line in lines:
+            with contextlib.suppress(msgspec.MsgspecError):
+                result = msgspec.json.decode(line, type=TrialResult)
+                found[result.profile] = result
+    return found
+
+
+# --- when a person last looked at a run: a file in its folder ---
+
+
+def read_look(path: Path) -> Look | None:
+    """None: never, or the file cannot be read."""
+    return _read(path, Look)
+
+
+def write_look(path: Path, look: Look) -> None:
+    """Does nothing if the run's folder is gone or cannot be written."""
+    with contextlib.suppress(OSError):
+        write_atomically(path, msgspec.json.encode(look), durable=False)
+
+
+# --- lists that a person made: a damaged one is not written over ---
+
+
+class ListUnreadable(Exception):  # noqa: N818  named after the condition
+    """The file is damaged or of a newer trainwatch. The message is a sentence for the user; nothing is written."""
+
+
+class _Ratings(msgspec.Struct, frozen=True, kw_only=True):
+    version: int = VERSION
+    ratings: tuple[Rating, ...] = ()
+
+
+L = TypeVar("L", Queue, _Ratings)
+
+
+def _read_list(path: Path, kind: type[L], version: int) -> L:
+    """The list; empty if there is none. Raises ListUnreadable, OSError."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return kind()
+    except msgspec.MsgspecError as error:
+        raise ListUnreadable(f"{path}: damaged ({error}); move it away to begin anew") from None
+    if found.version > version:
+        raise ListUnreadable(f"{path}: written by a newer trainwatch; update trainwatch to use it")
+    return found
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """No other process changes the list meanwhile. Makes its folder. Raises OSError."""
+    make_private(path.parent)
+    descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write_list(path: Path, found: Queue | _Ratings) -> None:
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(found)))
+
+
+def read_ratings(home: Path) -> tuple[Rating, ...]:
+    """What a person thinks of checkpoints, oldest first. Raises ListUnreadable, OSError."""
+    return _read_list(home / "ratings.json", _Ratings, VERSION).ratings
+
+
+def put_rating(home: Path, rating: Rating) -> None:
+    """Add a rating in place of the one before of this checkpoint; 0 stars and no note remove it. Raises as above."""
+    with _locked(home / "ratings.json"):
+        others = tuple(known for known in read_ratings(home) if known.key != rating.key)
+        kept = (*others, rating) if rating.stars or rating.note else others
+        _write_list(home / "ratings.json", _Ratings(ratings=kept))
+
+
+class QueueFile:
+    """The queue of one state folder, ``queue/``: one file, replaced under a lock, and the environment of each entry."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = Path(os.path.normpath(home)) / "queue"
+        self.path = self.folder / "queue.json"
+        self.worker_lock = self.folder / "worker.lock"
+        """Held by the process that starts queued runs."""
+        self.worker_log = self.folder / "worker.log"
+        """Output of that process."""
+
+    def read(self) -> Queue:
+        """The queue; empty if there is none. Raises ListUnreadable, OSError."""
+        return _read_list(self.path, Queue, QUEUE_VERSION)
+
+    def update(self, change: Callable[[Queue], Queue]) -> Queue:
+        """Change the queue: no other process changes it in between. Returns the new one. Raises as ``read``."""
+        with _locked(self.path):
+            before = self.read()
+            after = change(before)
+            if after != before:
+                _write_list(self.path, after)
+            return after
+
+    def keep_environment(self, key: str, environ: Mapping[str, str]) -> None:
+        """Keep the environment that an entry was added with. Only its owner may read it. Raises OSError."""
+        make_private(self.folder)
+        write_atomically(self._environment(key), msgspec.json.encode(dict(environ), enc_hook=str))
+
+    def environment(self, key: str) -> dict[str, str] | None:
+        """The environment of an entry; None if it is lost."""
+        return _read(self._environment(key), dict[str, str])
+
+    def forget_environment(self, key: str) -> None:
+        with contextlib.suppress(OSError):
+            self._environment(key).unlink()
+
+    def _environment(self, key: str) -> Path:
+        return self.folder / f"environment-{key}.json"

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
 
-from .newest_samples import MARK_S, is_looked_at, leave_mark
+from .latest import MARK_S, is_looked_at, leave_mark
 
 FILE_NAME = "log.index"
 POINT = struct.Struct("<dQ")

@@ -1,25 +1,21 @@
 """The trace: observations in their order, one JSON object per line, compressed and bounded. ``trace_reading`` reads it.
 
-The file is a sequence of gzip members, one for each write, so a torn write costs its own observations only. A
-supervisor keeps the newest half hour in its memory; what leaves it is thinned unless an incident was near.
+The file is a sequence of gzip members, one for each write, so a torn write costs its own observations only.
 """
 
 import contextlib
 import gzip
-import io
 import os
-import re
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import msgspec
 
 from ..model.json_line import encode_line
 from ..model.observation import Exit, Meta, Observation, Start
-from .atomic import write_all
+from .home import write_all
 from .run_directory import RunDirectory
 
 LIMIT_BYTES = 16 * 1024 * 1024
@@ -28,36 +24,14 @@ BUFFER_BYTES = 256 * 1024
 WRITE_S = 60.0
 """Longest time that an observation waits for its write, in seconds of the run: small writes cost a page each."""
 CHUNK_BYTES = 64 * 1024
-NEAR_S = 1800.0
-"""Before and after an incident all observations are kept."""
-RECENT_BYTES = 2 << 20
-"""Most bytes in memory; a flood of log leaves them earlier, as it is."""
-THIN_S = 10.0
-"""Least time between two samples of one kind in a thinned trace."""
-SAMPLES = frozenset({"gpu", "host", "process"})
 _LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "learned", "start", "exit"))
 """Always kept: a replay needs them to know the attempt. Quotes within texts are escaped."""
-
-
-class _Head(msgspec.Struct):
-    """What thinning needs of an observation."""
-
-    kind: str = ""
-    t: float = 0.0
-
-
-class Piece(NamedTuple):
-    """A compressed piece of the trace. ``last_t``: of its newest observation."""
-
-    data: bytes
-    last_t: float
 
 
 class TraceWriter:
     """Appends observations; over ``limit_bytes`` it drops the older half of them, except meta, start and exit.
 
     ``wanted``: while this file exists somebody waits for all observations; it is removed once they are written.
-    ``recent``: keep the newest half hour in memory; a killed supervisor loses it.
     If the trace cannot be written, ``trouble`` is a sentence (None: no problem) and the next flush tries again. Nothing
     is raised but by the constructor's own arguments.
     """
@@ -67,7 +41,6 @@ class TraceWriter:
         path: Path,
         wanted: Path | None = None,
         *,
-        recent: bool = False,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
         if limit_bytes <= 0:
@@ -80,33 +53,20 @@ class TraceWriter:
         self._buffered = 0
         self._written_t = 0.0
         self._size: int | None = None
-        self._recent: deque[Piece] | None = deque() if recent else None
-        self._newest_t = 0.0
-        self._incident_t = float("-inf")
-        self._thinning = Thinning()
-        self._thinned: list[bytes] = []
 
     def write(self, observation: Observation) -> None:
         """Take one observation; it is written by the next ``flush``, or when the buffer is full."""
         line = encode_line(observation)
         self._buffer.append(line)
         self._buffered += len(line)
-        self._newest_t = max(self._newest_t, observation.t)
-        if isinstance(observation, Meta | Start | Exit):
-            self.incident(observation.t)
-        elif self._buffered >= BUFFER_BYTES:
-            self._keep_recent()
-
-    def incident(self, t: float) -> None:
-        """Keep all observations around run second ``t``, and write what there is so far."""
-        self._incident_t = max(self._incident_t, t)
-        self.flush()
+        if isinstance(observation, Meta | Start | Exit) or self._buffered >= BUFFER_BYTES:
+            self.flush()
 
     def flush_if_due(self, t: float) -> None:
         """Write the buffer if that was last done WRITE_S ago, or if it is wanted; ``t``: run seconds."""
         if t - self._written_t >= WRITE_S:
             self._written_t = t
-            self._keep_recent()
+            self.flush()
         if self._wanted is not None and self._wanted.exists():
             self.flush()
             with contextlib.suppress(OSError):
@@ -114,59 +74,17 @@ class TraceWriter:
 
     def flush(self) -> None:
         """Write all observations. No fsync: after a power cut the newest may be missing."""
-        self._write_out()
-        if self._buffer:
-            self._append_or_report(self._taken())
-
-    def _taken(self) -> bytes:
+        if not self._buffer:
+            return
         data = _compressed(self._buffer)
         self._buffer.clear()
         self._buffered = 0
-        return data
-
-    def _append_or_report(self, data: bytes) -> None:
         try:
             self._append(data)
             self.trouble = None
         except OSError as error:
             self._size = None  # read it again before the next write
             self.trouble = f"{self.path}: {error.strerror or error}; a stretch of the trace is missing"
-
-    def _keep_recent(self) -> None:
-        """Keep the buffer in memory, and write what is too old for it."""
-        if not self._buffer:
-            return
-        piece = Piece(self._taken(), self._newest_t)
-        if self._recent is None:
-            self._append_or_report(piece.data)
-            return
-        self._recent.append(piece)
-        old_t = self._newest_t - NEAR_S
-        while self._recent and (
-            self._recent[0].last_t < old_t or sum(len(each.data) for each in self._recent) > RECENT_BYTES
-        ):
-            oldest = self._recent.popleft()
-            if oldest.last_t >= old_t or oldest.last_t - self._incident_t <= NEAR_S:
-                self._write_thinned()
-                self._append_or_report(oldest.data)
-            else:
-                self._thinned += [
-                    line for _, text in members(oldest.data) for line in self._thinning.lines(_lines(text))
-                ]
-        if sum(map(len, self._thinned)) >= CHUNK_BYTES:
-            self._write_thinned()
-
-    def _write_thinned(self) -> None:
-        if self._thinned:
-            data = _compressed(self._thinned)
-            self._thinned.clear()
-            self._append_or_report(data)
-
-    def _write_out(self) -> None:
-        """Write all that is in memory, as it is."""
-        self._write_thinned()
-        while self._recent:
-            self._append_or_report(self._recent.popleft().data)
 
     def close(self) -> None:
         self.flush()
@@ -213,34 +131,6 @@ class TraceWriter:
                 temporary.unlink()
 
 
-class Thinning:
-    """Leaves out ticks and most samples; all else, and the order, stays."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, float] = {}
-        self._decode = msgspec.json.Decoder(_Head).decode
-
-    def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        for line in lines:
-            try:
-                head = self._decode(line)
-            except msgspec.MsgspecError:
-                yield line
-                continue
-            if head.kind == "tick":
-                continue
-            if head.kind in SAMPLES:
-                if head.t - self._kept.get(head.kind, float("-inf")) < THIN_S:
-                    continue
-                self._kept[head.kind] = head.t
-            yield line
-
-
-def members(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """``members_of`` bytes."""
-    return members_of(io.BytesIO(data))
-
-
 def members_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Each gzip member: where it ends, and its text. The last one is left out if it is torn. Raises OSError."""
     end, ahead = 0, b""
@@ -278,20 +168,14 @@ def _compressed(lines: Iterable[bytes]) -> bytes:
 
 # Reading of traces, also of damaged ones and of those that other programs wrote.
 #
-# Any reading may be null or absent; a value of the wrong type counts as unknown. A line without any valid content
-# (torn, no JSON, no time) is skipped and counted; the first one is kept for the message.
+# Any reading may be null or absent. A line without valid content (torn, no JSON, no time, a value of the wrong type) is
+# skipped and counted; the first one is kept for the message.
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in Observation.__args__)
-MOST_REPAIRS = 64
-"""A line with more wrong values than this (several for each of 16 GPUs) is skipped."""
 STAND_INS = {"pid": 0, "attempt": 1}
 """Defaults for fields that a ``start`` must have and a trace of another program may lack."""
-
-_PATH = re.compile(r" - at `(?P<path>\$[^`]*)`$")
-_MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`")
-_PART = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+|\.\.\.)\]")
 
 
 def run_trace_lines(run: RunDirectory) -> Iterator[bytes]:
@@ -360,50 +244,21 @@ class TraceReading:
 
 
 def _converted(found: Any) -> Observation:
-    """The observation without its invalid values. Raises ValidationError if required ones are missing."""
-    found = _whole_numbers(found)
-    for _ in range(MOST_REPAIRS):
-        try:
-            return msgspec.convert(found, Observation, str_keys=True)  # type: ignore[no-any-return]  # a union's form
-        except msgspec.ValidationError as error:
-            if not _without_wrong_value(found, str(error)):
-                raise
+    """The observation as other programs write it. Raises ValidationError."""
+    found = _without_nulls(found)
+    if isinstance(found, dict) and isinstance(gpus := found.get("gpus"), list):  # one without an index has its place
+        found["gpus"] = [{"index": n, **gpu} if isinstance(gpu, dict) else gpu for n, gpu in enumerate(gpus)]
+    if isinstance(found, dict) and found.get("kind") == "start":
+        found = {**STAND_INS, **found}
     return msgspec.convert(found, Observation, str_keys=True)  # type: ignore[no-any-return]  # a union's form
 
 
-def _whole_numbers(value: Any) -> Any:
-    """9.0 becomes 9: other languages write whole numbers like this."""
+def _without_nulls(value: Any) -> Any:
+    """Without entries that are null; 9.0 becomes 9: other languages write whole numbers like this."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, dict):
-        return {key: _whole_numbers(inner) for key, inner in value.items()}
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):
-        return [_whole_numbers(inner) for inner in value]
+        return [_without_nulls(inner) for inner in value if inner is not None]
     return value
-
-
-def _without_wrong_value(found: Any, error: str) -> bool:
-    """Remove the value that ``error`` names from ``found``, or add a missing one. False: not possible."""
-    at = _PATH.search(error)
-    way = [m["key"] or m["index"] for m in _PART.finditer(at["path"])] if at else []
-    if (missing := _MISSING.match(error)) is None:
-        return _take_out(found, way)
-    if missing["field"] == "index":  # a GPU without an index has its place in the list
-        found["gpus"][int(way[-1])]["index"] = int(way[-1])
-        return True
-    if not way and missing["field"] in STAND_INS:
-        found[missing["field"]] = STAND_INS[missing["field"]]
-        return True
-    return _take_out(found, way)
-
-
-def _take_out(found: Any, way: list[str]) -> bool:
-    if "..." in way:  # an entry of a mapping: the whole mapping is removed
-        way = way[: way.index("...")]
-    if not way:
-        return False
-    *outer, last = way
-    for part in outer:
-        found = found[int(part)] if isinstance(found, list) else found[part]
-    del found[int(last) if isinstance(found, list) else last]
-    return True

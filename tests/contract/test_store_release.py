@@ -13,7 +13,8 @@ from trainwatch.core.model.decision import Decision
 from trainwatch.core.model.fact import Fact, Note
 from trainwatch.core.model.observation import HostSample
 from trainwatch.core.store import history_schema
-from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter, latest_snapshot, load_story, read_journal
 
 RELEASE = Path(__file__).parent.parent / "fixtures" / "release"

@@ -21,8 +21,9 @@ from trainwatch.core.model.outcome import Outcome
 from trainwatch.core.model.record import Entry
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings
-from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 

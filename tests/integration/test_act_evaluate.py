@@ -15,7 +15,7 @@ from trainwatch.core.checkpoints import verify
 from trainwatch.core.model.decision import EndEvaluation, EvaluateCheckpoint
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Evaluate, Settings
-from trainwatch.core.store.atomic import write_atomically
+from trainwatch.core.store.home import write_atomically
 
 SLEEPS = """if True:
     import os, subprocess, sys, time

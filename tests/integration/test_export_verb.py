@@ -14,8 +14,9 @@ from trainwatch.core.model.fact import AttemptStarted, RunCreated
 from trainwatch.core.model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Start, Tick
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 

@@ -15,8 +15,7 @@ from tests.fakes.e2e_world import World, lives, until, world
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.keep_alive import LOOKS, SupervisorWatch
-from trainwatch.core.store.lock import SupervisorLock, holder_pid
-from trainwatch.core.store.run_directory import LifeSignWriter
+from trainwatch.core.store.lock import LifeSignWriter, SupervisorLock, holder_pid
 
 __all__ = ["world"]
 
@@ -24,7 +23,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from trainwatch.core.app.supervise.state_keeper import read_stat
-from trainwatch.core.store.run_directory import LifeSignWriter
+from trainwatch.core.store.lock import LifeSignWriter
 from trainwatch.core.store.lock import SupervisorLock
 import os
 folder = Path(sys.argv[1])
@@ -114,9 +113,7 @@ def test_a_supervisor_that_gives_signs_of_life_is_left_alone(tmp_path: Path, wan
     with SupervisorLock(tmp_path / "lock"):
         for number in range(3 * LOOKS):
             if number % LOOKS == 0:
-                writer = LifeSignWriter(tmp_path / "alive", start_ticks=number)
-                writer.beat()
-                writer.close()
+                LifeSignWriter(tmp_path / "alive", start_ticks=number).beat()
             assert watch.look() is False
 
 

@@ -24,9 +24,9 @@ from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.observation import Observation, OtherTrainer, OtherTrainersSeen
 from trainwatch.core.sense.process.ranks import OtherTrainers
 from trainwatch.core.sense.process.run_tree import RunTree
-from trainwatch.core.store.clock import RunClock
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.supervision import RunClock
 
 __all__ = ["world"]
 

@@ -19,7 +19,7 @@ from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import load_story, read_journal
 from trainwatch.core.store.lock import LockLost, SupervisorLock, is_held
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.store.safe_journal import SafeJournal
+from trainwatch.core.store.supervision import SafeJournal
 
 __all__ = ["world"]
 
@@ -93,10 +93,10 @@ from trainwatch.core.model.decision import StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.supervisor.loop import WriteAhead
-from trainwatch.core.store.ballast import Ballast
+from trainwatch.core.store.supervision import Ballast
 from trainwatch.core.store.journal import JournalFollower, read_journal
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.store.safe_journal import SafeJournal
+from trainwatch.core.store.supervision import SafeJournal
 from trainwatch.core.act.launch import log_room
 spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0)
 def fill(name="fill"):

@@ -16,7 +16,7 @@ from trainwatch.core.act.launch.attempt_records import read_order
 from trainwatch.core.act.launch.launching import find_attempt
 from trainwatch.core.act.stopping import members
 from trainwatch.core.store.journal import load_story
-from trainwatch.core.store.lists import QueueFile
+from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.lock import holder_pid
 
 __all__ = ["fake_nvml", "fake_nvml_library", "world"]

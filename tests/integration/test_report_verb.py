@@ -14,8 +14,9 @@ from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, Incid
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 
 Say = Callable[..., tuple[int, str, str]]

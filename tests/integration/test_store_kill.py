@@ -7,7 +7,8 @@ from pathlib import Path
 
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import LogChunk
-from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter, read_journal
 from trainwatch.core.store.trace import TraceReading, trace_lines
 
@@ -16,7 +17,7 @@ import sys
 from pathlib import Path
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import GpuReading, GpuSample, LogChunk
-from trainwatch.core.store.history import HistoryWriter
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.trace import TraceWriter
 home = Path(sys.argv[1])

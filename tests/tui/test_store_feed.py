@@ -14,8 +14,9 @@ from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.screen_ports import LogAccess, OpenRun
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
-from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter, load_story
+from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.state.run_progress import live_progress

@@ -15,7 +15,9 @@ from trainwatch.core.model.fact import IncidentOpened, IncidentUpdated, StateCha
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.screen_ports import Point
-from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
+from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.views import quantity
 from trainwatch.core.views.chart_view import (
     ChartOptions,

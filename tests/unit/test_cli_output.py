@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
-from trainwatch.cli.event_text import event_line
+from trainwatch.cli.events import event_line
 from trainwatch.core.model.attempt import Evidence, Incident
 from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RunCreated
 from trainwatch.core.model.record import Record

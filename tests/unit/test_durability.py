@@ -15,11 +15,10 @@ from trainwatch.core.model.fact import Note
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import Look
 from trainwatch.core.model.trial import TrialResult
-from trainwatch.core.store.atomic import write_atomically
+from trainwatch.core.store.home import write_atomically
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.last_look import read_look, write_look
+from trainwatch.core.store.learned import keep_trial, read_look, trials_folder, write_look
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.store.trials import keep_trial, trials_folder
 
 
 class Disk:

@@ -14,7 +14,7 @@ from trainwatch.cli import main
 from trainwatch.core.app.enable import MARK, enabling_of, enabling_of_queue
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.store.service_manager import ServiceManager
+from trainwatch.core.store.supervision import ServiceManager
 
 
 @pytest.fixture

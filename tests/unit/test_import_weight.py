@@ -49,7 +49,7 @@ def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
 
 
 def test_the_first_picture_of_the_screen_loads_no_reader_of_checkpoints_and_no_page() -> None:
-    modules = loaded_by("import trainwatch.cli.screen_app, trainwatch.tui.app")
+    modules = loaded_by("import trainwatch.cli.bare_command, trainwatch.tui.app")
     assert not {name for name in modules if name.startswith("trainwatch.core.checkpoints")}
     assert not modules & {"ctypes", "pickletools", "statistics", "numpy", "xml.sax", "http.client", "email"}
     pages = {name for name in modules if name.startswith("trainwatch.tui.screens.") and name.endswith("_screen")}
@@ -67,7 +67,7 @@ NOT_FOR_AN_EMPTY_DASHBOARD = {
         "launch.rehearsal", "launch.trial", "machine_details", "record", "report", "story_fold",
     },
     "trainwatch.core.sense": {"log", "process"},
-    "trainwatch.core.store": {"control", "detail_files", "journal", "life_sign", "lists", "log_index", "metrics"},
+    "trainwatch.core.store": {"control_client", "control_server", "journal", "log_index"},
     "trainwatch.core.views.screens": {"checkpoint_details", "run_list"},
     "trainwatch.tui": {"dialogs", "log.prompt", "palette", "screens.open_place", "screens.place_screen", "suspend"},
     "trainwatch.tui.panes": {"lists", "pieces", "rows_pane", "tab_bar"},
@@ -79,7 +79,7 @@ NOT_FOR_AN_EMPTY_DASHBOARD = {
 def test_a_dashboard_is_composed_without_what_reads_its_run_or_answers_its_keys(one_run: Path) -> None:
     modules = loaded_by(
         f"import os; os.environ['TRAINWATCH_HOME'] = {str(one_run)!r}\n"
-        "from trainwatch.cli.screen_app import app_for\n"
+        "from trainwatch.cli.bare_command import app_for\n"
         "from trainwatch.core.app.runs.known_runs import home\nfrom trainwatch.core.store.run_lookup import find_run\n"
         "app = app_for(find_run(home(), 'r-1'), read_only=False)\n"
         "assert len(list(app.get_default_screen().compose())) == 8"
@@ -93,7 +93,7 @@ def test_the_interpreter_of_the_screen_is_as_it_is(one_run: Path) -> None:
     statement = (
         f"import os; os.environ['TRAINWATCH_HOME'] = {str(one_run)!r}; import gc\n"
         "pace = gc.get_threshold()\n"
-        "import trainwatch.tui.app, trainwatch.cli.screen_app, asyncio.sslproto, types\n"
+        "import trainwatch.tui.app, trainwatch.cli.bare_command, asyncio.sslproto, types\n"
         "assert type(asyncio.sslproto.ssl) is types.ModuleType and asyncio.sslproto.ssl.create_default_context\n"
         "assert gc.isenabled() and gc.get_threshold() == pace and gc.get_freeze_count() == 0\n"
         "assert not [name for name, it in sys.modules.items() if type(it).__module__.startswith('trainwatch')]"
@@ -119,7 +119,7 @@ def test_pure_packages_load_no_package_that_does_io(package: str) -> None:
     assert rooms <= {"judge", "model"}
 
 
-SLOW = {"asyncio", "ctypes", "gzip", "hashlib", "secrets", "shutil", "socket", "subprocess", "tempfile"}
+SLOW = {"asyncio", "ctypes", "gzip", "secrets", "shutil", "socket", "subprocess", "tempfile"}
 """Modules of Python that take a millisecond or more."""
 HEAVY = {"libtmux", "numpy", "psutil", "textual", "tomlkit", "watchdog"}
 
@@ -178,7 +178,7 @@ def test_a_verb_that_only_reads_loads_neither_the_judge_nor_the_launching(words:
     assert not {name for name in modules if name.startswith(("trainwatch.core.judge", "trainwatch.tui"))}
     launching = {
         "trainwatch.core.act.launch.launching",
-        "trainwatch.cli.launch_options",
+        "trainwatch.cli.start",
     }
     assert not modules & {*launching, "trainwatch.cli.bare_command"}
     assert not modules & {"select", "signal", "sqlite3", "threading"}, "one_run has no history, and nothing waits"

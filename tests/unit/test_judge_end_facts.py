@@ -18,7 +18,7 @@ from trainwatch.core.model.attempt import EndFacts, Incident
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.observation import Exit, HostSample, KernelLine, LogChunk
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.history import HistoryWriter
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
 

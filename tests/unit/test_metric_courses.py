@@ -4,7 +4,8 @@ from pathlib import Path
 
 from trainwatch.core.app.runs.report import metric_courses
 from trainwatch.core.model.observation import MetricValues
-from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
 
 
 def test_the_last_value_is_not_the_mean_of_its_second(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.model.trial import LABEL, QueueEntry
 from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.lists import QueueFile
+from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 

@@ -10,7 +10,8 @@ from tests.unit.test_judge_recovery import running
 from trainwatch.core.app.supervise.recorder import RunRecorder
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.observation import LogChunk, Start
-from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.store.trace import TraceWriter, trace_lines
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiers import examples
-from trainwatch.cli.other_host import asks_screen, without_on
+from trainwatch.cli.command_line import asks_screen, without_on
 from trainwatch.core.act.remote import MARK, command_there, look_there
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.hosts.run_there import detached, needs_terminal

@@ -10,7 +10,9 @@ from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
+from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.views.report import Usage, target_cells, targets
 
 NIGHT = Usage(util_pct=97.4, vram_pct=95.0, ram_pct=64.0, temp_c=76.0, swap_bytes=0.0, alone_s=9 * 3600.0)

@@ -12,7 +12,7 @@ from trainwatch.core.app.screen.run_picker import MachineRuns
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.model.trial import EntryState, QueueEntry
-from trainwatch.core.store.lists import QueueFile
+from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.run_summary import summarise
 from trainwatch.core.views.screens.run_list import (

@@ -14,7 +14,7 @@ from trainwatch.core.sense.host.host_details import HostDetailReadings, mounts, 
 from trainwatch.core.sense.process.proc_stat import read_all, read_io, read_stat
 from trainwatch.core.sense.process.process_tree import Member, TreeDetailReadings
 from trainwatch.core.sense.process.run_tree import Rates, UserNames, command_of
-from trainwatch.core.store.detail_files import LOOKED_S, DetailFiles, DetailReader
+from trainwatch.core.store.latest import LOOKED_S, DetailFiles, DetailReader
 
 
 def test_rates_are_per_second_and_a_counter_that_fell_is_unknown_and_not_zero() -> None:

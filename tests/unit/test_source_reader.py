@@ -12,7 +12,7 @@ from trainwatch.core.app.plan.trainer_folders import with_output_folder
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.source.trainer_source import LARGEST_KEPT, read_source, source_facts
+from trainwatch.core.source.trainer_source import read_source, source_facts
 
 GENERIC = Preset(name="generic")
 MAIN = """
@@ -85,11 +85,3 @@ def test_a_source_that_is_nested_too_deeply_says_unknown(tmp_path: Path) -> None
     (tmp_path / "train.py").write_text(f"{MAIN}x = {'not ' * 1500}x")
     assert way_of(spec, GENERIC).will == "unknown"
     assert declared_options(spec, load_remedies()) <= {"--batch_size"}
-
-
-def test_syntax_trees_of_a_large_source_are_not_kept(tmp_path: Path) -> None:
-    spec = project(tmp_path)
-    (tmp_path / "options.py").write_text(OPTIONS + "#" * LARGEST_KEPT)
-    source = read_source(spec.command, spec.cwd)
-    assert source.resume({}).option is not None
-    assert source._kept is None

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
-from trainwatch.cli.event_printer import EventPrinter
+from trainwatch.cli.events import EventPrinter
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import locks, spool
 from trainwatch.core.act.launch.locks import Owner

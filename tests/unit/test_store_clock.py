@@ -2,7 +2,7 @@
 
 import time
 
-from trainwatch.core.store.clock import RunClock
+from trainwatch.core.store.supervision import RunClock
 
 
 def test_run_clock_starts_at_the_age_of_the_run() -> None:

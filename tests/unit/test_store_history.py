@@ -12,10 +12,10 @@ import pytest
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample, Tick
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
-from trainwatch.core.store.history_reader import extents_statement, tier_rows
-from trainwatch.core.store.history_schema import COLUMNS, TIERS
-from trainwatch.core.store.latest import latest_without_metrics
+from trainwatch.core.store.history_reader import HistoryReader, extents_statement, found_recent, tier_rows
+from trainwatch.core.store.history_schema import COLUMNS, TIERS, recent_in_memory, recent_path
+from trainwatch.core.store.history_writer import HistoryWriter
+from trainwatch.core.store.latest import ProgressPoint, latest_of
 
 HOUR, DAY = 3600, 86_400
 
@@ -36,7 +36,7 @@ def gpus(t: float, *utils: float | None) -> GpuSample:
 def tables(path: Path) -> sqlite3.Connection:
     """All tiers of a history, the finest one from its own file."""
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("ATTACH ? AS recent", (f"{path}.recent",))
+    connection.execute("ATTACH ? AS recent", (str(found_recent(path)),))
     return connection
 
 
@@ -334,39 +334,15 @@ def test_newest_samples_of_an_earlier_supervisor_are_in_the_file_of_the_next_one
         first.add(HostSample(t=1, ram_used_bytes=5.0))
         first.add(ProgressPoint(t=2, progress=Progress(phase="train", step=7)))
         first.show(2)
-    (tmp_path / "h.newest").unlink()
-    with closing(HistoryReader(path)) as reader:
-        assert latest_without_metrics(path) == reader.latest(), "without the file from the history"
     with closing(HistoryWriter(path)) as second:
         second.add(HostSample(t=9, ram_used_bytes=6.0))
         second.show(9)
         second.show(10)
         path.rename(tmp_path / "elsewhere")  # the file alone answers
-        latest = latest_without_metrics(path)
+        latest = latest_of(path)
     assert latest.host == HostSample(t=9, ram_used_bytes=6.0)
     assert latest.progress is not None
     assert latest.progress.progress.step == 7
-
-
-def test_newest_samples_of_a_damaged_file_are_those_of_the_history(tmp_path: Path) -> None:
-    path = tmp_path / "history.sqlite"
-    writer = HistoryWriter(path)
-    writer.add(HostSample(t=1, cpu_pct=1))
-    writer.show(1)
-    writer.add(HostSample(t=2, cpu_pct=2))
-    writer.show(2)
-    newest = path.with_name("history.sqlite.newest")
-    for damage in (b"", newest.read_bytes()[:-3], b"\0" * 40):
-        newest.write_bytes(damage)
-        with closing(HistoryReader(path)) as reader:
-            latest = reader.latest().host
-        assert latest is not None
-        assert latest.t == 1
-    writer.close()
-
-
-def disk_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir() if not file.is_symlink())
 
 
 def test_what_changes_each_second_is_in_memory_and_survives_a_kill(tmp_path: Path, read: Open) -> None:
@@ -378,9 +354,12 @@ def test_what_changes_each_second_is_in_memory_and_survives_a_kill(tmp_path: Pat
         read(path).series("host.cpu", 0, 700, 700)  # somebody reads charts
         writer.show(second)
         if second == 610:
-            committed = disk_bytes(tmp_path)
-    assert path.with_name("history.sqlite.recent").is_symlink()
-    assert disk_bytes(tmp_path) == committed, "nothing reaches the disk between two commits"
+            committed = path.stat().st_mtime_ns
+    assert path.stat().st_mtime_ns == committed, "nothing reaches the disk between two commits"
+    place = recent_in_memory(path)
+    assert place is not None
+    assert place.exists()
+    assert not recent_path(path).exists()
     latest = read(path).latest().metrics
     assert latest is not None
     assert latest.values == {"f1": 699.0}
@@ -388,12 +367,13 @@ def test_what_changes_each_second_is_in_memory_and_survives_a_kill(tmp_path: Pat
     continued.add(HostSample(t=800, cpu_pct=800.0))
     continued.close()
     assert is_well(continued)
-    assert not path.with_name("history.sqlite.recent").is_symlink()
+    assert recent_path(path).exists()
+    assert not place.exists()
     for points in (900, 90):
         values = [mean for _, _, mean, _ in read(path).series("host.cpu", 0, 900, points)]
         assert values == sorted(values)
         assert len(values) >= points * 0.77
-    path.with_name("history.sqlite.recent").unlink()
+    recent_path(path).unlink()
     assert len(read(path).series("host.cpu", 0, 900, 900)) == 70, "without it, ten seconds each"
 
 

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.atomic import write_atomically
-from trainwatch.core.store.home import NoHomeError, make_private, trainwatch_home
+from trainwatch.core.store.home import NoHomeError, make_private, trainwatch_home, write_atomically
 from trainwatch.core.store.run_directory import RunDirectory, RunUnreadable, new_run_id, run_id_for
 from trainwatch.core.store.run_lookup import AmbiguousRun, RunNotFound, find_run, list_runs, unreadable_runs
 

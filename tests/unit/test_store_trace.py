@@ -1,11 +1,12 @@
 """The trace: bounded, and always replayable from its first line."""
 
+import io
 from pathlib import Path
 
 import pytest
 
 from trainwatch.core.model.observation import Exit, GpuReading, GpuSample, LogChunk, Meta, Observation, Start, Tick
-from trainwatch.core.store.trace import TraceReading, TraceWriter, members, trace_lines
+from trainwatch.core.store.trace import TraceReading, TraceWriter, members_of, trace_lines
 
 
 def is_well(writer: TraceWriter) -> bool:
@@ -63,7 +64,7 @@ def test_a_torn_write_costs_its_own_observations_only(tmp_path: Path) -> None:
         writer.write(Tick(t=t))
         writer.close()
         whole = path.read_bytes()
-        first = next(end for end, _ in members(whole))
+        first = next(end for end, _ in members_of(io.BytesIO(path.read_bytes())))
         for cut in range(1, first):
             path.write_bytes(whole + whole[:cut])
             assert [o.t for o in read(path)] == list(range(1, t + 1))
@@ -85,7 +86,7 @@ def test_observations_are_written_once_a_minute_or_when_somebody_waits_for_them(
         if t == 150:
             assert not wanted.exists()
             assert [o.t for o in read(path)][-1] == 150
-    assert sum(1 for _ in members(path.read_bytes())) == 4, "at 60, 120, 150 and 180 s"
+    assert sum(1 for _ in members_of(io.BytesIO(path.read_bytes()))) == 4, "at 60, 120, 150 and 180 s"
 
 
 def test_a_trace_that_cannot_be_written_reports_trouble_and_does_not_raise(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from trainwatch.core.store.journal import (
     store,
 )
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.store.safe_journal import SafeJournal
+from trainwatch.core.store.supervision import SafeJournal
 
 
 def write(path: Path, *texts: str) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.store.atomic import write_atomically
-from trainwatch.core.store.home import STALE_S, clear_leftovers, temporary_beside
+from trainwatch.core.store.home import STALE_S, clear_leftovers, temporary_beside, write_atomically
 from trainwatch.core.store.journal import JournalWriter
 
 KILLED = """

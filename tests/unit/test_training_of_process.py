@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.source.same_training import (
+from trainwatch.core.source.launch_target import (
     options_that_name,
     training_in,
     training_run_by,

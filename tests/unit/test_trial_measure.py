@@ -11,8 +11,10 @@ from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.trial import TrialResult
-from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
-from trainwatch.core.store.trials import keep_trial, newest_trials
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
+from trainwatch.core.store.latest import ProgressPoint
+from trainwatch.core.store.learned import keep_trial, newest_trials
 
 GOOD = TrialResult(
     profile="balanced", wall=0.0, started=True, memory_stable=True, loss_falling=True, s_per_step=2.5,

@@ -16,8 +16,8 @@ from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.model.situation import RESPONSIVE_S, Situation, SupervisorLife, Trouble
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.store.lock import SupervisorLock
-from trainwatch.core.store.run_directory import RECORD_BYTES, LifeSignWriter, RunDirectory, boot_id, read_life_sign
+from trainwatch.core.store.lock import RECORD_BYTES, LifeSignWriter, SupervisorLock, boot_id, read_life_sign
+from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.state.status import status_object
 from trainwatch.core.views.state.troubles import troubles
 
@@ -79,7 +79,6 @@ def test_a_sign_of_life_is_rewritten_in_place_and_has_an_age(tmp_path: Path) -> 
     assert sign.age_s is not None
     assert sign.age_s < 5
     assert path.stat().st_size == RECORD_BYTES
-    writer.close()
     path.write_text(f"1 2 {time.monotonic():.2f} another-boot")
     assert read_life_sign(path) == type(sign)(pid=1, start_ticks=2, age_s=None)
     for damaged in ("", "1 2", "a b c d", "\xff"):

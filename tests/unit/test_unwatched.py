@@ -17,8 +17,8 @@ from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.latest import ProgressPoint
-from trainwatch.core.store.lock import SupervisorLock
-from trainwatch.core.store.run_directory import LifeSignWriter, RunDirectory
+from trainwatch.core.store.lock import LifeSignWriter, SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
 
 ENDED = 2**22 + 1
 """A pid that no process has."""

@@ -25,7 +25,8 @@ from trainwatch.core.model.screen_ports import OpenRun
 from trainwatch.core.model.situation import RunCard
 from trainwatch.core.sense.gpu.nvml_child import CHANGING, LASTING
 from trainwatch.core.store import history_schema
-from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.history_reader import HistoryReader
+from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.columns import Column
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row

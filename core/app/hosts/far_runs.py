@@ -12,7 +12,7 @@ from ...model.run import RunState
 from ...model.situation import HOST_ROW, RunCard
 from ...model.suggestion import far_id
 from ...model.text import printable
-from ...store.clock import boot_seconds
+from ...store.supervision import boot_seconds
 from ...views.quantity import duration
 from ..errors import CliError
 from .run_there import UnansweredError, ask_there, show_there

@@ -31,7 +31,7 @@ from ...source.launch_target import Target
 from ...source.options import Option
 from ...source.parsers import BEFORE
 from ...source.resume_finding import Candidate, Finding, WeightsOnly
-from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
+from ...source.starting import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ...source.words import RESUME_OPTION, TRACKERS
@@ -142,9 +142,7 @@ def weights_only_load(spec: RunSpec, preset: Preset) -> WeightsOnly | None:
     source = source_of(spec)
     if _is_installed(source.target.file):
         return None
-    found = source.resume(*_settings(spec, preset)).weights_only
-    source.forget_trees()
-    return found
+    return source.resume(*_settings(spec, preset)).weights_only
 
 
 def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:

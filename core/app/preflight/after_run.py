@@ -13,7 +13,7 @@ from ...model.run import LIVE_STATES, RunSpec, place_of
 from ...model.story import RunStory, how_to_resume
 from ...model.suggestion import typed
 from ...model.text import size
-from ...store.history import HistoryReader
+from ...store.history_reader import HistoryReader
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
 from ...views.quantity import plural

@@ -30,7 +30,7 @@ from ...model.suggestion import typed
 from ...model.supervision_ports import AttemptTarget
 from ...model.text import printable
 from ...sense.files.inotify import descriptors
-from ...source.same_training import (
+from ...source.launch_target import (
     Training,
     is_of_one_launch,
     options_that_name,
@@ -38,7 +38,7 @@ from ...source.same_training import (
     training_run_by,
     without_options,
 )
-from ...store.atomic import write_atomically
+from ...store.home import write_atomically
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...views.quantity import clock

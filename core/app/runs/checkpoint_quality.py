@@ -9,7 +9,7 @@ import msgspec
 from ...model.checkpoint import KEPT_FROM, Checkpoint, Evaluation, Rating
 from ...model.checkpoint_results import KeepReason
 from ...store.journal import JournalTooNew, load_story
-from ...store.lists import RatingsUnreadable, read_ratings
+from ...store.learned import ListUnreadable, read_ratings
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
 from ..errors import CliError, ExitCode
@@ -76,7 +76,7 @@ def rated_paths(home: Path) -> frozenset[tuple[str, float]]:
     """(real path, modification time) of what a person rated so well that it is kept; none if that cannot be read."""
     try:
         return frozenset(r.key for r in read_ratings(home) if r.stars >= KEPT_FROM)
-    except (RatingsUnreadable, OSError):
+    except (ListUnreadable, OSError):
         return frozenset()
 
 
@@ -84,7 +84,7 @@ def ratings_here(home: Path) -> tuple[Rating, ...]:
     """All ratings. Raises CliError."""
     try:
         return read_ratings(home)
-    except RatingsUnreadable as error:
+    except ListUnreadable as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{error.filename}: {error.strerror}") from None

@@ -11,13 +11,12 @@ from ...model.suggestion import typed
 from ...model.text import plural
 from ...model.trial import TrialResult
 from ...sense.process.proc_stat import is_alive
-from ...store.history_schema import recent_path
+from ...store.history_writer import remove_recent
 from ...store.journal import JournalTooNew, load_story
+from ...store.learned import newest_trials
 from ...store.lock import is_held
-from ...store.memory_file import remove_from_memory
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
-from ...store.trials import newest_trials
 from ...views.quantity import size as size_text
 from ..errors import CliError, ExitCode
 from .known_runs import home
@@ -81,7 +80,7 @@ def _ended_state(run: RunDirectory) -> str | None:
 def forget(run: RunDirectory) -> None:
     """Remove the run's folder. Raises OSError."""
     with contextlib.suppress(OSError):
-        remove_from_memory(recent_path(run.history))
+        remove_recent(run.history)
     going = run.path.with_name(f".forgotten-{run.path.name}-{os.getpid()}")
     run.path.rename(going)
     shutil.rmtree(going)

@@ -162,11 +162,11 @@ def queued_entries(warn: Callable[[str], None] = lambda _text: None) -> "tuple[Q
     """In their order. ``warn`` is called if the queue cannot be read; then there are none."""
     if not (home() / "queue").exists():  # as on most machines: what reads it is not loaded
         return ()
-    from ...store.lists import QueueFile, QueueUnreadable
+    from ...store.learned import ListUnreadable, QueueFile
 
     try:
         return QueueFile(home()).read().waiting
-    except (QueueUnreadable, OSError) as error:
+    except (ListUnreadable, OSError) as error:
         warn(str(error))
         return ()
 

@@ -9,7 +9,7 @@ import msgspec
 from ...model.checkpoint import Checkpoint, FolderList, Origin, origin_of
 from ...model.json_line import decode_exact, encode_exact
 from ...sense.files.checkpoint_scan import entry_state, folder_list, is_of_this_disk, signature
-from ...store.atomic import write_atomically
+from ...store.home import write_atomically
 from ...store.run_directory import RunDirectory
 
 

@@ -18,7 +18,7 @@ from ...model.run import RunSpec
 from ...model.situation import Situation
 from ...model.story import RunStory, Summary
 from ...sense.log.log_browser import FileLogBrowser
-from ...store.history import HistoryReader
+from ...store.history_reader import HistoryReader
 from ...store.journal import JournalTooNew, fold_journal, load_story
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...views.chart_view import (

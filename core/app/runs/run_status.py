@@ -35,7 +35,7 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, 
 def _remember_look(run: RunDirectory, now: "Situation") -> None:
     from ...model.situation import Situation
     from ...model.story import Look
-    from ...store.last_look import write_look
+    from ...store.learned import write_look
     from ...views.away import urgent_keys
 
     seen = Situation(story=now.story, now_wall=now.now_wall, supervisor_alive=now.supervisor_alive, frozen=now.frozen)
@@ -126,10 +126,10 @@ def read_situation(run: RunDirectory, *, ask: bool = False) -> "tuple[Situation,
     ``ask``: ask the supervisor for its own troubles and its newest step, too.
     """
     from ...store.journal import load_story
-    from ...store.latest import latest_without_metrics
+    from ...store.latest import latest_of
     from .supervisor_life import as_found, situation_of, supervisor_life
 
-    latest = latest_without_metrics(run.history)
+    latest = latest_of(run.history)
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
     return situation_of(spec, story, life, latest), life

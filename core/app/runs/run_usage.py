@@ -10,7 +10,7 @@ import msgspec
 from ...model.nodes import Nodes, RankNow, RankTable
 from ...model.observation import GpuSample, HostSample, ProcessSample, Rank
 from ...model.story import RunStory
-from ...store.history import HistoryReader, Point
+from ...store.history_reader import HistoryReader, Point
 from ...views.report import Usage
 
 # What a run took of its machine while it trained, from its metric history.

@@ -14,8 +14,8 @@ from ...model.situation import RESPONSIVE_S, Situation, SupervisorLife, Trouble
 from ...model.story import RunStory
 from ...sense.process.proc_stat import is_alive, read_stat
 from ...store.latest import Latest, ProgressPoint
-from ...store.lock import holder_pid, is_held
-from ...store.run_directory import RunDirectory, read_life_sign
+from ...store.lock import holder_pid, is_held, read_life_sign
+from ...store.run_directory import RunDirectory
 
 FRESH_S = 3.0
 """A sign of life of at most this age needs no question."""

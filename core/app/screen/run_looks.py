@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from ...model.run import RunSpec
 from ...model.situation import RunPlan
 from ...model.story import Look, Summary
-from ...store.last_look import read_look, write_look
+from ...store.learned import read_look, write_look
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ..errors import CliError
 

@@ -61,7 +61,7 @@ class MachineRuns:
             launch=later(".run_services", "RunLaunch", spec),
             samples=later(".run_services", "RunSamples", spec, run.load_spec),
             trials=later(".run_services", "RunTrials", spec),
-            details=later("...store.detail_files", "DetailReader", run.path),
+            details=later("...store.latest", "DetailReader", run.path),
             ranks=later(".run_services", "RunRanks", run),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,

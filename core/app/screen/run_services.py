@@ -27,7 +27,7 @@ from ...model.preset import Preset, Profile
 from ...model.run import RunSpec, place_of
 from ...model.screen_ports import OnProgress
 from ...model.trial import TrialResult
-from ...store.latest import latest_without_metrics
+from ...store.latest import latest_of
 from ...store.log_index import FILE_NAME as LOG_INDEX
 from ...store.log_index import LogIndex
 from ...store.run_directory import RunDirectory
@@ -286,7 +286,7 @@ class RunRanks:
 
     def look(self) -> RankTable:
         """The newest table, computed once for each sample."""
-        process = latest_without_metrics(self._run.history).process
+        process = latest_of(self._run.history).process
         log = next((str(folder / "train.log") for folder in self._run.attempt_folders()), None)
         nodes = nodes_of(log)
         key = (log or "", None if process is None else process.t, None if nodes is None else nodes.t)

@@ -24,7 +24,7 @@ from ...model.run import TERMINAL_STATES, RunSpec, place_of
 from ...model.story import RunStory
 from ...model.suggestion import typed
 from ...model.text import printable
-from ...source.same_training import is_same, may_save_alike
+from ...source.launch_target import is_same, may_save_alike
 from ...source.trainer_source import source_of
 from ...source.words import CHECKPOINT, RESUME, SAVING
 from ...store.home import runs_folder

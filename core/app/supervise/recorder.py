@@ -26,7 +26,8 @@ from ...model.resume_way import ScriptState
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...source.launch_target import find_target
-from ...store.history import HistoryWriter, ProgressPoint
+from ...store.history_writer import HistoryWriter
+from ...store.latest import ProgressPoint
 from ...store.learned import HabitsFile
 from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.trace import TraceWriter
@@ -117,10 +118,10 @@ class RunRecorder:
             self._trace.write(observation)
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """Keep all that was observed around an incident."""
+        """Write what was observed before an incident."""
         for record in records:
             if isinstance(record.fact, IncidentOpened):
-                self._trace.incident(record.t)
+                self._trace.flush()
 
     def _keep_peaks(self, sample: GpuSample) -> None:
         """Where the driver lists no processes, all memory beyond what was used before the attempt counts."""

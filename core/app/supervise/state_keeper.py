@@ -28,13 +28,11 @@ from ...model.run import RunSpec
 from ...model.situation import Trouble
 from ...model.supervision_ports import AttemptTarget
 from ...sense.process.proc_stat import read_stat
-from ...store.ballast import Ballast, free_bytes
 from ...store.home import make_private
 from ...store.latest import ProgressPoint
-from ...store.lock import LockLost, SupervisorLock
-from ...store.run_directory import BEAT_S, LifeSignWriter, RunDirectory
-from ...store.safe_journal import SafeJournal
-from ...store.service_manager import ServiceManager
+from ...store.lock import BEAT_S, LifeSignWriter, LockLost, SupervisorLock
+from ...store.run_directory import RunDirectory
+from ...store.supervision import Ballast, SafeJournal, ServiceManager, free_bytes
 from .run_output import ObservationWorks
 
 # Shows that this supervisor lives: its sign of life on disk, and its answer to the question how it is.
@@ -98,7 +96,6 @@ class Vitality:
         self._begun.set()
         self._manager.stopping()
         self.keeper.close()
-        self._sign.close()
 
     def _until_begun(self) -> None:
         deadline = time.monotonic() + START_S

@@ -30,12 +30,12 @@ from ...model.settings import Checkpoints, Notify, Remedies, Settings, Tmux
 from ...model.story import RunStory
 from ...model.trial import TrialResult
 from ...store.control_client import ControlError, send
-from ...store.history import HistoryReader
+from ...store.history_reader import HistoryReader
 from ...store.home import make_private, runs_folder
 from ...store.journal import load_story
+from ...store.learned import keep_trial, trials_folder
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, new_run_id
-from ...store.trials import keep_trial, trials_folder
 from ...views import quantity
 from ..apart import behind_overlays, obey
 from ..errors import CliError, ExitCode

@@ -45,10 +45,10 @@ from ...sense.process.process_tree import ProcessTree
 from ...sense.process.ranks import OtherTrainers
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
-from ...store.atomic import write_atomically
-from ...store.clock import RunClock
-from ...store.detail_files import DetailFiles
+from ...store.home import write_atomically
+from ...store.latest import DetailFiles
 from ...store.run_directory import RunDirectory
+from ...store.supervision import RunClock
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import declared_options
 from ..plan.specs import Definitions

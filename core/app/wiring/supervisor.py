@@ -29,12 +29,12 @@ from ...model.suggestion import typed
 from ...sense.host.disk_space import is_network_filesystem
 from ...sense.host.host_sensor import is_wsl
 from ...sense.host.kernel_log import kernel_tail
-from ...store.atomic import write_atomically
-from ...store.clock import RunClock
-from ...store.history import HistoryWriter
+from ...store.history_writer import HistoryWriter
+from ...store.home import write_atomically
 from ...store.journal import latest_snapshot
 from ...store.learned import HabitsFile
 from ...store.run_directory import RunDirectory
+from ...store.supervision import RunClock
 from ...store.trace import TraceWriter
 from ...supervisor.action_threads import BoundedInbox
 from ...supervisor.loop import TICK_S, Supervisor
@@ -94,7 +94,7 @@ def build_supervisor(
     judge = Judge(knowledge(spec, preset, profiles, created.expected))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
-        TraceWriter(run.trace, run.trace_wanted, recent=True),
+        TraceWriter(run.trace, run.trace_wanted),
         trace_head(spec) if story.run is None else None,
         habits,
         room=keeper.room,

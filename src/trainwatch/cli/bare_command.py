@@ -1,8 +1,12 @@
 """``trainwatch``: the screen on this project's run. ``trainwatch --headless``: supervise it without a screen."""
 
 import argparse
+import contextlib
+import os
 import sys
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
@@ -12,6 +16,7 @@ from .parser import ALIASES, OneLineParser, build_parser, options_of_verb, spell
 
 if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
+    from trainwatch.tui.app import TrainwatchApp
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +45,9 @@ def act(args: argparse.Namespace) -> int:
     if args.headless:
         from trainwatch.core.app.start.project_run import project_run
 
-        from .event_printer import supervise_and_print
-        from .launch_options import overrides_of, tell_checks
+        from .events import supervise_and_print
         from .output import outlive_reader
+        from .start import overrides_of, tell_checks
 
         outlive_reader()
         ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
@@ -64,7 +69,7 @@ def act(args: argparse.Namespace) -> int:
             return open_screen(watched, read_only=args.read_only)
     from trainwatch.core.app.start.project_run import nothing_started_here, run_to_show
 
-    from .launch_options import overrides_of
+    from .start import overrides_of
 
     if not args.read_only and args.run_name is None and nothing_started_here():
         return open_screen(None, launch_first=True)
@@ -76,7 +81,7 @@ def _plain(args: argparse.Namespace) -> int:
     from trainwatch.core.app.runs.run_status import read_run
     from trainwatch.core.app.start.project_run import run_to_show
 
-    from .launch_options import overrides_of
+    from .start import overrides_of
     from .status_text import status_lines
     from .watch import runs_verb as show_runs
 
@@ -95,8 +100,6 @@ def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_f
 
     ``launch_first``: without a run, begin with what this folder could start.
     """
-    from .screen_app import app_for, show
-
     return show(app_for(run, read_only=read_only, launch_first=launch_first))
 
 
@@ -158,3 +161,72 @@ def use_run(args: argparse.Namespace, name: str) -> None:
 
 def _not_taken(verb: str, option: str) -> CliError:
     return CliError(ExitCode.USAGE, f"{verb} takes no {option}; see `trainwatch {verb} --help`")
+
+
+def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool = False) -> "TrainwatchApp":
+    """The application on a run, on the list of runs, or on what this folder could start (``launch_first``)."""
+    from trainwatch.core.app.hosts.known_hosts import all_hosts
+    from trainwatch.core.app.runs.known_runs import home
+    from trainwatch.core.app.screen.run_looks import later
+    from trainwatch.core.app.screen.run_picker import MachineRuns
+    from trainwatch.tui.app import TrainwatchApp
+    from trainwatch.tui.ui.terminal import in_browser
+
+    far = None
+    with contextlib.suppress(CliError):  # a file with problems names no other machine
+        if hosts := all_hosts():
+            from trainwatch.core.app.hosts.far_runs import FarRuns
+
+            far = FarRuns(hosts.values())
+    runs = MachineRuns(far)
+    # What the first picture does not need is loaded when it is used.
+    return TrainwatchApp(
+        None if run is None else runs.open(run.id),
+        starter=later(".store_feed", "DetachedStarter"),
+        attacher=None if in_browser(os.environ) else later(".store_feed", "RunAttacher"),
+        picker=runs,
+        launcher=later(".folder_launcher", "FolderLauncher"),
+        launch_first=launch_first,
+        read_only=read_only,
+        home=home(),
+    )
+
+
+# What follows when the screen ends: its exit code, or the screen of the version that has replaced this one.
+#
+# The screen loads a dialog or a page when it is first opened. If trainwatch's files were replaced meanwhile, as an
+# upgrade does, that may fail: the new file does not fit the old modules. The screen owns nothing, so it is opened
+# anew.
+
+PACKAGE = Path(__file__).absolute().parent.parent
+SETTLED_S = 2.0
+"""No file was replaced for so long: half an upgrade cannot be started."""
+PATIENCE_S = 60.0
+
+
+def show(app: "TrainwatchApp") -> int:
+    """Run the screen to its end. Does not return if it failed because of replaced files: the new version runs then."""
+    began = time.time()
+    app.run()
+    if not app.return_code:
+        return ExitCode.DONE
+    if _replaced_at() > began:
+        end = time.time() + PATIENCE_S
+        while time.time() < min(_replaced_at() + SETTLED_S, end):
+            time.sleep(SETTLED_S / 4)
+        warn("its files were replaced while the screen was open; the screen is opened anew")
+        os.execv(sys.executable, sys.orig_argv)
+    return ExitCode.FAILED
+
+
+def _replaced_at() -> float:
+    """When a source file of trainwatch was last replaced, in seconds since the epoch."""
+    newest = 0.0
+    for folder, _, files in os.walk(PACKAGE, followlinks=True):
+        for name in files:
+            if name.endswith(".py"):
+                try:
+                    newest = max(newest, os.stat(f"{folder}/{name}").st_ctime)  # noqa: PTH116  hundreds of files
+                except OSError:
+                    newest = time.time()  # it was there a moment ago
+    return newest

@@ -2,16 +2,26 @@
 
 import argparse
 import os
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.model.text import size
 from trainwatch.core.model.verdict_words import verdict_word
 
-from . import checkpoint_text as text
 from .output import print_json, printable
 from .verb import Act, Verbs, act_part, add_part, add_parts
 
 if TYPE_CHECKING:
+    from trainwatch.core.app.checkpoint_tools import (
+        CheckpointOverview,
+        Comparison,
+        KnownListing,
+        PruneOutcome,
+        PrunePlan,
+        Quality,
+    )
     from trainwatch.core.model.checkpoint import Checkpoint
 
 
@@ -73,21 +83,21 @@ def act_list(args: argparse.Namespace) -> int:
     found, unknown = checkpoints_in(args.directory)
     listing, known = found.listing, quality_of(found.listing.checkpoints)
     if args.json:
-        print_json(text.with_quality(found, known))
+        print_json(with_quality(found, known))
         return ExitCode.DONE
     if not listing.checkpoints:
         print(f"no checkpoints in {args.directory}")
-    for line in text.rows(
+    for line in rows(
         [
-            (named_below(c, args.directory), text.quality_words(known.get(c.path)) + text.resume_words(c, found))
+            (named_below(c, args.directory), quality_words(known.get(c.path)) + resume_words(c, found))
             for c in listing.checkpoints
         ]
     ):
         print(line)
     others = [other.name for other in unknown]
     if others:
-        more = f" and {len(others) - text.OTHERS_SHOWN} more" if len(others) > text.OTHERS_SHOWN else ""
-        names = ", ".join(printable(name) for name in others[: text.OTHERS_SHOWN])
+        more = f" and {len(others) - OTHERS_SHOWN} more" if len(others) > OTHERS_SHOWN else ""
+        names = ", ".join(printable(name) for name in others[:OTHERS_SHOWN])
         print(f"may be the state of a training, of no known make: {names}{more}")
     return ExitCode.DONE
 
@@ -107,7 +117,7 @@ def act_verify(args: argparse.Namespace) -> int:
     if args.json:
         print_json(found)
     else:
-        print(*text.rows([(found, "")]))
+        print(*rows([(found, "")]))
         for name in found.opaque:
             print(f"  not checked (no tensors): {name}")
     return ExitCode.DONE if found.verdict == "complete" else ExitCode.FAILED
@@ -121,7 +131,7 @@ def act_show(args: argparse.Namespace) -> int:
     if args.json:
         print_json(overview)
     else:
-        text.print_overview(overview)
+        print_overview(overview)
     return ExitCode.DONE
 
 
@@ -135,12 +145,12 @@ def act_compare(args: argparse.Namespace) -> int:
     both = [one for one in map(inspect_one, (args.a, args.b)) if one is not None]
     known = quality_of(both)
     if args.json:
-        print_json({**to_builtins(found), "quality": [text.quality_object(known.get(one.path)) for one in both]})
+        print_json({**to_builtins(found), "quality": [quality_object(known.get(one.path)) for one in both]})
         return ExitCode.DONE
-    text.print_comparison(found)
+    print_comparison(found)
     for one in both:
         if one.path in known:
-            print(f"  {printable(one.name)}{text.quality_words(known[one.path])}")
+            print(f"  {printable(one.name)}{quality_words(known[one.path])}")
     return ExitCode.DONE
 
 
@@ -167,7 +177,7 @@ def act_prune(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"plan": plan, "applied": outcome})
     else:
-        text.print_plan(plan, outcome)
+        print_plan(plan, outcome)
     return ExitCode.FAILED if outcome is not None and outcome.refused else ExitCode.DONE
 
 
@@ -182,3 +192,173 @@ def act_backup(args: argparse.Namespace) -> int:
         told = "and verified" if done.checkpoint.understood else "byte for byte; whether it is whole cannot be told"
         print(f"{printable(done.destination)}: copied {told} ({verdict_word(done.checkpoint.verdict)})")
     return ExitCode.DONE
+
+
+SHOWN_METADATA = 24
+METADATA_WIDTH = 160
+"""kohya stores whole lists of buckets and tags in one value."""
+OTHERS_SHOWN = 8
+SHOWN_TENSORS = 12
+"""Most tensors and changes that are listed; the rest is counted. ``--json`` has all."""
+
+
+def rows(checkpoints: "Sequence[tuple[Checkpoint, str]]") -> list[str]:
+    """A line for each checkpoint, with what else is known of it behind its verdict."""
+    from trainwatch.core.views.columns import CHECKPOINTS, text_rows
+
+    return [printable(line) for line in text_rows(CHECKPOINTS, checkpoints)]
+
+
+def quality_words(known: "Quality | None") -> str:
+    """`` · fid 12.3 (best) · 4 of 5 stars: sharp``; empty if nothing is known."""
+    if known is None:
+        return ""
+    from trainwatch.core.model.checkpoint import score_words
+
+    score = "" if known.evaluation is None else score_words(known.evaluation) + (" (best)" if known.best else "")
+    rating = "" if known.rating is None else known.rating.words
+    return "".join(f" · {printable(part)}" for part in (score, rating) if part)
+
+
+def quality_object(known: "Quality | None") -> dict[str, Any]:
+    """Score and rating for ``--json``; null is unknown, or not evaluated, or not rated."""
+    found = None if known is None else known.evaluation
+    rating = None if known is None else known.rating
+    return {
+        "score": None if found is None else found.score,
+        "metric": None if found is None else found.metric or None,
+        "better": None if found is None else found.better,
+        "scores": {} if found is None else found.values,
+        "score_why": None if found is None else found.why or None,
+        "best": known is not None and known.best,
+        "rating": None if rating is None else rating.stars or None,
+        "note": None if rating is None else rating.note or None,
+    }
+
+
+QUICK_LOOK = "  <- resume point if a deep check passes: only structure and sizes were read"
+"""No journal knows it: a launch reads all its values before it takes it."""
+
+
+def resume_words(checkpoint: "Checkpoint", found: "KnownListing") -> str:
+    """Whether a restart would take it, and how far that is known; or why it does not, though it is complete."""
+    why = found.unused.get(checkpoint.path)
+    if why is not None:
+        return f" · {printable(why)}"
+    doubt = f" · {said}" if (said := found.doubts.get(checkpoint.path)) else ""
+    if checkpoint.path != found.listing.resume_point:
+        return doubt
+    return doubt + ("  <- resume point" if checkpoint.path in found.known else QUICK_LOOK)
+
+
+def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[str, Any]:
+    """The listing for ``--json``, each checkpoint with its score and rating; ``best``: path of the best one.
+
+    ``unused``: why a restart does not use it, though it is complete; ``doubt``: what speaks against its weights, though
+    a restart uses it; null otherwise.
+    """
+    from msgspec import to_builtins
+
+    listing = found.listing
+    return {
+        "checkpoints": [
+            {
+                **to_builtins(each),
+                "unused": found.unused.get(each.path),
+                "doubt": found.doubts.get(each.path),
+                **quality_object(known.get(each.path)),
+            }
+            for each in listing.checkpoints
+        ],
+        "resume_point": listing.resume_point,
+        "best": next((path for path, quality in known.items() if quality.best), None),
+    }
+
+
+def print_overview(overview: "CheckpointOverview") -> None:
+    """What is inside one."""
+    print(*rows([(overview.checkpoint, "")]))
+    if overview.unknown:
+        from trainwatch.core.views import quantity
+
+        print(f"  saved       {quantity.duration(max(0.0, time.time() - overview.checkpoint.mtime))} ago")
+        print(f"  unknown     {overview.unknown}")
+    types = ", ".join(f"{name} {count:,}" for name, count in overview.dtypes.items())
+    print(f"  layout      {overview.layout}")
+    print(f"  parameters  {overview.parameters:,} ({types})" if types else "  parameters  not listed")
+    holds = [
+        ("optimizer", overview.has_optimizer),
+        ("EMA", overview.has_ema),
+        ("compiled model keys", overview.compiled),
+    ]
+    nothing = "weights only" if types else "nothing that can be listed without running code"
+    print(f"  holds       {', '.join(name for name, there in holds if there) or nothing}")
+    for key, value in overview.state.items():
+        print(f"  state       {printable(f'{key} = {value}')}")
+    for key, value in list(overview.metadata.items())[:SHOWN_METADATA]:
+        print(f"  metadata    {printable(f'{key} = {value}')[:METADATA_WIDTH]}")
+    if len(overview.metadata) > SHOWN_METADATA:
+        print(f"  … and {len(overview.metadata) - SHOWN_METADATA:,} metadata values more (--json lists all)")
+    for member in overview.members:
+        told = "" if member.format is None else f"  {member.format}"
+        print(f"  member      {size(member.size_bytes):>9}  {printable(member.name)}{printable(told)}")
+        if member.sha256 is not None:
+            print(f"  sha256      {member.sha256}")
+    for tensor in overview.tensors[:SHOWN_TENSORS]:
+        print(f"  tensor      {tensor.dtype:6} {'×'.join(map(str, tensor.shape)):>18}  {printable(tensor.name)}")
+    if len(overview.tensors) > SHOWN_TENSORS:
+        print(f"  … and {len(overview.tensors) - SHOWN_TENSORS:,} tensors more (--json lists all)")
+
+
+def print_comparison(found: "Comparison") -> None:
+    """How far the weights moved, the largest changes first."""
+    if found.files:
+        _print_files(found)
+        return
+    moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
+    print(f"{printable(found.a)} -> {printable(found.b)}: weights moved by {moved}")
+    for sentence in found.wrong_checksums:
+        print(f"  WARNING {printable(sentence)}")
+    for title, names in (("only in the first", found.only_in_a), ("only in the second", found.only_in_b)):
+        if names:
+            print(f"  {title}: {len(names)} tensors, such as {names[0]}")
+    for name, before, after in found.other_shape:
+        print(f"  shape of {name}: {before} -> {after}")
+    for name, kind, other in found.other_type:
+        print(f"  type of {name}: {kind} -> {other}")
+    if found.nonfinite_a or found.nonfinite_b:
+        print(f"  NaN or Inf: {found.nonfinite_a:,} in the first, {found.nonfinite_b:,} in the second")
+    ordered = sorted(
+        found.changes, key=lambda c: -1.0 if c.relative_change is None else c.relative_change, reverse=True
+    )
+    for change in ordered[:SHOWN_TENSORS]:
+        amount = "–" if change.relative_change is None else f"{change.relative_change:.2%}"
+        print(f"  {amount:>9}  norm {change.norm_a:.4g} -> {change.norm_b:.4g}  {change.name}")
+    for name, why in found.skipped:
+        print(f"  not compared: {name} ({why})")
+
+
+def _print_files(found: "Comparison") -> None:
+    """Two that are not understood: which files are the same."""
+    same = all(each.same for each in found.files)
+    print(f"{printable(found.a)} -> {printable(found.b)}: {'the same bytes' if same else 'they differ'}")
+    for each in found.files:
+        sizes = " -> ".join(
+            "not there" if each_bytes is None else size(each_bytes) for each_bytes in (each.size_a, each.size_b)
+        )
+        print(f"  {'same' if each.same else 'differs':7}  {sizes:>22}  {printable(each.name)}")
+    print(f"  unknown  {found.unknown}")
+
+
+def print_plan(plan: "PrunePlan", outcome: "PruneOutcome | None") -> None:
+    """The checkpoints that are kept, with reasons, and those that would be (or were) deleted."""
+    for kept in plan.keep:
+        print(f"keep    {printable(kept.checkpoint.name):36} {kept.why}")
+    for checkpoint in plan.delete:
+        print(f"delete  {printable(checkpoint.name):36} {size(checkpoint.size_bytes)}")
+    if outcome is None:
+        print(f"{size(plan.freed_bytes)} would be freed; nothing was deleted (--apply deletes)")
+        return
+    for path, why in outcome.refused:
+        print(f"refused {printable(path)}: {why}")
+    print(f"{len(outcome.deleted)} deleted, {size(outcome.freed_bytes)} freed")

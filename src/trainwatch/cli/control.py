@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .launch_options import add_settings
-from .operation import confirm, operate
 from .output import print_json, printable, warn
-from .run_argument import RUN, run_of
-from .verb import JSON, Argument, Verb, Verbs, arg, flag, one_of, usage
+from .start import add_settings
+from .verb import JSON, RUN, Argument, Verb, Verbs, arg, confirm, flag, one_of, operate, run_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.enable import Enabling
@@ -265,7 +263,7 @@ def supervise_verb(args: argparse.Namespace) -> int:
         if pid:
             print(pid)
             return ExitCode.DONE if pid > 0 else ExitCode.FAILED
-    from .event_printer import supervise_and_print
+    from .events import supervise_and_print
 
     code = supervise_and_print(run, first=first, as_json=args.json)
     sys.stdout.flush()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, get_args
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import jsonable, print_json, warn
-from .run_argument import RUN, run_to_read
-from .verb import JSON, Verbs, arg, flag
+from .verb import JSON, RUN, Verbs, arg, flag, run_to_read
 
 if TYPE_CHECKING:
     from trainwatch.core.app.logs import LogMetrics

@@ -7,12 +7,15 @@ import os
 import sys
 from _thread import RLock  # ``threading`` is not needed for anything else in a short verb
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trainwatch.core.model.edge import EDGE
 from trainwatch.core.model.text import printable, printable_json, printable_lines, printable_output
 
-__all__ = ["jsonable", "print_json", "printable", "printable_lines", "warn"]
+if TYPE_CHECKING:
+    from trainwatch.core.app.preflight.check import Check
+
+__all__ = ["check_line", "jsonable", "print_json", "printable", "printable_lines", "warn"]
 
 
 def warn(text: str) -> None:
@@ -177,3 +180,14 @@ def _discard(stream: IO[str]) -> None:
 
 def _nowhere() -> io.TextIOWrapper:
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  # lives as long as the process
+
+
+RESULT_WORDS = {"pass": "ok", "warn": "warn", "fail": "FAIL"}
+
+
+def check_line(check: "Check") -> str:
+    """``vram need: warn: profile balanced usually takes … -> use a smaller profile``."""
+    if check.result == "pass":
+        return printable(f"{check.name}: {check.found}")
+    remedy = f" -> {check.remedy}" if check.remedy else ""
+    return printable(f"{check.name}: {RESULT_WORDS[check.result]}: {check.found}{remedy}")

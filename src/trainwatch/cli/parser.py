@@ -14,7 +14,7 @@ from trainwatch.core.app.errors import CliError, ExitCode, did_you_mean, nearest
 from .verb import Verb
 
 SECTIONS: dict[str, tuple[str, dict[str, Sequence[str]]]] = {
-    "start": ("start a training", {"start": ("adopt", "init", "queue", "run")}),
+    "start": ("start a training", {"start": ("adopt", "init", "run"), "queue": ("queue",)}),
     "watch": (
         "watch runs",
         {"watch": ("attach", "events", "logs", "metrics", "runs", "serve", "status", "wait")},
@@ -40,7 +40,7 @@ SECTIONS: dict[str, tuple[str, dict[str, Sequence[str]]]] = {
         "examine logs, checkpoints and past runs",
         {"checkpoints": ("checkpoints",), "examine": ("diagnose", "export", "progress", "replay", "report")},
     ),
-    "practise": ("see trainwatch at work", {"practise": ("demo", "drill")}),
+    "practise": ("see trainwatch at work", {"start": ("demo", "drill")}),
 }
 """Sections of ``trainwatch --help``, in their order: heading, and the verbs of each file."""
 EXAMPLES = """examples:

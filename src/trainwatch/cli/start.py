@@ -1,28 +1,42 @@
-"""The verbs that start a training: run, adopt, init, queue."""
+"""The verbs that start a training: run, adopt, init, demo, drill; and the options and checks that starts share."""
 
 import argparse
 import os
+import shlex
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.suggestion import typed
 
-from .launch_options import add_launch_options, add_settings, check_line, overrides_of, supervise_run
-from .operation import confirm
-from .output import outlive_reader, print_json, printable, printable_lines, warn
-from .verb import Act, Verbs, act_part, add_part, add_parts, arg, flag, one_of, usage
+from .output import check_line, outlive_reader, print_json, printable, printable_lines, warn
+from .verb import JSON, Verbs, arg, confirm, flag, one_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
+    from trainwatch.core.app.plan.specs import Overrides
+    from trainwatch.core.app.start.project_run import RunToStart
     from trainwatch.core.app.start.start_choice import StartChoice, Wish
     from trainwatch.core.model.run import RunSpec
-    from trainwatch.core.model.trial import Queue, QueueEntry
 
 
 VERBS = Verbs()
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Options that change settings of the trainer for every launch of the run from now on."""
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE",
+        help="change a setting of the trainer, over profile, command and config (in a copy); several are possible",
+    )  # fmt: skip
+    parser.add_argument(
+        "--lr",
+        type=float,
+        metavar="X",
+        help="the learning rate from now on (a restored scheduler may bring its own back)",
+    )
 
 
 @VERBS(
@@ -325,220 +339,236 @@ def init_verb(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def queue_arguments(parser: argparse.ArgumentParser) -> None:
-    parts = add_parts(parser)
-    add = parts.add_parser(
-        "add",
-        help="add a run at the end",
-        description="add a run at the end",
-        epilog="example: trainwatch queue add --gpu-memory 10GB -- python train.py",
+def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool, queued: bool = False) -> None:
+    """Options that describe a run and how it is supervised. ``adopted``: its trainer runs already.
+
+    ``queued``: it starts later and without a screen; what says so is accepted and not listed.
+    """
+    name = "the session's, else from the command" if adopted else "from the command"
+    recognised = "recognised" if adopted else "recognised from the command"
+    config = "default: found in its command" if adopted else "each attempt gets a derived copy"
+    parser.add_argument("--name", help=f"the run's name (default: {name})")
+    parser.add_argument("--preset", help=f"framework preset (default: {recognised}; see `trainwatch presets`)")
+    parser.add_argument("--config", metavar="F", help=f"the trainer's own TOML or YAML ({config})")
+    saves = "where the trainer saves checkpoints (default: as its flags or config say, else found by what it writes)"
+    parser.add_argument("--output-dir", metavar="D", help=saves)
+    parser.add_argument(
+        "--interval",
+        type=float,
+        metavar="S",
+        help="seconds between two health lines (default: [watch] summary_s, else 300)",
     )
-    add.set_defaults(act_part=act_add)
-    add.usage = "trainwatch queue add [options] [-- COMMAND …]"
-    add.add_argument("--gpu-memory", metavar="SIZE", help="GPU memory that it needs on each GPU: 10GB, 10000MiB")
-    add.add_argument("--gpus", type=int, default=1, metavar="N", help="how many GPUs it gets (default 1; 0: none)")
-    add.add_argument(
-        "--beside", action="store_true", help="it may share a GPU with processes that the queue did not start"
+    parser.add_argument(
+        "--max-restarts",
+        type=int,
+        metavar="N",
+        help="restarts without progress in between (default: [restart] max_restarts, else 3)",
     )
-    add.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
-    add.add_argument("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"')
-    add.add_argument(
-        "--fresh", action="store_true", help="start from the beginning, even over the checkpoints that are there"
+    parser.add_argument(
+        "--act",
+        dest="act_mode",
+        choices=("all", "ask", "notify"),
+        help="what is done without you: all (default), ask first, or notify only: nothing is ended or started",
     )
-    add_launch_options(add, adopted=False, queued=True)
-    _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
-    move = _part(parts, "move", "change the place of an entry that waits", "move 4 1", act_move)
-    move.add_argument("entry", type=int, help="the number of the entry")
-    move.add_argument("place", type=int, help="its new place among those that wait; 1 is the next one")
-    remove = _part(parts, "remove", "remove an entry that waits or is over", "remove 4", act_remove)
-    remove.add_argument("entry", type=int, help="the number of the entry")
-    work = _part(parts, "work", "start queued runs until none is left (`add` does this)", "work", act_work)
-    work.add_argument("--detach", action="store_true", help="in the background")
-    enable = _part(parts, "enable", "go on with the queue after a reboot", "enable --print", act_enable)
-    enable.add_argument("--print", action="store_true", help="show what would be written, and write nothing")
-    start = parts.add_parser("start", description="Starts the run of one entry; the queue itself calls it.")
-    start.add_argument("entry", type=int, help="the number of the entry")
-    start.set_defaults(act_part=act_start)
-
-
-VERBS(
-    "queue",
-    "start runs one after the other, when a GPU has room",
-    "Runs that wait for GPUs of this machine. Each is started in its turn on the least loaded GPUs that have enough "
-    "free memory, never beside a process that the queue did not start. The need is measured by `trainwatch trial` or "
-    "stated; without either a run gets a GPU for itself alone. The queue outlives this terminal; after a reboot it "
-    "goes on with `trainwatch queue work`, or by itself with `trainwatch queue enable`.",
-    "add --gpu-memory 10GB -- python train.py --config cfg.yaml",
-    queue_arguments,
-)(act_part)
-
-
-def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
-    return add_part(parts, name, what, f"queue {example}", act)
-
-
-def act_add(args: argparse.Namespace) -> int:
-    """Add the run, and start the process that starts queued runs."""
-    import msgspec
-
-    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
-    from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need, new_entry
-    from trainwatch.core.app.runs.known_runs import home
-
-    if args.gpus < 0:
-        raise CliError(ExitCode.USAGE, "--gpus: must not be negative")
-    words = tuple(args.command_after_dashes or args.words)
-    overrides = overrides_of(args)
-    plan = (
-        plan_command(words, overrides)
-        if words
-        else plan_project(args.name, msgspec.structs.replace(overrides, name=None))
+    parser.add_argument(
+        "--save-signal",
+        choices=("USR1", "USR2"),
+        help="signal on which the trainer saves a checkpoint; sent before a stop, only to processes that catch it",
     )
+    parser.add_argument("--save-file", metavar="F", help="file that asks the trainer to save; touched before a stop")
+    parser.add_argument(
+        "--end-by",
+        metavar="TIME",
+        help='local time by which the run must have ended: "08:00"; it is saved and stopped before then',
+    )
+    for option, when in (("--at-finish", "the training is done"), ("--at-give-up", "the run is given up")):
+        parser.add_argument(option, metavar="COMMAND", help=f"command in quotes, run once when {when}")
+    lines = "one JSON object" if queued else "JSON lines instead of text (with --headless or no terminal)"
+    parser.add_argument("--json", action="store_true", help=lines)
+    parser.add_argument(
+        "--progress-shape",
+        action="append",
+        metavar="REGEX",
+        help="form of a progress line that is not read by itself, as 'sweep (?P<step>\\d+) of (?P<total_steps>\\d+)'; "
+        "several are possible (docs/how-to/own-log-lines.md)",
+    )
+    how = parser.add_mutually_exclusive_group()
+    for option, dest, told in (
+        ("--headless", "run_headless", "no screen; report line by line"),
+        ("--detach", "detach", "start a supervisor and come back at once"),
+    ):
+        how.add_argument(option, dest=dest, action="store_true", help=argparse.SUPPRESS if queued else told)
+    command = argparse.SUPPRESS if adopted else "the trainer's command line"
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=command)
+
+
+OVERRIDES = {
+    **{name: name for name in ("name", "preset", "profile", "config", "output_dir", "max_restarts", "end_by")},
+    **{name: name for name in ("save_signal", "save_file")},
+    "interval_s": "interval",
+    "act": "act_mode",
+}
+"""Fields of ``Overrides``, each with the option that has its value."""
+
+
+def overrides_of(args: argparse.Namespace) -> "Overrides":
+    """The run's overrides from the options."""
+    from trainwatch.core.app.plan.specs import Overrides
+
+    told = {field: getattr(args, option, None) for field, option in OVERRIDES.items()}
+    shapes = getattr(args, "progress_shape", None)
+    return Overrides(
+        **told,
+        at_finish=_words(args, "at_finish"),
+        at_give_up=_words(args, "at_give_up"),
+        shapes=None if shapes is None else tuple(shapes),
+    )
+
+
+def _words(args: argparse.Namespace, option: str) -> tuple[str, ...] | None:
+    """A command in quotes as words; None if it is not given. Raises CliError."""
+    text = getattr(args, option, None)
+    if text is None:
+        return None
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, f"--{option.replace('_', '-')}: {error}: {text}") from None
+
+
+def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> int:
+    """In the foreground, on the screen, or detached, as the options and the terminal say; returns the exit code.
+
+    ``word``: what was done, for the line that ``--detach`` prints. Raises CliError.
+    """
+    from trainwatch.core.views.length_words import resume_line, second_start_line
+    from trainwatch.core.views.words import by_itself
+
+    run = ready.run
+    spec, out = run.load_spec(), sys.stderr if args.json else sys.stdout
+    print(f"trainwatch: {by_itself(spec.settings)}", file=out, flush=True)
+    print(printable(resume_line(spec.resume_way)), file=out, flush=True)
+    if (restart := second_start_line(spec.second_start)) is not None:
+        print(printable(restart), file=out, flush=True)
+    tell_checks(ready.plan, sys.stderr)
+    if ready.said:
+        warn(ready.said)
+    screen = _wants_screen(args)
+    if not args.detach and not screen:
+        from .events import supervise_and_print
+
+        return supervise_and_print(run, plan=ready.plan, first=ready.first, as_json=args.json, claim=ready.claim)
+    from trainwatch.core.app.start.detached import launch_detached, start_detached
+    from trainwatch.core.model.run import TERMINAL_STATES
+
+    if screen:
+        from .bare_command import open_screen
+
+        start_detached(run, ready.first, ready.claim)
+        return open_screen(run)
+    look = f"look at it with `{typed('status', run.id)}` or `trainwatch`"
+    pid, found = launch_detached(run, ready.first, ready.claim)
+    if found is not None:
+        word = f"{found.state.replace('_', ' ')} ({printable(found.state_reason)})"
+        if found.state in TERMINAL_STATES:
+            raise CliError(ExitCode.FAILED, f"{printable(spec.name)}: {word}; {look}")
+    print(f"{printable(spec.name)}: {word}, supervisor {pid}; {look}")
+    return ExitCode.DONE
+
+
+def _wants_screen(args: argparse.Namespace) -> bool:
+    if args.run_headless or args.json or args.detach:
+        return False
+    from trainwatch.tui.ui.terminal import can_show_screen
+
+    return can_show_screen()
+
+
+def tell_checks(plan: "LaunchPlan | None", out: IO[str]) -> None:
+    """Print what the checks say about the launch of a new run. An error in a check does not prevent a launch."""
+    from trainwatch.core.app.preflight.checklist import told_at_launch
+
     if plan is None:
-        raise CliError(ExitCode.USAGE, "give a command: trainwatch queue add -- COMMAND …")
-    if plan.derived is None:
-        raise CliError(ExitCode.USAGE, f"{plan.problem}; nothing was added")
-    if words and (unused := not_used_for_a_command()) is not None:
-        warn(unused)
-    need, why = (amount(args.gpu_memory), "stated") if args.gpu_memory else measured_need(plan)
-    entry, place = add_entry(
-        lambda number, key: new_entry(
-            number,
-            key,
-            plan.spec.name,
-            words,
-            options=msgspec.to_builtins(overrides),
-            checkpoint=args.checkpoint,
-            fresh=args.fresh,
-            wants=args.gpus,
-            need_bytes=need if args.gpus else None,
-            need_why=why if args.gpus else "",
-            beside=args.beside,
-        ),
-        os.environ,
+        return
+    try:
+        lines = [check_line(check) for check in told_at_launch(plan)]
+    except Exception as error:
+        lines = [f"checks: could not be made: {error!r}"]
+    for line in lines:
+        print(f"trainwatch: {line}", file=out, flush=True)
+
+
+@VERBS(
+    "demo",
+    "a short real training with scripted failures, in about a minute",
+    "Launches a short real training that crashes once and hangs once, and shows how it is restarted. Everything "
+    "is real: processes, checkpoints, evidence, restarts. State goes to TRAINWATCH_HOME/demo.",
+    "--headless --json",
+    flag("--torch", "the PyTorch trainer (needs torch) instead of the numpy one"),
+    arg("--headless", dest="demo_headless", action="store_true", help="no screen; print line by line"),
+    flag("--json", "with --headless: JSON lines, the result object last"),
+    flag("--fake-gpu", "show a simulated GPU, labelled as such"),
+)
+def demo_verb(args: argparse.Namespace) -> int:
+    """0 if the training finished after the crash and the hang."""
+    from trainwatch.core.app.examples import demo_result, demo_run
+    from trainwatch.tui.ui.terminal import can_show_screen
+
+    run = demo_run(torch=args.torch, simulated_gpu=args.fake_gpu)
+    if not args.demo_headless and not args.json and can_show_screen():
+        from trainwatch.core.app.start.detached import start_detached
+
+        from .bare_command import open_screen
+
+        start_detached(run)
+        code = open_screen(run)
+        print(f"The demo's events: {typed('events', run.id)}")
+        return code
+    from .events import supervise_and_print
+
+    code = supervise_and_print(run, as_json=args.json, stop_trainer=True)  # an interrupted demo leaves no trainer
+    outcome = demo_result(run)
+    if args.json:
+        print_json(outcome)
+    else:
+        seen = ", ".join(f"{kind} {s:.1f} s" for kind, s in outcome["detect_s"].items() if s is not None)
+        print(
+            f"\nfinished: {outcome['finished']} · attempts: {outcome['attempts']} "
+            f"· steps done again: {outcome['lost_steps']} · detected after: {seen}"
+        )
+    return code or (ExitCode.DONE if outcome["finished"] else ExitCode.FAILED)
+
+
+@VERBS(
+    "drill",
+    "real faults in an example trainer: is each detected and survived?",
+    "Runs a short real training once per fault and shows what was detected, after how long, and how it ended. "
+    "Takes about a minute. State goes to TRAINWATCH_HOME/drill.",
+    "",
+    JSON,
+)
+def drill_verb(args: argparse.Namespace) -> int:
+    """1 if a fault was not detected or not survived."""
+    from trainwatch.core.app.examples import drill
+
+    rows = []
+    for row in drill():
+        rows.append(row)
+        if not args.json:
+            _print(row)
+    passed = all(row["passed"] for row in rows)
+    if args.json:
+        print_json({"passed": passed, "exercises": rows})
+    else:
+        print("all were detected and survived" if passed else "not all were detected and survived: see the lines above")
+    return ExitCode.DONE if passed else ExitCode.FAILED
+
+
+def _print(row: dict[str, Any]) -> None:
+    mark = "ok  " if row["passed"] else "FAIL"
+    after = f"after {row['detect_s']:.1f} s" if row["detect_s"] is not None else ""
+    print(
+        f"{mark}  {row['fault']:24} {', '.join(row['seen']) or 'nothing seen':32} {after:14} "
+        f"attempts {row['attempts']}, steps lost {row['lost_steps']}, {row['state']}",
+        flush=True,
     )
-    pid = ensure_worker(home())
-    if args.json:
-        print_json({**_as_json(entry, place), "worker": pid})
-        return ExitCode.DONE
-    print(f"{entry.id}: {printable(entry.name)} is queued, place {place}; {_need(entry)}")
-    print("look at it with `trainwatch queue list`; after a reboot: `trainwatch queue work` (`queue enable` does it)")
-    return ExitCode.DONE
-
-
-def act_list(args: argparse.Namespace) -> int:
-    """0 also if nothing is queued."""
-    from trainwatch.core.app.queue import queue_now
-    from trainwatch.core.views.columns import QUEUE, text_rows
-
-    queue, pid, alive = queue_now()
-    if args.json:
-        print_json({"queue": _rows(queue), "worker": {"pid": pid, "alive": alive}})
-        return ExitCode.DONE
-    if not queue.entries:
-        print("the queue is empty: add a run with `trainwatch queue add -- COMMAND`")
-    places = {entry.id: place for place, entry in enumerate(queue.waiting, 1)}
-    for line in text_rows(QUEUE, [(entry, places.get(entry.id)) for entry in queue.entries]):
-        print(printable(line))
-    if queue.waiting and not alive:
-        warn("nobody starts these runs now: `trainwatch queue work --detach` does")
-    return ExitCode.DONE
-
-
-def act_move(args: argparse.Namespace) -> int:
-    """3 if there is no such entry, 2 if it does not wait."""
-    from trainwatch.core.app.queue import move_entry
-
-    place = move_entry(args.entry, args.place)
-    if args.json:
-        print_json({"id": args.entry, "place": place})
-    else:
-        print(f"{args.entry}: place {place}")
-    return ExitCode.DONE
-
-
-def act_remove(args: argparse.Namespace) -> int:
-    """3 if there is no such entry, 2 if it is started."""
-    from trainwatch.core.app.queue import remove_entry
-
-    entry = remove_entry(args.entry)
-    if args.json:
-        print_json(_as_json(entry, None))
-    else:
-        print(f"{entry.id}: {printable(entry.name)} is removed")
-    return ExitCode.DONE
-
-
-def act_work(args: argparse.Namespace) -> int:
-    """Start queued runs; 4 if another process does it already."""
-    import logging
-    import sys
-
-    from trainwatch.core.app.queue import detach, work
-
-    if args.detach and not detach():
-        return ExitCode.DONE
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    return work()
-
-
-def act_enable(args: argparse.Namespace) -> int:
-    """Write the unit that goes on with the queue after a reboot."""
-    from trainwatch.core.app.enable import enabling_of_queue
-    from trainwatch.core.app.runs.known_runs import home
-
-    from .control import enable
-
-    return enable(enabling_of_queue(home()), args)
-
-
-def act_start(args: argparse.Namespace) -> int:
-    """Start the run of one entry; prints what became of it as JSON."""
-    from trainwatch.core.app.queue import queue_now, start_entry
-
-    entry = queue_now()[0].find(args.entry)
-    if entry is None or not entry.holds:
-        raise CliError(ExitCode.NOT_FOUND, f"entry {args.entry} is not to be started; the queue starts its runs itself")
-    print_json(start_entry(entry))
-    return ExitCode.DONE
-
-
-def _rows(queue: "Queue") -> list[dict[str, Any]]:
-    places = {entry.id: place for place, entry in enumerate(queue.waiting, 1)}
-    return [_as_json(entry, places.get(entry.id)) for entry in queue.entries]
-
-
-def _as_json(entry: "QueueEntry", place: int | None) -> dict[str, Any]:
-    """``state``: queued, starting, started, or how it ended. ``gpus``: those that it has."""
-    return {
-        "id": entry.id,
-        "name": entry.name,
-        "state": entry.ending if entry.state == "over" else entry.state,
-        "over": entry.state == "over",
-        "place": place,
-        "run": entry.run,
-        "gpus": list(entry.on),
-        "gpus_wanted": entry.wants,
-        "gpu_memory_bytes": entry.need_bytes,
-        "gpu_memory_why": entry.need_why,
-        "beside": entry.beside,
-        "command": list(entry.command),
-        "cwd": entry.cwd,
-        "why": entry.why,
-        "added_wall": entry.added_wall,
-        "started_wall": entry.started_wall,
-        "over_wall": entry.over_wall,
-        "waits_s": round(time.time() - entry.added_wall, 1) if entry.state == "queued" else None,
-    }
-
-
-def _need(entry: "QueueEntry") -> str:
-    from trainwatch.core.model.text import memory
-
-    if entry.wants == 0:
-        return "it needs no GPU"
-    what = "a GPU" if entry.wants == 1 else f"{entry.wants} GPUs"
-    if entry.need_bytes is None:
-        return f"its need for GPU memory is {entry.need_why.replace('a GPU', what)}"
-    return f"it needs {memory(entry.need_bytes)} of {what} ({entry.need_why})"

@@ -1,11 +1,21 @@
-"""What a verb of the command line is. Each file of a section has a table ``VERBS`` of them, by name.
+"""What a verb of the command line is, and what verbs share: the run that is meant, the question on a terminal.
 
-``@VERBS(name, help, description, example, *arguments)`` stands before the function that carries the verb out.
+Each file of a section has a table ``VERBS`` of them, by name. ``@VERBS(name, help, description, example, *arguments)``
+stands before the function that carries the verb out.
 """
 
 import argparse
+import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from trainwatch.core.app.errors import CliError, ExitCode
+
+from .output import check_line, printable, warn
+
+if TYPE_CHECKING:
+    from trainwatch.core.app.runs.known_runs import RunDirectory
+
 
 Act = Callable[[argparse.Namespace], int]
 Argument = Callable[[argparse.ArgumentParser], object]
@@ -86,3 +96,80 @@ def add_part(parts: Any, name: str, what: str, example: str, act: Act | None = N
 def act_part(args: argparse.Namespace) -> int:
     """Carry out the part that was given."""
     return int(args.act_part(args))
+
+
+RUN = arg(
+    "run",
+    nargs="?",
+    help="name or id of a run (default: the one of this folder or its trainwatch.toml, else the only one)",
+)
+
+
+def run_of(args: argparse.Namespace) -> "RunDirectory":
+    """The run that is meant. Ends the verb with exit code 3 if there is none, 2 if several match.
+
+    If others have its name, which one it is is said.
+    """
+    from trainwatch.core.app.runs.known_runs import find_run, namesakes
+
+    run = find_run(args.run)
+    if args.run is not None and args.run != run.id and (others := namesakes(run)):
+        warn(f"this is run {run.id} in {run.load_spec().cwd}; other runs of that name: {', '.join(others)}")
+    return run
+
+
+def run_to_read(args: argparse.Namespace) -> "RunDirectory":
+    """The same for verbs that only read: without RUN, of several runs the newest live one, else the newest."""
+    from trainwatch.core.app.runs.known_runs import find_run_to_read
+
+    return find_run_to_read(args.run, warn)
+
+
+def operate(
+    args: argparse.Namespace,
+    *,
+    verb: Literal["unpause"] | None = None,
+    ask: str | None = None,
+    starts_supervisor: bool = False,
+    by: str = "command line",
+    forced: bool | None = None,
+    **values: Any,
+) -> int:
+    """Send the verb with ``values`` (fields of ``Command``); 0 if the supervisor accepted it.
+
+    ``verb``: the supervisor's word for it, if it is another. ``ask``: the question on a terminal unless --yes, with
+    ``{run}`` for the run's name. ``forced``: of a verb that launches: whether it does so although a check fails; None:
+    it launches nothing.
+    """
+    from trainwatch.core.app.operate import (
+        LAUNCHING,
+        checkpoint_argument,
+        profile_argument,
+        remedies_argument,
+        require_checked,
+        send_command,
+    )
+    from trainwatch.core.app.start.start_choice import read_way_again
+    from trainwatch.core.model.observation import Command
+
+    run = run_of(args)
+    values["checkpoint"] = checkpoint_argument(run, values.get("checkpoint"))
+    values["profile"] = profile_argument(run, values.get("profile"))
+    values["remedies"] = remedies_argument(tuple(values.get("remedies", ())))
+    command = Command(t=0.0, verb=verb or args.verb, by=by, **values)
+    if args.verb in LAUNCHING and (told := read_way_again(run, command)) is not None:
+        warn(told)
+    if ask is not None and not args.yes and sys.stdin.isatty():
+        confirm(ask.format(run=run.load_spec().name))
+    known = None if forced is None else require_checked(run, command, forced=forced)
+    if known is not None:
+        warn(check_line(known))
+    print(send_command(run, command, starts_supervisor=starts_supervisor))
+    return ExitCode.DONE
+
+
+def confirm(question: str) -> None:
+    """Ask on the terminal. Raises CliError unless the answer is yes."""
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise CliError(ExitCode.FAILED, "cancelled")

@@ -12,12 +12,10 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.suggestion import typed
 
 from .output import end_when_unread, print_json, printable, warn
-from .run_argument import RUN, run_of, run_to_read
-from .verb import JSON, Verbs, arg, flag
+from .verb import JSON, RUN, Verbs, arg, flag, run_of, run_to_read
 
 if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
-    from trainwatch.core.model.record import Record
 
 
 VERBS = Verbs()
@@ -190,21 +188,12 @@ def events_verb(args: argparse.Namespace) -> int:
     """A run without a journal has no events."""
     from trainwatch.core.app.runs.run_events import records_of
 
+    from .events import show
+
     run = run_to_read(args)
     for record in records_of(run, _over(args, run) or (lambda: True)):
         show(record, run.id, as_json=args.json)
     return ExitCode.DONE
-
-
-def show(record: "Record", run: str, *, as_json: bool) -> None:
-    """Print one record, as JSON or as a line of text. Some records have no line."""
-    if as_json:
-        print_json(record)
-        return
-    from .event_text import event_line
-
-    if line := event_line(record, run):
-        print(line, flush=True)
 
 
 LINES = 100

@@ -16,30 +16,18 @@ import signal
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
-import psutil
-from aiohttp import WSMsgType, web
-from textual_serve.app_service import AppService
-from textual_serve.download_manager import DownloadManager
+from aiohttp import web
 from textual_serve.server import Server
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
 HOST = "127.0.0.1"
-MOST_SCREENS = 8
-"""Each open page is a process of about 60 MB."""
 CLOSE_S = 3.0
-"""How long a screen has to end after its page, and to take a key; then it is killed. Seconds."""
-WIDEST, HIGHEST = 1000, 400
-"""Cells of a screen: a larger one takes gigabytes."""
+"""How long a screen has to end after its page. Seconds."""
 COOKIE_S = 30 * 24 * 3600
-HEARTBEAT_S = 15.0
-REAPED_LOOKS = 100
-"""Looks whether a killed screen is gone, spread over CLOSE_S."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -101,30 +89,19 @@ FONT_PX = 15
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class TokenServer:
+class TokenServer(Server):
     """Screens and page files of textual-serve behind a token. ``command``: of a screen. ``folder``: the secret path."""
 
     def __init__(self, command: Sequence[str], token: str, title: str) -> None:
+        super().__init__(f"exec {shlex.join(command)}", title=title)
         self.folder = f"/s/{derived(token, 'path')}"
-        self._command = f"exec {shlex.join(command)}"
-        self._title = title
         self._token = token
         self._session = derived(token, "cookie")
-        self._screens = 0
-        self._starting = asyncio.Lock()
-        self._ending: set[asyncio.Task[None]] = set()
 
     async def application(self) -> web.Application:
         """The page, its files and its screen below ``folder``, and the token before everything."""
-        inside = web.Application()
-        inside.add_routes(
-            [
-                web.get("/", self._page),
-                web.get("/ws", self._screen),
-                web.get("/focus.js", _focus),
-                web.static("/static", Server(self._command).statics_path),
-            ]
-        )
+        inside = await self._make_app()
+        inside.add_routes([web.get("/focus.js", _focus)])
 
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
             return await self._check(request, handler)
@@ -132,11 +109,13 @@ class TokenServer:
         outside = web.Application(middlewares=[web.middleware(check)])
         outside.add_subapp(self.folder, inside)
         outside.on_response_prepare.append(_add_headers)
-        outside.on_cleanup.append(self._all_ended)
         return outside
 
+    async def on_startup(self, app: web.Application) -> None:
+        """Without textual-serve's banner."""
+
     async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The token comes with the address once, then as a cookie below ``folder``."""
+        """The token comes with the address once, then as a cookie below ``folder``. Other sites can open nothing."""
         if not _HOST.fullmatch(request.host):
             return web.Response(status=400, text="A Host header with other characters than those of an address.\n")
         if request.path.startswith(OPEN) and is_token(request.path.removeprefix(OPEN), self._token):
@@ -154,108 +133,17 @@ class TokenServer:
         inside = request.path.startswith(f"{self.folder}/")
         if not inside or not is_token(request.cookies.get(COOKIE, ""), self._session):
             return web.Response(status=401, text=REFUSED)
-        return await handler(request)
-
-    async def _page(self, request: web.Request) -> web.StreamResponse:
-        """The page. textual-serve's own asks a server on the internet for a font."""
-        secure = "s" if _scheme(request) == "https" else ""
-        text = page(self._title, f"ws{secure}://{request.host}{request.path}ws")
-        return web.Response(text=text, content_type="text/html")
-
-    async def _screen(self, request: web.Request) -> web.WebSocketResponse:
-        """A screen of its own, of a bounded size, for this page. Pages of other sites cannot open one."""
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != request.host:
-            raise web.HTTPForbidden(text="This page belongs to another site.\n")
-        if self._screens >= MOST_SCREENS:
-            raise web.HTTPServiceUnavailable(text=f"{MOST_SCREENS} screens are open already: close one.\n")
-        self._screens += 1
-        try:
-            socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
-            await socket.prepare(request)
-            await self._show(socket, *bounded(request.query.get("width"), request.query.get("height")))
-            return socket
-        finally:
-            self._screens -= 1
+            return web.Response(status=403, text="This page belongs to another site.\n")
+        return await handler(request)
 
-    async def _show(self, socket: web.WebSocketResponse, width: int, height: int) -> None:
-        """Run a screen for a page until one of them ends: the screen ends with its page."""
-
-        async def close() -> None:
-            await socket.close()
-
-        screen = AppService(
-            self._command,
-            write_bytes=socket.send_bytes,
-            write_str=socket.send_str,
-            close=close,
-            download_manager=DownloadManager(),
-        )
-        async with self._starting:  # so that the new child is that of this screen
-            before = set(psutil.Process().children())
-            await screen.start(width, height)
-            started = [child for child in psutil.Process().children() if child not in before]
-        try:
-            async for message in socket:
-                try:
-                    said = message.json() if message.type is WSMsgType.TEXT else None
-                except (ValueError, RecursionError):
-                    continue
-                async with asyncio.timeout(CLOSE_S):
-                    await _take(said, socket, screen)
-        except (TimeoutError, ConnectionError):
-            await socket.close()
-        finally:
-            ending = asyncio.create_task(_end(screen, started))
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
-            await asyncio.shield(ending)  # the server's own end does not cut it short
-
-    async def _all_ended(self, _: web.Application) -> None:
-        """No screen outlives the server."""
-        await asyncio.gather(*self._ending)
-
-
-async def _take(said: Any, websocket: web.WebSocketResponse, screen: AppService) -> None:
-    match said:
-        case ["stdin", str(keys)]:
-            await screen.send_bytes(keys.encode("utf-8", "replace"))
-        case ["resize", {"width": width, "height": height}]:
-            await screen.set_terminal_size(*bounded(width, height))
-        case ["ping", data]:
-            await websocket.send_json(["pong", data])
-        case ["blur" | "focus" as kind, *_]:
-            await (screen.blur() if kind == "blur" else screen.focus())
-        case _:
-            pass
-
-
-async def _end(screen: AppService, processes: Sequence[psutil.Process]) -> None:
-    """Ask it to end, kill it if it has not after CLOSE_S, and wait until it is gone."""
-    stopping = asyncio.ensure_future(screen.stop())
-    await asyncio.wait((stopping,), timeout=CLOSE_S)
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    await asyncio.wait((stopping,), timeout=CLOSE_S)
-    if stopping.done() and not stopping.cancelled():
-        stopping.exception()  # its pipe broke
-    for _ in range(REAPED_LOOKS):
-        if not any(process.is_running() for process in processes):
-            break
-        await asyncio.sleep(CLOSE_S / REAPED_LOOKS)
-
-
-def bounded(width: Any, height: Any) -> tuple[int, int]:
-    """Columns and rows as a page gives them; 80 and 24 for what is no number."""
-    return _bounded(width, 80, WIDEST), _bounded(height, 24, HIGHEST)
-
-
-def _bounded(value: Any, usual: int, most: int) -> int:
-    try:
-        return min(max(int(value), 1), most)
-    except (TypeError, ValueError, OverflowError):
-        return usual
+    async def handle_index(self, request: web.Request) -> web.StreamResponse:
+        """The page. textual-serve's own asks a server on the internet for a font, and has one address only."""
+        secure = "s" if _scheme(request) == "https" else ""
+        socket = f"ws{secure}://{request.host}{request.path}ws"
+        text = PAGE.format(title=html.escape(self.title), socket=html.escape(socket), size=FONT_PX)
+        return web.Response(text=text, content_type="text/html")
 
 
 async def serve(server: TokenServer, port: int, token: str, listening: Callable[[str], None]) -> None:
@@ -286,11 +174,6 @@ def use_browser_environment() -> None:
         os.environ.pop(name, None)
     if "utf" not in (os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "").lower():
         os.environ["LC_ALL"] = "C.UTF-8"
-
-
-def page(title: str, socket: str) -> str:
-    """The page. ``socket``: address of the WebSocket of the screen."""
-    return PAGE.format(title=html.escape(title), socket=html.escape(socket), size=FONT_PX)
 
 
 async def _focus(_: web.Request) -> web.StreamResponse:

@@ -1,0 +1,237 @@
+"""``trainwatch queue``: runs one after the other, when a GPU has room."""
+
+import argparse
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from trainwatch.core.app.errors import CliError, ExitCode
+
+from .output import print_json, printable, warn
+from .start import add_launch_options, overrides_of
+from .verb import Act, Verbs, act_part, add_part, add_parts
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.trial import Queue, QueueEntry
+
+
+VERBS = Verbs()
+
+
+def queue_arguments(parser: argparse.ArgumentParser) -> None:
+    parts = add_parts(parser)
+    add = parts.add_parser(
+        "add",
+        help="add a run at the end",
+        description="add a run at the end",
+        epilog="example: trainwatch queue add --gpu-memory 10GB -- python train.py",
+    )
+    add.set_defaults(act_part=act_add)
+    add.usage = "trainwatch queue add [options] [-- COMMAND …]"
+    add.add_argument("--gpu-memory", metavar="SIZE", help="GPU memory that it needs on each GPU: 10GB, 10000MiB")
+    add.add_argument("--gpus", type=int, default=1, metavar="N", help="how many GPUs it gets (default 1; 0: none)")
+    add.add_argument(
+        "--beside", action="store_true", help="it may share a GPU with processes that the queue did not start"
+    )
+    add.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
+    add.add_argument("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"')
+    add.add_argument(
+        "--fresh", action="store_true", help="start from the beginning, even over the checkpoints that are there"
+    )
+    add_launch_options(add, adopted=False, queued=True)
+    _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
+    move = _part(parts, "move", "change the place of an entry that waits", "move 4 1", act_move)
+    move.add_argument("entry", type=int, help="the number of the entry")
+    move.add_argument("place", type=int, help="its new place among those that wait; 1 is the next one")
+    remove = _part(parts, "remove", "remove an entry that waits or is over", "remove 4", act_remove)
+    remove.add_argument("entry", type=int, help="the number of the entry")
+    work = _part(parts, "work", "start queued runs until none is left (`add` does this)", "work", act_work)
+    work.add_argument("--detach", action="store_true", help="in the background")
+    enable = _part(parts, "enable", "go on with the queue after a reboot", "enable --print", act_enable)
+    enable.add_argument("--print", action="store_true", help="show what would be written, and write nothing")
+    start = parts.add_parser("start", description="Starts the run of one entry; the queue itself calls it.")
+    start.add_argument("entry", type=int, help="the number of the entry")
+    start.set_defaults(act_part=act_start)
+
+
+VERBS(
+    "queue",
+    "start runs one after the other, when a GPU has room",
+    "Runs that wait for GPUs of this machine. Each is started in its turn on the least loaded GPUs that have enough "
+    "free memory, never beside a process that the queue did not start. The need is measured by `trainwatch trial` or "
+    "stated; without either a run gets a GPU for itself alone. The queue outlives this terminal; after a reboot it "
+    "goes on with `trainwatch queue work`, or by itself with `trainwatch queue enable`.",
+    "add --gpu-memory 10GB -- python train.py --config cfg.yaml",
+    queue_arguments,
+)(act_part)
+
+
+def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
+    return add_part(parts, name, what, f"queue {example}", act)
+
+
+def act_add(args: argparse.Namespace) -> int:
+    """Add the run, and start the process that starts queued runs."""
+    import msgspec
+
+    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
+    from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
+    from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need, new_entry
+    from trainwatch.core.app.runs.known_runs import home
+
+    if args.gpus < 0:
+        raise CliError(ExitCode.USAGE, "--gpus: must not be negative")
+    words = tuple(args.command_after_dashes or args.words)
+    overrides = overrides_of(args)
+    plan = (
+        plan_command(words, overrides)
+        if words
+        else plan_project(args.name, msgspec.structs.replace(overrides, name=None))
+    )
+    if plan is None:
+        raise CliError(ExitCode.USAGE, "give a command: trainwatch queue add -- COMMAND …")
+    if plan.derived is None:
+        raise CliError(ExitCode.USAGE, f"{plan.problem}; nothing was added")
+    if words and (unused := not_used_for_a_command()) is not None:
+        warn(unused)
+    need, why = (amount(args.gpu_memory), "stated") if args.gpu_memory else measured_need(plan)
+    entry, place = add_entry(
+        lambda number, key: new_entry(
+            number,
+            key,
+            plan.spec.name,
+            words,
+            options=msgspec.to_builtins(overrides),
+            checkpoint=args.checkpoint,
+            fresh=args.fresh,
+            wants=args.gpus,
+            need_bytes=need if args.gpus else None,
+            need_why=why if args.gpus else "",
+            beside=args.beside,
+        ),
+        os.environ,
+    )
+    pid = ensure_worker(home())
+    if args.json:
+        print_json({**_as_json(entry, place), "worker": pid})
+        return ExitCode.DONE
+    print(f"{entry.id}: {printable(entry.name)} is queued, place {place}; {_need(entry)}")
+    print("look at it with `trainwatch queue list`; after a reboot: `trainwatch queue work` (`queue enable` does it)")
+    return ExitCode.DONE
+
+
+def act_list(args: argparse.Namespace) -> int:
+    """0 also if nothing is queued."""
+    from trainwatch.core.app.queue import queue_now
+    from trainwatch.core.views.columns import QUEUE, text_rows
+
+    queue, pid, alive = queue_now()
+    if args.json:
+        print_json({"queue": _rows(queue), "worker": {"pid": pid, "alive": alive}})
+        return ExitCode.DONE
+    if not queue.entries:
+        print("the queue is empty: add a run with `trainwatch queue add -- COMMAND`")
+    places = {entry.id: place for place, entry in enumerate(queue.waiting, 1)}
+    for line in text_rows(QUEUE, [(entry, places.get(entry.id)) for entry in queue.entries]):
+        print(printable(line))
+    if queue.waiting and not alive:
+        warn("nobody starts these runs now: `trainwatch queue work --detach` does")
+    return ExitCode.DONE
+
+
+def act_move(args: argparse.Namespace) -> int:
+    """3 if there is no such entry, 2 if it does not wait."""
+    from trainwatch.core.app.queue import move_entry
+
+    place = move_entry(args.entry, args.place)
+    if args.json:
+        print_json({"id": args.entry, "place": place})
+    else:
+        print(f"{args.entry}: place {place}")
+    return ExitCode.DONE
+
+
+def act_remove(args: argparse.Namespace) -> int:
+    """3 if there is no such entry, 2 if it is started."""
+    from trainwatch.core.app.queue import remove_entry
+
+    entry = remove_entry(args.entry)
+    if args.json:
+        print_json(_as_json(entry, None))
+    else:
+        print(f"{entry.id}: {printable(entry.name)} is removed")
+    return ExitCode.DONE
+
+
+def act_work(args: argparse.Namespace) -> int:
+    """Start queued runs; 4 if another process does it already."""
+    import logging
+
+    from trainwatch.core.app.queue import detach, work
+
+    if args.detach and not detach():
+        return ExitCode.DONE
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    return work()
+
+
+def act_enable(args: argparse.Namespace) -> int:
+    """Write the unit that goes on with the queue after a reboot."""
+    from trainwatch.core.app.enable import enabling_of_queue
+    from trainwatch.core.app.runs.known_runs import home
+
+    from .control import enable
+
+    return enable(enabling_of_queue(home()), args)
+
+
+def act_start(args: argparse.Namespace) -> int:
+    """Start the run of one entry; prints what became of it as JSON."""
+    from trainwatch.core.app.queue import queue_now, start_entry
+
+    entry = queue_now()[0].find(args.entry)
+    if entry is None or not entry.holds:
+        raise CliError(ExitCode.NOT_FOUND, f"entry {args.entry} is not to be started; the queue starts its runs itself")
+    print_json(start_entry(entry))
+    return ExitCode.DONE
+
+
+def _rows(queue: "Queue") -> list[dict[str, Any]]:
+    places = {entry.id: place for place, entry in enumerate(queue.waiting, 1)}
+    return [_as_json(entry, places.get(entry.id)) for entry in queue.entries]
+
+
+def _as_json(entry: "QueueEntry", place: int | None) -> dict[str, Any]:
+    """``state``: queued, starting, started, or how it ended. ``gpus``: those that it has."""
+    return {
+        "id": entry.id,
+        "name": entry.name,
+        "state": entry.ending if entry.state == "over" else entry.state,
+        "over": entry.state == "over",
+        "place": place,
+        "run": entry.run,
+        "gpus": list(entry.on),
+        "gpus_wanted": entry.wants,
+        "gpu_memory_bytes": entry.need_bytes,
+        "gpu_memory_why": entry.need_why,
+        "beside": entry.beside,
+        "command": list(entry.command),
+        "cwd": entry.cwd,
+        "why": entry.why,
+        "added_wall": entry.added_wall,
+        "started_wall": entry.started_wall,
+        "over_wall": entry.over_wall,
+        "waits_s": round(time.time() - entry.added_wall, 1) if entry.state == "queued" else None,
+    }
+
+
+def _need(entry: "QueueEntry") -> str:
+    from trainwatch.core.model.text import memory
+
+    if entry.wants == 0:
+        return "it needs no GPU"
+    what = "a GPU" if entry.wants == 1 else f"{entry.wants} GPUs"
+    if entry.need_bytes is None:
+        return f"its need for GPU memory is {entry.need_why.replace('a GPU', what)}"
+    return f"it needs {memory(entry.need_bytes)} of {what} ({entry.need_why})"
