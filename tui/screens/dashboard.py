@@ -197,9 +197,13 @@ class Dashboard(PanedScreen):
     @property
     def window(self) -> TimeWindow:
         """The stretch of the run that the charts show."""
+        return self.window_of(self.zoom)
+
+    def window_of(self, zoom: int | None) -> TimeWindow:
+        """The same for a zoom of ``window``."""
         story, timeline, cursor = self.now.story, self.view.timeline, self.timeline.cursor
         return window(
-            self.zoom,
+            zoom,
             now_t=timeline.now_t,
             over=timeline.over,
             cursor_t=cursor.t if cursor is not None else None,
