@@ -158,7 +158,7 @@ class TrainwatchApp(App[None]):
             interval_s=run.screen.refresh_s if self.interval_s > 0 else 0.0,
             memory=self.pane_focus,
         )
-        dashboard.away = AwayWatch(self, dashboard)
+        dashboard.away = AwayWatch(dashboard)
         dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
         return dashboard
 

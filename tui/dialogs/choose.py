@@ -16,12 +16,9 @@ from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, text_rows
 from ...core.views.state.concerns import AFTER_NAN
 from ...core.views.words import RemedyRow
-from ..ui.cells import size_of, wrap_words
-from .dialog import Dialog
+from .dialog import Dialog, hanging
 
 BEGINNING = "from-the-beginning"
-HANG = 2
-"""Cells by which the further lines of a row are further to the right."""
 ACT_ROWS = (
     ("all", "end a hung trainer, restart a failed one"),
     ("ask", "ask first: nothing is ended or started before an answer"),
@@ -68,16 +65,6 @@ class Choice(Dialog[str]):
         options = self.query_one(OptionList)
         for _ in range(abs(rows)):
             options.action_cursor_down() if rows > 0 else options.action_cursor_up()
-
-
-def hanging(text: str, width: int) -> str:
-    """A row of a list in so many cells: what follows its first line stands further to the right than the next row."""
-    if size_of(text) <= width:
-        return text
-    margin = " " * (len(text) - len(text.lstrip()))
-    first, *more = wrap_words(text.lstrip(), width - len(margin))
-    more = wrap_words(" ".join(more), width - len(margin) - HANG)
-    return "\n".join((f"{margin}{first}".rstrip(), *(f"{margin}{'':{HANG}}{row}".rstrip() for row in more)))
 
 
 def _mark(view: CheckpointRow) -> str:
