@@ -57,7 +57,7 @@ async def test_somebody_who_comes_back_is_greeted_once() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await greeted(app, pilot)
         assert looks.asked == [given_up().now_wall - 8 * 3600]
-        text = str(app.screen.query_one("#text").render())  # type: ignore[attr-defined]
+        text = str(app.screen.query_one("#text").render())
         assert "away 8 h 02 m" in text
         await pilot.press("escape")
         assert app.screen is app.dashboard

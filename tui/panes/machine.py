@@ -11,7 +11,7 @@ from ...core.views.quantity import UNKNOWN
 from ...core.views.state.run_progress import SEVERITY, level_in
 from ..ui.cells import LEVEL_WORDS, Line, Span, cut, fit, pad, right, width_of, wrap_words
 from ..ui.chart import Columns, SeriesQuery, curve, spark, spark_range, stretch
-from ..ui.recent import Recent, TimeWindow
+from ..ui.recent import TimeWindow
 from .pane import Pane
 
 # Facts: labels and values, in columns if there is room.
@@ -85,14 +85,13 @@ SPARK_LEAST = 8
 
 
 class GaugesPane(Pane):
-    """Shows gauges. ``recent``: values of those that the history does not keep."""
+    """Shows gauges."""
 
     gauges: tuple[Meter, ...] = ()
     _titles = ("", "")
     _more = ""
     series: Mapping[SeriesQuery, Columns] = {}
     window = TimeWindow()
-    recent = Recent()
     message = ""
     top = 0
 
@@ -101,13 +100,11 @@ class GaugesPane(Pane):
         gauges: Sequence[Meter],
         series: Mapping[SeriesQuery, Columns],
         window: TimeWindow,
-        recent: Recent,
         *,
         message: str = "",
     ) -> None:
         """Draw them; ``series`` answers ``series_queries``; ``message``: why there are none."""
-        self.gauges, self.series, self.window = tuple(gauges), series, window
-        self.recent, self.message = recent, message
+        self.gauges, self.series, self.window, self.message = tuple(gauges), series, window, message
         self.redraw()
 
     def series_queries(self) -> tuple[SeriesQuery, ...]:
@@ -181,10 +178,8 @@ class GaugesPane(Pane):
         return max(len(g.label) for g in self.gauges) + max(len(g.text) for g in self.gauges) + 5
 
     def _values(self, gauge: Meter, count: int) -> Columns:
-        if gauge.series is not None:
-            known = stretch(self.series.get(self.window.series_query(gauge.series, count), ()), count)
-            return ((None,) * (count - len(known)) + known)[:count]
-        return (None,) * count if gauge.recent is None else self.recent.columns(gauge.recent, self.window, count)
+        known = stretch(self.series.get(self.window.series_query(gauge.series or "", count), ()), count)
+        return ((None,) * (count - len(known)) + known)[:count]
 
     def _gauge(self, gauge: Meter, width: int, rows: int) -> list[Line]:
         if rows < GAUGE_ROWS:
