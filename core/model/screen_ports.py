@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .checkpoint_results import CheckpointOverview, Comparison, PrunePlan
     from .control_messages import Reply
     from .launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
-    from .log_lines import LogLine, LogStretch, LogTally, Stopped
+    from .log_lines import LogStretch, Stopped
     from .machine_details import MachineDetails
     from .nodes import RankTable
     from .observation import Command
@@ -43,18 +43,10 @@ class LogBrowser(Protocol):
         """The first ``lines`` lines that begin at or behind ``offset``, with a match of ``only``."""
         ...
 
-    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
-        """The newest ``most`` states of a line that was painted over, oldest first."""
-        ...
-
     def find(
         self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
     ) -> int | None:
         """Offset of the nearest matching line that begins before ``offset``, or at or behind it."""
-        ...
-
-    def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
-        """Count matching lines that begin in ``[begin, end)``, block by block; each tally counts from ``begin``."""
         ...
 
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:

@@ -59,7 +59,7 @@ class DashboardLog:
         if self.path is not None and self._columns >= PATH_COLUMNS:
             parts.append(self.path)
         if viewer.pattern is not None:
-            parts.append(f"/{viewer.pattern.pattern} {viewer.search.words}".rstrip())
+            parts.append(f"/{viewer.pattern.pattern}")
         pane.message = self._message()
         pane.set_title(" · ".join(parts), "" if pane.following else "[space] follow")
         pane.redraw()

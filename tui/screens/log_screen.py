@@ -23,7 +23,6 @@ from ..log.log_viewer import (
     log_title_of,
     message_of,
     position_of,
-    save_marked,
 )
 from ..panes.pane import Pane
 from ..run_session import Box
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 FOLLOW_S = 0.5
 """How often the end of a followed log is read, seconds, at the usual ``refresh_s``."""
-SIDE_CELLS = 20
 NO_ACCESS = "This log cannot be read from here."
 
 
@@ -79,7 +77,7 @@ class LogScreen(RunPage):
             self.set_interval(FOLLOW_S * self.session.run.screen.refresh_s, self.look)
         before = self.session.screen_states.get("log")
         if isinstance(before, tuple):
-            file, place, self.view.wrapped = before
+            file, place = before
             if file in self.files:
                 self.choose(file)
                 if place is not None:
@@ -88,7 +86,7 @@ class LogScreen(RunPage):
     def on_unmount(self) -> None:
         """End all reading, and save the position."""
         if self.file is not None:
-            self.session.screen_states["log"] = (self.file, self.driver.place, self.view.wrapped)
+            self.session.screen_states["log"] = (self.file, self.driver.place)
         self.viewer.close()
 
     def look(self) -> None:
@@ -174,23 +172,6 @@ class LogScreen(RunPage):
     def action_end(self) -> None:
         self.driver.follow(True)
 
-    def action_wrap(self) -> None:
-        """Wrap long lines, or cut them."""
-        self.view.wrapped, self.view.left = not self.view.wrapped, 0
-        self.view.to_end() if self.view.following else self.view.reveal()
-        self.view.redraw()
-        self.show_message("Long lines are wrapped." if self.view.wrapped else "Long lines are cut: ← → move sideways.")
-
-    def action_sideways(self, steps: int) -> None:
-        """Move along lines that are cut."""
-        if not self.view.wrapped:
-            self.view.left = max(0, self.view.left + steps * SIDE_CELLS)
-            self.view.redraw()
-
-    def action_unfold(self) -> None:
-        """All states of the bar under the cursor."""
-        self.driver.unfold()
-
     def action_file(self, steps: int) -> None:
         """The next or previous file."""
         if self.file in self.files and len(self.files) > 1:
@@ -242,17 +223,6 @@ class LogScreen(RunPage):
     def action_copy(self) -> None:
         """Copy the marked lines through the terminal."""
         copy_marked(self.viewer, self.app.copy_to_clipboard, self.show_message)
-
-    def action_save(self) -> None:
-        """Ask for a file and write the marked lines into it."""
-        label = self.file.label.replace(" ", "-") if self.file is not None else "log"
-        name = f"{self.session.run.name}-{label}-lines.txt"
-        self.viewer.ask(
-            "save to",
-            name,
-            "a file that does not exist yet",
-            lambda path: save_marked(self.viewer, path, self.show_message),
-        )
 
     def action_back(self) -> None:
         """Cancel the chord, search, mark, filter or pattern, in this order; else go back."""

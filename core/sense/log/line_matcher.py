@@ -53,10 +53,6 @@ class LineMatcher:
             number += 1
             at = end + 1
 
-    def count(self, block: bytes) -> int:
-        """Number of matching lines."""
-        return sum(1 for _ in self.numbers(block))
-
     def _line_by_line(self, block: bytes) -> Iterator[int]:
         search = self._pattern.search
         for number, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
