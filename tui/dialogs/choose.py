@@ -50,7 +50,6 @@ class Choice(Dialog[str]):
         self.query_one(OptionList).focus()
 
     def on_resize(self, _: events.Resize) -> None:
-        """The rows as there is room for them."""
         for options in self.query(OptionList):
             for i in range(len(self.rows)):
                 options.replace_option_prompt_at_index(i, self._row(i))
@@ -156,7 +155,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         self.keys = [*(["in force"] if self.in_force else []), *(r.name for r in self.waiting)]
 
     def more(self) -> ComposeResult:
-        """The list, and what the row under the cursor is."""
         options = OptionList(*(Option(self._text(key), id=key) for key in self.keys), markup=False)
         options.highlighted = 0
         yield options
@@ -166,7 +164,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         self.query_one(OptionList).focus()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show the details of the row."""
         self.query_one("#difference", Static).update("\n" + "\n".join(self._told(self.keys[event.option_index])))
 
     def on_option_list_option_selected(self, _: OptionList.OptionSelected) -> None:
@@ -174,7 +171,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         self.dismiss(RemedyChoice(take=taken, take_back=bool(self.in_force) and "in force" not in self.ticked))
 
     def action_tick(self) -> None:
-        """Tick or untick the row."""
         options = self.query_one(OptionList)
         if options.highlighted is None:
             return

@@ -59,7 +59,6 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
                 yield from self.more()
 
     def more(self) -> ComposeResult:
-        """Widgets below the body."""
         yield from ()
 
     def on_resize(self, _: events.Resize) -> None:
@@ -91,11 +90,9 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
             self._show_body()
 
     def action_dismiss_dialog(self) -> None:
-        """Close without an answer."""
         self.dismiss(None)
 
     def action_move(self, rows: int) -> None:
-        """Scroll a long body."""
         self.query_one("#body").scroll_relative(y=rows, animate=False)
 
 
@@ -148,11 +145,9 @@ class Ask(Dialog[str]):
         self.query_one(Input).focus()
 
     def on_resize(self, _: events.Resize) -> None:
-        """The input stays in sight."""
         self._to_the_end()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Remove the objection while the text is edited."""
         event.stop()
         self._object("")
 
@@ -201,7 +196,6 @@ class Consent(Ask):
         self.renew(self.price)
 
     def renew(self, price: Price) -> None:
-        """What it costs by now: the training goes on below the question."""
         self.price = price
         how = ["", f"To {price.confirm}, type yes and press Enter."] if price.typed else []
         self.set_body("\n".join((*price.lines, *how)))

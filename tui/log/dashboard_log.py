@@ -53,7 +53,6 @@ class DashboardLog:
         return source.file.path if source is not None else None
 
     def show(self) -> None:
-        """Draw lines and title."""
         viewer, pane = self.viewer, self._pane
         parts = ["log", "following" if pane.following else "held"]
         if self.path is not None and self._columns >= PATH_COLUMNS:
@@ -124,7 +123,6 @@ class FileTabs(Pane):
         return [tuple(line)]
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the tab under the pointer."""
         x = event.x - self.gutter.left
         for index, text, start in self._placed(self.size.width):
             if start <= x < start + len(text) and self.chosen is not None:

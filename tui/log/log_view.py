@@ -299,7 +299,6 @@ class LogView(Pane):
         return self.top, at
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """Rows from the top line on."""
         if not len(self.window):
             return [(("label", row),) for row in wrap_words(self.message, width)]
         rows: list[Line] = []
@@ -312,7 +311,6 @@ class LogView(Pane):
         return rows[:height]
 
     def on_resize(self, _: events.Resize) -> None:
-        """Keep the end, or the top line, in place."""
         if self.following:
             self.to_end()
         elif len(self.window):
@@ -327,11 +325,9 @@ class LogView(Pane):
         self.post_message(self.Wanted(rows=-WHEEL_ROWS))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Put the cursor on the line under the pointer."""
         self.post_message(self.Wanted(line=self._line_at(event.y - self.gutter.top), extend=event.shift))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Mark lines while dragging."""
         if event.button == 1:
             line = self._line_at(event.y - self.gutter.top)
             if line != self.cursor:

@@ -223,7 +223,6 @@ class LogPrompt(Horizontal):
         self._sign, self._before, self._hint, self._answer = sign, before, hint, answer
 
     def compose(self) -> ComposeResult:
-        """The word and the input."""
         label = Label(self._sign)
         label.styles.width = len(self._sign) + 1
         yield label
@@ -235,7 +234,6 @@ class LogPrompt(Horizontal):
         self.query_one(Input).focus()
 
     def on_resize(self, event: Resize) -> None:
-        """The hint in the room that is left."""
         self.query_one(Input).placeholder = cut(self._hint, max(1, event.size.width - len(self._sign) - 2))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -71,7 +71,6 @@ class ChartsPane(AxisPane):
         return range(self.top * across, min(len(self.charts), (self.top + down) * across))
 
     def series_queries(self) -> tuple[SeriesQuery, ...]:
-        """Of the visible charts, and of the steps, which tell where no training was."""
         columns = self.grid(*self.size)[2] - GUTTER
         if not self.charts or columns < 4:
             return ()
@@ -88,7 +87,6 @@ class ChartsPane(AxisPane):
         return begin, begin + found[1] - found[0] + missing
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """Rows of charts, and the time below each column of them."""
         if not self.charts:
             return [(("label", row),) for row in wrap_words(self.message, width)]
         across, down, each = self.grid(width, height)
@@ -131,7 +129,6 @@ class ChartsPane(AxisPane):
         return lines
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the chart under the pointer."""
         across, down, each = self.grid(*self.size)
         x, y = event.x - self.gutter.left, event.y - self.gutter.top
         row = min(max(0, y) // max(1, (self.size.height - 1) // down), down - 1)

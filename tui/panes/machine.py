@@ -38,7 +38,6 @@ class FactsPane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The facts that fit."""
         if not self.facts:
             return [(("label", row),) for row in wrap_words(self.message, width)]
         across = max(1, min((width + GAP) // (FACT_COLUMNS + GAP), -(-len(self.facts) // max(1, height))))
@@ -108,7 +107,6 @@ class GaugesPane(Pane):
         self.redraw()
 
     def series_queries(self) -> tuple[SeriesQuery, ...]:
-        """The queries for the curves of this pane at its size."""
         width, height = self.size
         if not width or not height or not self.gauges:
             return ()
@@ -121,7 +119,6 @@ class GaugesPane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The gauges that fit."""
         if not self.gauges:
             return [(("label", row),) for row in wrap_words(self.message, width)]
         across, rows = self._grid(width, height)

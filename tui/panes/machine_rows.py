@@ -22,7 +22,6 @@ class GpuRows(RowsPane):
     series: Mapping[SeriesQuery, Columns] = {}
 
     def series_queries(self, cards: Sequence[GpuCard]) -> tuple[SeriesQuery, ...]:
-        """The queries for the sparklines at this size."""
         cells = self._spark_cells(cards, max(0, self.size.width - 2))
         meters = [m for card in cards for m in (card.view.util, card.view.vram)] if cells else []
         return tuple(self.window.series_query(m.series, cells) for m in meters if m.series is not None)

@@ -48,7 +48,6 @@ class AwayWatch:
         self._keep()
 
     def show(self) -> None:
-        """The card, asked for."""
         looks = self._on.run.looks
         if looks is None:
             self._on.show_message("This screen has no summary; use: trainwatch report --short")

@@ -55,7 +55,6 @@ class LogScreen(RunPage):
         self.jumps = LogJumps()
 
     def bodies(self) -> Sequence[Pane]:
-        """Tabs of the files, and the log."""
         self.file_tabs = FileTabs(id="files", classes="-bare")
         self.file_tabs.chosen = lambda index: self.choose(self.files[index])
         self.view = LogView(id="lines")
@@ -71,7 +70,6 @@ class LogScreen(RunPage):
         return boxes | ({"files": (0, top, width, 1)} if tabs else {})
 
     def on_mount(self) -> None:
-        """Open the newest log at its end, or the last position."""
         super().on_mount()
         if self.application.interval_s > 0:
             self.set_interval(FOLLOW_S * self.session.run.screen.refresh_s, self.look)
@@ -84,7 +82,6 @@ class LogScreen(RunPage):
                     self.driver.go(place)
 
     def on_unmount(self) -> None:
-        """End all reading, and save the position."""
         if self.file is not None:
             self.session.screen_states["log"] = (self.file, self.driver.place)
         self.viewer.close()
@@ -155,47 +152,39 @@ class LogScreen(RunPage):
             self.driver.put_cursor(message.line)
 
     def action_follow(self) -> None:
-        """Hold, or follow the end."""
         self.driver.follow(not self.view.following)
 
     def action_move(self, lines: int) -> None:
         self.driver.move(lines)
 
     def action_page(self, screens: int) -> None:
-        """Scroll by a screen less one line."""
         self.driver.scroll(screens * max(1, self.view.size.height - 1))
 
     def action_top(self) -> None:
-        """The beginning of the file."""
         self.driver.to_start()
 
     def action_end(self) -> None:
         self.driver.follow(True)
 
     def action_file(self, steps: int) -> None:
-        """The next or previous file."""
         if self.file in self.files and len(self.files) > 1:
             self.choose(self.files[(self.files.index(self.file) + steps) % len(self.files)])
         else:
             self.show_message("There is no other log of this run.")
 
     def action_search(self) -> None:
-        """Ask for a pattern and search upwards for it."""
         self.viewer.ask_search()
 
     def action_match(self, older: bool) -> None:
         self.viewer.next_match(older=older)
 
     def action_filter(self) -> None:
-        """Ask which lines to show."""
         self.viewer.ask_filter()
 
     def action_level(self) -> None:
-        """All lines, warnings and errors, or errors."""
         self.viewer.next_level()
 
     def action_rank(self) -> None:
-        """Ask for the rank whose lines are shown."""
         self.viewer.ask_rank()
 
     def action_chord(self, direction: int) -> None:
@@ -208,20 +197,17 @@ class LogScreen(RunPage):
         self.set_timer(4, partial(self._end_chord, direction))
 
     def action_jump(self, kind: Jump) -> None:
-        """To the previous or next error, incident or start of an attempt."""
         direction, self.chord = self.chord, 0
         self.key_bar.show(self.offered())
         self.jumps.go(self, kind, direction)
 
     def action_mark(self) -> None:
-        """Begin or end marking lines."""
         if self.view.following:
             self.driver.follow(False)
         self.view.marked_from = self.driver.place if self.view.marked_from is None else None
         self.view.redraw()
 
     def action_copy(self) -> None:
-        """Copy the marked lines through the terminal."""
         copy_marked(self.viewer, self.app.copy_to_clipboard, self.show_message)
 
     def action_back(self) -> None:

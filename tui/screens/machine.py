@@ -28,7 +28,7 @@ from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Box
 from ..ui.chart import Columns, SeriesQuery
-from .place_screen import RunPage, bindings_of
+from .place_screen import HELP, RunPage, bindings_of
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -55,15 +55,12 @@ FILTER_KEY = Key(
 TIME_KEYS: tuple[Key, ...] = (
     Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="time",
         help="all charts show a shorter or longer time"),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="back", label="back", help="small again, then back to the dashboard",
         always=True),
 )  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
-    ("home", "move(-100000)"), ("end", "move(100000)"), ("shift+tab", "pane(-1)"),
-    ("right_square_bracket", "zoom(1)"), ("right", "next(1)"),
-)  # fmt: skip
+MOVES = (("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"), ("shift+tab", "pane(-1)"))
+ALSO = (*MOVES, ("right_square_bracket", "zoom(1)"), ("right", "next(1)"))
 
 
 class MachineState:
@@ -104,14 +101,12 @@ class MachineScreen(RunPage):
         return kept
 
     def on_mount(self) -> None:
-        """Read details now and again."""
         super().on_mount()
         self.read_details()
         if self.application.interval_s > 0:
             self.set_interval(DETAILS_S * self.session.run.screen.refresh_s, self.read_details)
 
     def on_unmount(self) -> None:
-        """The dashboard's charts are read again."""
         self.session.read_series(None)
 
     def read_details(self) -> None:
@@ -159,21 +154,18 @@ class MachineScreen(RunPage):
         return dict(snapshot.series) if snapshot is not None else {}
 
     def action_pane(self, panes: int) -> None:
-        """Look at the next pane."""
         offered = self.shown_panes()
         at = offered.index(self.state.focused) if self.state.focused in offered else (-1 if panes > 0 else 0)
         self.state.focused = offered[(at + panes) % len(offered)]
         self.draw()
 
     def action_whole(self) -> None:
-        """Show the pane at full size, and back."""
         self.state.whole = not self.state.whole
         if self.state.focused not in self.shown_panes():
             self.state.focused = self.shown_panes()[0]
         self.draw()
 
     def action_zoom(self, steps: int) -> None:
-        """All charts over a shorter or longer time."""
         self.session.zoom_time(steps)
         self.draw()
         self.show_message(f"Charts show {self.session.window.words}; [ shorter, ] longer")
@@ -217,18 +209,15 @@ class MachineScreen(RunPage):
         )  # fmt: skip
 
     def action_sort(self) -> None:
-        """Sort the processes by something else."""
         self.state.sort = (self.state.sort + 1) % len(self.sorts)
         self.draw()
         self.show_message(f"Processes are sorted by {list(self.sorts)[self.state.sort]}.")
 
     def action_own(self) -> None:
-        """Only own processes, or all."""
         self.state.narrow, self.state.wide = not self.state.narrow, not self.state.wide
         self.draw()
 
     def action_copy(self) -> None:
-        """Copy pid and command of the chosen process."""
         rows = self.rows
         if rows:
             row = rows[min(self.processes.cursor, len(rows) - 1)]
@@ -246,7 +235,6 @@ class MachineScreen(RunPage):
         self.app.push_screen(ask_filter("processes whose command, user or pid", self.state.filter), answered)
 
     def action_back(self) -> None:
-        """Take back the filter, full size, then the pane, then the page."""
         if self.state.filter:
             self.state.filter = ""
         elif self.state.whole:
@@ -259,7 +247,6 @@ class MachineScreen(RunPage):
         self.draw()
 
     def on_pane_pressed(self, message: Pane.Pressed) -> None:
-        """A click looks at a pane."""
         if message.pane.id in self.order:
             self.state.focused = message.pane.id or ""
             self.draw()
@@ -285,7 +272,6 @@ class MachineScreen(RunPage):
         self.app.push_screen(Dialog(title, Content("\n").join(lines), "[Esc] close"))
 
     def action_move(self, rows: int) -> None:
-        """Down (positive) or up in the pane that is looked at."""
         pane = self.looked_at
         if isinstance(pane, RowsPane):
             pane.move(rows)
@@ -384,7 +370,6 @@ class GpuScreen(MachineScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        """The list, the chosen GPU, the processes."""
         view, cards, window = self.view, self.view.cards, self.session.window
         if self.opened_on is None and cards:
             self.opened_on = worst_card(cards)
@@ -427,13 +412,11 @@ class GpuScreen(MachineScreen):
         return "No process of this run uses a GPU"
 
     def row_chosen(self, pane: RowsPane) -> None:
-        """Another GPU is chosen."""
         if pane is self.table:
             self.state.chosen = pane.cursor
             self.draw()
 
     def action_next(self, gpus: int) -> None:
-        """The next GPU, or the previous one."""
         if len(self.view.cards) < 2:
             self.show_message("There is one GPU." if self.view.cards else "There is no GPU.")
             return
@@ -469,7 +452,7 @@ class HostScreen(MachineScreen):
     order = ("gauges", "facts", "tree")
     keys = HOST_KEYS
     sorts: ClassVar[dict[str, Callable[[Any], float | None]]] = TREE_SORTS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(HOST_KEYS, [each for each in ALSO if each[0] != "right"])
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(HOST_KEYS, ALSO[:-1])
     view = HostPageView()
 
     def bodies(self) -> Sequence[Pane]:
@@ -497,7 +480,6 @@ class HostScreen(MachineScreen):
         return boxes | {"tree": (0, middle, width, tree)}
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
-        """Show everything that changed."""
         self.view = host_page_view(self.now, self.state.details, late=self.late)
         super().draw(width, height)
 
@@ -530,12 +512,8 @@ RANK_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a rank, or a node; scroll"),
     *PANE_KEYS,
     Key(key="enter", shown="Enter", action="rank", label="rank", help="all that is known of the chosen rank"),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="back", label="back", help="small again, then back", always=True),
-)  # fmt: skip
-RANKS_SCREEN_ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
-    ("home", "move(-100000)"), ("end", "move(100000)"), ("shift+tab", "pane(-1)"),
 )  # fmt: skip
 
 
@@ -545,9 +523,9 @@ class RanksScreen(MachineScreen):
     place = "ranks"
     order = ("nodes", "ranks")
     keys = RANK_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RANK_KEYS, RANKS_SCREEN_ALSO)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RANK_KEYS, MOVES)
     view = RanksPageView()
-    table = RankTable()
+    found = RankTable()
 
     def bodies(self) -> Sequence[Pane]:
         self.nodes, self.ranks = NodeRows(id="nodes"), RowsPane(id="ranks")
@@ -576,12 +554,10 @@ class RanksScreen(MachineScreen):
         return {"nodes": (0, 0, width, top), "ranks": (0, top, width, height - top)}
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
-        """Show everything that changed. The places depend on the number of nodes."""
-        self.view = ranks_page_view(self.now, self.table)
+        self.view = ranks_page_view(self.now, self.found)
         super().draw(width, height)
 
     def show(self) -> None:
-        """Draw the list of nodes and that of ranks."""
         self.nodes.show_nodes(self.view)
         view = self.view
         self.ranks.show_table(
@@ -600,12 +576,11 @@ class RanksScreen(MachineScreen):
     def take_table(self, table: RankTable | None, _: str) -> None:
         """Keep it, and draw if it is another one."""
         self._reading = False
-        if table is not None and table != self.table:
-            self.table = table
+        if table is not None and table != self.found:
+            self.found = table
             self.draw()
 
     def action_rank(self) -> None:
-        """All that is known of the chosen rank."""
         rows = self.view.ranks
         if not rows:
             return

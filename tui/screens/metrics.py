@@ -13,7 +13,7 @@ from ..panes.charts_pane import ChartsPane
 from ..panes.pane import Pane
 from ..run_session import Box
 from ..ui.recent import WHOLE, TimeWindow
-from .place_screen import RunPage, bindings_of
+from .place_screen import HELP, RunPage, bindings_of
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -26,7 +26,7 @@ METRIC_KEYS: tuple[Key, ...] = (
     Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="time",
         help="all charts show a shorter or longer time"),
     Key(key="slash", shown="/", action="filter", label="filter", help="show the metrics whose name contains a text"),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="back", label="back",
         help="take back the single chart, then the filter; then the previous screen", always=True),
 )  # fmt: skip
@@ -73,7 +73,6 @@ class MetricsScreen(RunPage):
         return {"charts": (0, top, width, height)}
 
     def on_unmount(self) -> None:
-        """The dashboard's charts are read again."""
         self.session.read_series(None)
 
     @property
@@ -182,5 +181,4 @@ class MetricsScreen(RunPage):
         self.draw()
 
     def on_charts_pane_pointed(self, message: ChartsPane.Pointed) -> None:
-        """A click chooses a chart."""
         self._choose(message.chart)
