@@ -1,4 +1,4 @@
-"""Scores the judge on traces: ``python bench/traces.py [--seeds N] [--traces DIR] [--thinned] [--speed]``.
+"""Scores the judge on traces: ``python bench/traces.py [--seeds N] [--traces DIR] [--speed]``.
 
 Without a folder it generates the families of tests/scenarios for seeds that no test uses, with periods of 1 to 5 s and
 one to four GPUs. Correct means: no hang and no stop on a healthy trace; on a sick one a single hang of the right kind
@@ -15,17 +15,15 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.builders import Story, judge
+from tests.builders import Story
 from tests.scenarios.cases import fault, opened, replayed
 from tests.scenarios.decisions import drawn
 from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.model.observation import Observation
-from trainwatch.core.replay import Replay, replay
+from trainwatch.core.replay import replay
 
-LONG_STEPS = 2400
-"""Steps of the quiet time before each family with --thinned: most of it is older than half an hour at the trouble."""
 SPEED_STEPS = 20_000
 
 
@@ -53,36 +51,6 @@ def score_families(seeds: int, *, verbose: bool) -> bool:
         print(f"{title} {right}/{total} of {len(families)} families")
         wrong += total - right
     return wrong == 0
-
-
-def score_thinned(seeds: int) -> bool:
-    """Whether each sick family after a long quiet time has the same incidents, to the second, in its thinned trace."""
-    from tests.scenarios import cases, sick
-    from trainwatch.core.model.json_line import encode_line
-    from trainwatch.core.store.trace import NEAR_S, Thinning
-
-    sick.begun = lambda story, steps=200: cases.begun(story, steps + LONG_STEPS)
-    same = total = 0
-    for title, name, build, size in drawn(seeds):
-        if title == "sick":
-            case = build(*size)
-            if case.sick is None or case.sick.at < NEAR_S:
-                continue
-            seen = list(case.story.observations)
-            near = case.sick.at - NEAR_S
-            thinning = Thinning()
-            kept = [o for o in seen if o.t >= near or list(thinning.lines([encode_line(o)]))]
-            verdicts = []
-            for observations in (seen, kept):
-                fold = Replay(judge(case.story.settings))
-                fold.feed_all(observations)
-                verdicts.append([(i["kind"], i["class"], round(i["t"])) for i in fold.result()["incidents"]])
-            total += 1
-            same += verdicts[0] == verdicts[1]
-            if verdicts[0] != verdicts[1]:
-                print(f"  thinned {name}: seed {size[0]}: {verdicts[1]}, whole {verdicts[0]}")
-    print(f"thinned {same}/{total} with the same incidents")
-    return same == total
 
 
 def score_folder(folder: Path) -> bool:
@@ -132,12 +100,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--traces", type=Path)
-    parser.add_argument("--thinned", action="store_true", help="compare each sick family with its thinned trace")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    if options.thinned:
-        return 0 if score_thinned(options.seeds) else 1
     good = score_folder(options.traces) if options.traces else score_families(options.seeds, verbose=options.verbose)
     if options.speed:
         speed()

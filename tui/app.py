@@ -115,7 +115,6 @@ class TrainwatchApp(App[None]):
         return result
 
     def on_mount(self) -> None:
-        """Open the run, the launch screen, or the list of runs."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
         self.app_resume_signal.subscribe(self, self._paint_again)
         if self.first_run is not None:
@@ -131,7 +130,6 @@ class TrainwatchApp(App[None]):
         self.refresh(layout=True)
 
     async def on_event(self, event: events.Event) -> None:
-        """Note that a person is at the screen."""
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus) and self.dashboard is not None:
             away = self.dashboard.away
             if away is not None:
@@ -158,7 +156,7 @@ class TrainwatchApp(App[None]):
             interval_s=run.screen.refresh_s if self.interval_s > 0 else 0.0,
             memory=self.pane_focus,
         )
-        dashboard.away = AwayWatch(self, dashboard)
+        dashboard.away = AwayWatch(dashboard)
         dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
         return dashboard
 
@@ -176,7 +174,6 @@ class TrainwatchApp(App[None]):
         self.push_screen(dashboard)
 
     def action_runs(self) -> None:
-        """Open the list of runs."""
         self.action_place("runs")
 
     def action_place(self, name: str) -> None:
@@ -239,7 +236,6 @@ class TrainwatchApp(App[None]):
         screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
 
     def action_leave(self) -> None:
-        """Save the state of the screen and exit."""
         self.exit_message = exit_message(self.dashboard)
         self.remember()
         self.exit()
@@ -266,7 +262,6 @@ class TrainwatchApp(App[None]):
         return commands(self, screen)
 
     def action_copy_text(self) -> None:
-        """Copy the text of the current screen to the terminal's clipboard."""
         lines: list[str] = []
         for pane in getattr(self.screen, "panes", {}).values():
             if pane.display and pane.id not in {"keys", "tabs"}:
@@ -275,7 +270,6 @@ class TrainwatchApp(App[None]):
         self.show_message("Copied (if this terminal allows it).")
 
     def action_save_picture(self) -> None:
-        """Save the current screen as SVG."""
         svg = self.export_screenshot(title="trainwatch")
         try:
             folder = make_private(self.home / "screenshots") if self.home is not None else Path.cwd()
@@ -288,7 +282,6 @@ class TrainwatchApp(App[None]):
             self.show_message(f"Saved as SVG: {path}")
 
     def on_dashboard_explain(self, message: Dashboard.Explain) -> None:
-        """Show all about an incident."""
         from .screens.incidents_screen import explain
 
         explain(self, message.incident)

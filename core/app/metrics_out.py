@@ -17,7 +17,7 @@ from .errors import CliError, ExitCode
 
 if TYPE_CHECKING:
     from ..store.run_directory import RunDirectory
-    from ..views.chart_view import ExportRow
+    from ..views.charts import ExportRow
     from ..views.run_metrics import RunNow
 
 
@@ -87,7 +87,7 @@ def _run_now(run: "RunDirectory") -> "RunNow | None":
     """The newest values of a run. None: it is over for longer than ENDED_S, or is an ended example of demo or drill."""
     from ..store.history_reader import HistoryReader
     from ..store.lock import is_held
-    from ..views.chart_view import STEPS
+    from ..views.charts import STEPS
     from ..views.run_metrics import RunNow
     from .runs.known_runs import example_verb
     from .runs.run_status import read_summary
@@ -174,8 +174,7 @@ def _rows(run: "RunDirectory") -> Iterator[Sequence["ExportRow"]]:
     from ..store.history_reader import HistoryReader
     from ..store.journal import JournalTooNew, load_story
     from ..store.run_directory import RunUnreadable
-    from ..views.chart_view import STEPS, RunRows, series_rows
-    from ..views.charts import attempt_spans
+    from ..views.charts import STEPS, attempt_spans, series_rows
 
     try:
         spec, story = run.load_spec(), load_story(run.journal)
@@ -184,15 +183,11 @@ def _rows(run: "RunDirectory") -> Iterator[Sequence["ExportRow"]]:
     wall0 = story.wall0 or spec.created_wall
     with HistoryReader(run.history) as history:
         steps = history.rows(STEPS)
-        about = RunRows(
-            name=EDGE.text(run.id),
-            points={STEPS: steps},
-            attempts=attempt_spans(story, time.time() - wall0),
-            wall0=wall0,
-        )
+        attempts, name = attempt_spans(story, time.time() - wall0), EDGE.text(run.id)
         for metric in history.series_names():
             points = steps if metric == STEPS else history.rows(metric)
-            rows = series_rows(about, EDGE.text(metric), points)
+            shown = EDGE.text(metric)
+            rows = series_rows(shown, points, run=name, wall0=wall0, attempts=attempts, steps=steps)
             while some := tuple(islice(rows, BATCH)):
                 yield some
 
@@ -214,7 +209,7 @@ def _writer(form: Format) -> Write:
 
 
 def _write_csv(file: IO[bytes], rows: Iterator[Sequence["ExportRow"]]) -> int:
-    from ..views.chart_view import ExportRow, csv_lines
+    from ..views.charts import ExportRow, csv_lines
 
     file.write(csv_lines((ExportRow._fields,)).encode(errors="replace"))
     count = 0

@@ -42,13 +42,6 @@ class LogStretch(msgspec.Struct, frozen=True, kw_only=True):
     open_size: int = 0
 
 
-class LogTally(msgspec.Struct, frozen=True):
-    """Matching lines among those that begin before ``offset``."""
-
-    offset: int
-    matches: int
-
-
 Stopped = Callable[[], bool]
 """Called between blocks; True ends the work with no result."""
 

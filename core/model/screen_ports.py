@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .checkpoint_results import CheckpointOverview, Comparison, PrunePlan
     from .control_messages import Reply
     from .launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
-    from .log_lines import LogLine, LogStretch, LogTally, Stopped
+    from .log_lines import LogStretch, Stopped
     from .machine_details import MachineDetails
     from .nodes import RankTable
     from .observation import Command
@@ -40,13 +40,9 @@ class LogBrowser(Protocol):
     def size(self, path: str) -> int: ...
     def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch: ...
     def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch: ...
-    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]: ...
     def find(
         self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
     ) -> int | None: ...
-    def tally(
-        self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped
-    ) -> Iterator[LogTally]: ...
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None: ...
 
 

@@ -1,10 +1,15 @@
-"""Charts: attempts on the x axis, its ticks, curves, smoothing, zoom."""
+"""Charts over the time of a run: its attempts, ticks, values by dot, rows of a CSV file, the charts of a report."""
 
+import csv
+import io
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,9 +17,8 @@ from ..model.run import HALTED_STATES
 from ..model.screen_ports import Point
 from ..model.story import RunStory
 from . import quantity
+from .metrics import axis_unit, shown_points, stored_unit, tick_text, unit_of, words_of
 from .state.concerns import SILENT
-
-# Attempts on the x axis: one after another or over each other, by time or by step.
 
 Stretch = tuple[float, float]
 """(since, until) in run seconds."""
@@ -114,33 +118,6 @@ class StepOf:
         share = (t - times[at - 1]) / (times[at] - times[at - 1])
         return steps[at - 1] + share * (steps[at] - steps[at - 1])
 
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """The first and the last step."""
-        return (self._steps[0], self._steps[-1]) if self._steps else None
-
-
-def by_step(points: Sequence[Point], step_of: StepOf) -> tuple[Point, ...]:
-    """The points of an attempt at their steps; those that belong to no step are left out."""
-    found = []
-    newest = -math.inf
-    for t, low, mean, high in points:
-        step = step_of(t)
-        if step is not None and step >= newest:
-            found.append((step, low, mean, high))
-            newest = step
-    return tuple(found)
-
-
-def joined(parts: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
-    """Attempts by step as one curve: from where a later one begins, it replaces the earlier ones."""
-    found: list[Point] = []
-    for part in parts:
-        if part:
-            del found[bisect_left(found, part[0][0], key=_x) :]
-            found += part
-    return tuple(found)
-
 
 def silences(
     steps: Sequence[tuple[float, float | None]], attempts: Sequence[AttemptSpan], still_since_t: float | None = None
@@ -172,7 +149,7 @@ def _x(point: Point) -> float:
     return point[0]
 
 
-# Ticks of the axes: round numbers with their unit, decades of a log scale, steps, times since the start.
+# Ticks of the axes: round numbers, times since the start.
 
 ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 SPANS_S = (
@@ -200,19 +177,6 @@ def ticks(low: float, high: float, most: int) -> tuple[float, ...]:
     return tuple(n * step for n in range(first, last + 1))
 
 
-def log_ticks(low: float, high: float, most: int) -> tuple[float, ...]:
-    """Powers of ten between two positive values, every second or third one if they are many; few: 1, 2, 5 of each."""
-    if low <= 0 or high <= low or most < 1:
-        return ()
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    decades = [10.0**n for n in range(first, last + 1) if low <= 10.0**n <= high]
-    if len(decades) >= 2:
-        apart = math.ceil(len(decades) / most)
-        return tuple(decades[::apart])
-    found = [m * 10.0**n for n in range(first, last + 1) for m in (1, 2, 5) if low <= m * 10.0**n <= high]
-    return tuple(found[:: math.ceil(len(found) / most)]) if len(found) > 1 else ticks(low, high, most)
-
-
 def span_ticks(since_s: float, until_s: float, most: int) -> tuple[tuple[float, str], ...]:
     """(seconds, label) of round durations: 0, 20 min, 40 min; 1 h, 1 h 30."""
     if until_s <= since_s or most < 1:
@@ -238,15 +202,6 @@ def span_label(seconds: float) -> str:
     if abs(whole) >= 2 * quantity.DAY_S and not rest and hours % 24 == 0:
         return f"{hours // 24} d"
     return f"{hours}:{rest // quantity.MINUTE_S:02d} h" if rest else f"{hours} h"
-
-
-def step_label(step: float) -> str:
-    """A step on an axis: 800, 5,000, 12k, 1.25M."""
-    for factor, sign in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(step) >= factor:
-            shown = step / (1e3 if sign == "k" else factor)
-            return f"{shown:.4g}{sign}"
-    return f"{step:,.0f}" if step == round(step) else f"{step:.4g}"
 
 
 # Points of a metric as values at evenly spaced dots: merged by extremes, joined by lines, apart at gaps.
@@ -353,115 +308,159 @@ def dotted(points: Sequence[Point], since: float, until: float, dots: int, *, ga
     return tuple(values)
 
 
-def nearest(points: Sequence[Point], x: float, within: float = math.inf) -> Point | None:
-    """The point nearest to ``x``, at most ``within`` away."""
-    at = bisect_left(points, x, key=_x)
-    near = min(points[max(0, at - 1) : at + 1], key=lambda p: abs(p[0] - x), default=None)
-    return near if near is not None and abs(near[0] - x) <= within else None
-
-
-def value_range(
-    values: Sequence[float | None], *, log: bool = False, cut_share: float = 0.0
-) -> tuple[float, float] | None:
+def value_range(values: Sequence[float | None], *, cut_share: float = 0.0) -> tuple[float, float] | None:
     """(low, high) of the finite values; ``cut_share``: how many of the highest may be cut off. None without values.
 
-    ``log``: of the positive ones. A range of one value has it in the middle.
+    A range of one value has it in the middle.
     """
-    known = sorted(v for v in values if v is not None and math.isfinite(v) and (v > 0 or not log))
+    known = sorted(v for v in values if v is not None and math.isfinite(v))
     if not known:
         return None
     low, high = known[0], known[min(len(known) - 1, math.ceil(len(known) * (1 - cut_share)))]
-    if high - low < abs(high) * 1e-3 or high == low:
-        if log:
-            return low / 1.2, high * 1.2
-        if high == low == 0:
-            return 0.0, 1.0
-        middle = (high + low) / 2
-        half = max(abs(middle) * 0.05, 1e-9)
-        return middle - half, middle + half
-    return low, high
+    if high - low >= abs(high) * 1e-3 and high != low:
+        return low, high
+    if high == low == 0:
+        return 0.0, 1.0
+    middle = (high + low) / 2
+    half = max(abs(middle) * 0.05, 1e-9)
+    return middle - half, middle + half
 
 
-# Smoothing of curves, as TensorBoard and wandb do it: an exponential mean that begins at the first value.
+# The rows of a series in a CSV file.
 
-LEVELS = (0.0, 0.6, 0.9, 0.97)
-"""Shares of the value before that the key ``s`` goes through."""
+STEPS = "progress.step"
 
 
-def smoothed(points: Sequence[Point], share: float) -> tuple[Point, ...]:
-    """The same points with exponential means, corrected for the few values at the start. ``share`` 0: as they are.
+class ExportRow(NamedTuple):
+    """A point of a series, in the unit of the history, which is empty if there is none or it is not known.
 
-    The weight of the past is per point, so a chart of many points is smoothed over a shorter time.
+    ``seconds``: of the run; ``attempt`` and ``step``: None between two attempts, and where no step is known.
     """
-    if share <= 0:
-        return tuple(points)
-    found: list[Point] = []
-    mean = weight = 0.0
-    for x, _, value, _ in points:
-        if not math.isfinite(value):
-            continue
-        mean = mean * share + value * (1 - share)
-        weight = weight * share + (1 - share)
-        found.append((x, mean / weight, mean / weight, mean / weight))
-    return tuple(found)
+
+    run: str
+    metric: str
+    seconds: float
+    time_utc: str
+    attempt: int | None
+    step: int | None
+    mean: float
+    min: float
+    max: float
+    unit: str
 
 
-# The visible part of the x axis: zoomed about a place, moved, or all of it.
-
-CLOSEST = 8.0
-"""Fewest units of the axis (seconds, steps) that are shown."""
-LEAST_GRAIN = 10.0
-"""The axis of a young run grows by so many seconds or steps."""
-
-
-class Span(msgspec.Struct, frozen=True):
-    """From ``since`` to ``until`` on the x axis."""
-
-    since: float
-    until: float
-
-    @property
-    def length(self) -> float:
-        return self.until - self.since
-
-
-def zoomed(shown: Span, whole: Span, factor: float, about: float | None = None) -> Span | None:
-    """``factor`` below 1: closer. ``about`` keeps its place on the screen; None = the middle. None = the whole axis."""
-    length = max(CLOSEST, shown.length * factor)
-    if length >= whole.length * 0.999:
-        return None
-    about = min(max((shown.since + shown.until) / 2 if about is None else about, shown.since), shown.until)
-    share = (about - shown.since) / max(shown.length, 1e-9)
-    return _inside(about - share * length, length, whole)
+def series_rows(
+    metric: str,
+    points: Sequence[Point],
+    *,
+    run: str,
+    wall0: float,
+    attempts: Sequence[AttemptSpan],
+    steps: Sequence[Point],
+) -> Iterator[ExportRow]:
+    """A row a point. ``steps``: the points of STEPS; ``wall0``: when the run was created, epoch seconds."""
+    step_of = {a.number: StepOf(within(steps, a)) for a in attempts}
+    at = 0
+    for t, low, mean, high in points:
+        while at < len(attempts) and attempts[at].ended and attempts[at].until_t < t:
+            at += 1  # one that runs has the newest points too
+        attempt = attempts[at].number if at < len(attempts) and attempts[at].since_t <= t else None
+        step = None if attempt is None else step_of[attempt](t)
+        when = datetime.fromtimestamp(wall0 + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        whole = None if step is None else round(step)
+        yield ExportRow(run, metric, round(t, 1), when, attempt, whole, mean, low, high, stored_unit(metric))
 
 
-def moved(shown: Span, whole: Span, share: float) -> Span:
-    """By a share of what is shown, to the right if positive, up to the end of the axis."""
-    return _inside(shown.since + share * shown.length, shown.length, whole)
+def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> str:
+    """Rows as text; None is an empty field."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
-def at_end(shown: Span, whole: Span) -> bool:
-    """Whether the newest values are visible: then the span follows them."""
-    return shown.until >= whole.until - max(0.02 * shown.length, 1e-9)
+# The charts of a report as an SVG page without external parts.
+
+WIDTH, HEIGHT = 720, 300
+"""Pixels of a chart."""
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 30
+DOTS = 600
+"""Points of a curve."""
+TICK_COLUMNS, TICK_PIXELS = 12, 8
+CURVE, INK, GRID, DANGER = "#0f7285", "#2a3038", "#e8ebef", "#b8302a"
 
 
-def showing(shown: Span, whole: Span, x: float) -> Span:
-    """The span moved as little as needed to show ``x``."""
-    if shown.since <= x <= shown.until:
-        return shown
-    since = x - shown.length * 0.05 if x < shown.since else x - shown.length * 0.95
-    return _inside(since, shown.length, whole)
+def charts_svg(
+    points: Mapping[str, Sequence[Point]], attempts: Sequence[AttemptSpan], incidents: Sequence[float], end_t: float
+) -> str:
+    """The metrics below each other from the start to ``end_t``; "" without values. ``incidents``: when they began."""
+    drawn = [metric for metric, known in points.items() if known and metric != STEPS]
+    if not drawn:
+        return ""
+    height = HEIGHT * len(drawn)
+    size = f'width="{WIDTH}" height="{height}"'
+    box = f'viewBox="0 0 {WIDTH} {height}" {size}'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-family="system-ui, sans-serif">',
+        f'<rect {size} fill="#ffffff"/>',
+    ]
+    for number, metric in enumerate(drawn):
+        top = number * HEIGHT
+        for t in incidents:
+            x = LEFT + t / end_t * (WIDTH - LEFT - RIGHT)
+            lines.append(_line(((x, top + TOP), (x, top + HEIGHT - BOTTOM)), DANGER, 1.0, ' stroke-dasharray="3 3"'))
+        unit = unit_of(metric, points[metric])
+        parts = _parts(metric, shown_points(metric, points[metric], unit), points.get(STEPS, ()), attempts)
+        lines += _chart(metric, unit, parts, top, end_t)
+    return "\n".join([*lines, "</svg>", ""])
 
 
-def grown(end: float, length: float) -> float:
-    """Rounded up by a small share of the ``length`` that is visible: an axis that ends now moves rarely.
+def _chart(metric: str, unit: str, parts: Sequence[Sequence[Point]], top: float, end_t: float) -> Iterator[str]:
+    right, bottom = WIDTH - RIGHT, top + HEIGHT - BOTTOM
+    gap = math.inf if metric.startswith("metric.") else GAP * max(map(usual_distance, parts), default=0.0)
+    values = [dotted(part, 0.0, end_t, DOTS, gap=gap) for part in parts]
+    low, high = value_range([v for dots in values for v in dots]) or (0.0, 1.0)
+    factor, word = axis_unit(unit, low, high)
 
-    Each move draws every chart anew, 40 kB on a large terminal.
-    """
-    grain = max(2.0 ** math.ceil(math.log2(max(length, 1.0))) / 128, LEAST_GRAIN)
-    return math.ceil(end / grain) * grain
+    def y_of(value: float) -> float:
+        return bottom - (value - low) / max(high - low, 1e-300) * (bottom - top - TOP)
+
+    yield _text(LEFT, top + 18, words_of(metric).title + (f" ({word})" if word else ""), "start", 14)
+    found = ticks(low / factor, high / factor, 5)
+    for value in found:
+        y = y_of(value * factor)
+        yield _line(((LEFT, y), (right, y)), GRID)
+        yield _text(LEFT - 6, y + 4, tick_text(value, found[1] - found[0] if len(found) > 1 else 0.0), "end")
+    for x, label in span_ticks(0.0, end_t, (right - LEFT) // TICK_PIXELS // TICK_COLUMNS):
+        at = LEFT + x / end_t * (right - LEFT)
+        yield _line(((at, bottom), (at, bottom + 4)), INK)
+        yield _text(at, bottom + 17, label, "middle")
+    yield _line(((LEFT, top + TOP), (LEFT, bottom), (right, bottom)), INK)
+    for dots in values:
+        known = [(i, v) for i, v in enumerate(dots) if v is not None and math.isfinite(v)]
+        for _, run in itertools.groupby(enumerate(known), key=lambda each: each[1][0] - each[0]):  # gap by gap
+            yield _line([(LEFT + (i + 0.5) / DOTS * (right - LEFT), y_of(v)) for _, (i, v) in run], CURVE, 1.6)
 
 
-def _inside(since: float, length: float, whole: Span) -> Span:
-    since = max(whole.since, min(since, whole.until - length))
-    return Span(since, since + length)
+def _parts(
+    metric: str, points: tuple[Point, ...], steps: Sequence[Point], attempts: Sequence[AttemptSpan]
+) -> list[tuple[Point, ...]]:
+    """The points that are joined by lines: a curve of the training is apart where nothing was trained."""
+    if not attempts or metric.partition(".")[0] not in {"progress", "metric"}:
+        return [points]
+    parts: list[tuple[Point, ...]] = []
+    for span in attempts:
+        part = within(points, span)
+        if metric.startswith("progress."):
+            part = until_last_step(part, within(steps, span))
+        parts += without_stills(part, span)
+    return parts
+
+
+def _line(points: Sequence[tuple[float, float]], colour: str, width: float = 1.0, more: str = "") -> str:
+    through = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline points="{through}" fill="none" stroke="{colour}" stroke-width="{width}"{more}/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str, size: int = 11) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"'
+    return f'<text {place} fill="{INK}">{escape(text, quote=False)}</text>'

@@ -90,8 +90,6 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     level: Level = "safe"
     extra: str = ""
     series: str | None = None
-    recent: str | None = None
-    now: float | None = None
     low: float = 0.0
     high: float | None = 100.0
     bounds: Bounds = ALL_SAFE

@@ -1,6 +1,6 @@
 """The GPU page: each GPU with gauges and facts, and the processes on them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -119,8 +119,6 @@ def _card(
     *,
     stale: bool,
 ) -> GpuCard:
-    awaited = detail is None and now.gpu is not None and not now.gpu.simulated
-    gauges = [g for g in _gauges(reading, view, detail or NO_DETAIL) if awaited or g.series or g.now is not None]
     facts = [*_facts(reading, detail or NO_DETAIL), *versions]
     slowed, slowed_level = _slowed(reading)
     old = now.gpu is None or old_words(now.age_s(now.gpu.t)) is not None
@@ -129,13 +127,10 @@ def _card(
     bad = (fact.level for fact in facts if fact.level in {"warning", "danger"})
     level = worst((known, *meters, slowed_level, *bad)) if not old else "unknown"
     if stale or old:
-        gauges = [
-            g if g.series and g.now is None and not old else replace(g, level="unknown", now=None) for g in gauges
-        ]
         facts = [replace(fact, level="unknown") for fact in facts]
     return GpuCard(
         view=view,
-        gauges=() if view.trouble else tuple(gauges),
+        gauges=() if view.trouble else tuple(_gauges(reading, view, detail or NO_DETAIL, stale=stale, old=old)),
         facts=() if view.trouble else tuple(facts),
         level=level,
         clock=number(reading.clock_mhz, "MHz"),
@@ -154,46 +149,32 @@ def _slowed(reading: GpuReading) -> tuple[str, Level]:
     return ", ".join(reading.throttle), "danger" if SLOWED_BY_FAULT & set(reading.throttle) else "safe"
 
 
-def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail) -> list[Meter]:
-    name = f"gpu{view.index}"
+def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail, *, stale: bool, old: bool) -> Iterator[Meter]:
+    """What the history has. ``stale``: the details are ``old``: the sample is."""
+    name, memory = f"gpu{view.index}", quantity.memory_of(reading.mem_used_bytes, reading.mem_total_bytes)
+    yield replace(view.util, label="utilisation")
+    yield replace(view.vram, label="memory", text=memory, unit="GiB")
+    yield replace(view.power, text=" ".join(filter(None, (view.power.text, view.power.extra))), unit="W")
+    yield replace(view.temp, label="temperature", high=max(100.0, detail.slowdown_c or 0.0), unit="°C")
     clock = detail.clock_sm_mhz if detail.clock_sm_mhz is not None else reading.clock_mhz
     of = f" of {detail.clock_sm_max_mhz:,.0f}" if detail.clock_sm_max_mhz else ""
-    kept = reading.clock_mem_mhz is not None or reading.pcie_received is not None
-    fan = reading.fan_pct if reading.fan_pct is not None else detail.fan_pct
-    received = reading.pcie_received if reading.pcie_received is not None else detail.pcie_received
-    sent = reading.pcie_sent if reading.pcie_sent is not None else detail.pcie_sent
-    return [
-        replace(view.util, label="utilisation"),
-        replace(
-            view.vram, label="memory", text=quantity.memory_of(reading.mem_used_bytes, reading.mem_total_bytes),
-            unit="GiB",
-        ),
-        replace(view.power, text=" ".join(filter(None, (view.power.text, view.power.extra))), unit="W"),
-        replace(view.temp, label="temperature", high=max(100.0, detail.slowdown_c or 0.0), unit="°C"),
-        Meter(
-            label="SM clock", text=quantity.UNKNOWN if clock is None else f"{clock:,.0f}{of} MHz",
-            level="unknown" if clock is None else "safe", series=f"{name}.clock", high=detail.clock_sm_max_mhz,
-            unit="MHz",
-        ),
-        _charted("fan", quantity.percent(fan), f"{name}.fan", reading.fan_pct, fan, kept=reading.fan_pct is not None),
-        _charted("PCIe in", rate(received), f"{name}.pcie_in", reading.pcie_received, received, kept=kept),
-        _charted("PCIe out", rate(sent), f"{name}.pcie_out", reading.pcie_sent, sent, kept=kept),
-        Meter(
-            label="memory busy", text=quantity.percent(detail.mem_util_pct),
-            level="unknown" if detail.mem_util_pct is None else "safe", recent=f"{name}.mem_util",
-            now=detail.mem_util_pct,
-        ),
-    ]  # fmt: skip
-
-
-def _charted(title: str, text: str, key: str, read: float | None, value: float | None, *, kept: bool) -> Meter:
-    """A gauge of the history if its supervisor keeps it, else of what this page has seen. ``read``: of the sample."""
-    percent, charted = title == "fan", kept and value is not None
-    return Meter(
-        label=title, text=text, level="unknown" if value is None else "safe", series=key if charted else None,
-        recent=None if charted else key, now=value if read is None else None, high=100.0 if percent else None,
-        unit="%" if percent else "B/s",
+    yield Meter(
+        label="SM clock", text=quantity.UNKNOWN if clock is None else f"{clock:,.0f}{of} MHz",
+        level="unknown" if clock is None or old else "safe", series=f"{name}.clock", high=detail.clock_sm_max_mhz,
+        unit="MHz",
     )  # fmt: skip
+    for label, key, read, told in (
+        ("fan", "fan", reading.fan_pct, detail.fan_pct),
+        ("PCIe in", "pcie_in", reading.pcie_received, detail.pcie_received),
+        ("PCIe out", "pcie_out", reading.pcie_sent, detail.pcie_sent),
+    ):
+        value, percent = told if read is None else read, key == "fan"
+        if value is not None:
+            yield Meter(
+                label=label, text=quantity.percent(value) if percent else rate(value),
+                level="unknown" if old or (stale and read is None) else "safe", series=f"{name}.{key}",
+                high=100.0 if percent else None, unit="%" if percent else "B/s",
+            )  # fmt: skip
 
 
 def _facts(reading: GpuReading, detail: GpuDetail) -> list[Fact]:
@@ -203,6 +184,7 @@ def _facts(reading: GpuReading, detail: GpuDetail) -> list[Fact]:
         Fact(label="limit", text=_limits(detail), level="unknown" if detail.slowdown_c is None else "safe"),
         _fact("mem temp", number(detail.mem_temp_c, "°C")),
         _fact("mem clock", _of(detail.clock_mem_mhz, detail.clock_mem_max_mhz, "MHz")),
+        _fact("mem busy", quantity.percent(detail.mem_util_pct)),
         _fact("fan", quantity.percent(detail.fan_pct)),
         _fact("PCIe", _link(detail)),
         _ecc(detail),

@@ -1,7 +1,7 @@
 """The host page: processor by core, memory, swap, disks, networks, and the processes of the run."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -100,12 +100,10 @@ TITLES = {"RAM": "RAM", "avail": "RAM available", "swap": "swap", "cpu": "CPU of
 
 
 class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
-    """``message``: why there are no readings. ``cores``: per cent each, None = unknown."""
+    """``message``: why there are no readings."""
 
     gauges: tuple[Meter, ...] = ()
     facts: tuple[Fact, ...] = ()
-    cores: tuple[float | None, ...] = ()
-    cores_note: str = ""
     message: str = ""
     note: str = ""
     rows: tuple[TreeProcess, ...] = ()
@@ -128,10 +126,8 @@ def host_page_view(now: Situation, details: MachineDetails, *, late: bool = Fals
         level: Level = "unknown" if pct is None or old else "safe"
         gauges.insert(0, Meter(label="CPU of the machine", text=quantity.percent(pct), level=level, series="host.cpu"))
     return HostPageView(
-        gauges=(*gauges, *_rates(now, host)),
+        gauges=(*gauges, *_rates(now)),
         facts=tuple(_facts(now, host)) if memory.meters else (),
-        cores=host.cores_pct if host is not None else (),
-        cores_note=_note(now, details.host, late=late),
         message=memory.message or "",
         note=memory.note or "",
         rows=tree.processes if tree is not None else (),
@@ -144,18 +140,15 @@ def _fresh(now: Situation, host: HostDetails | None) -> HostDetails | None:
     return host if host is not None and now.age_s(host.t) <= STALE_S else None
 
 
-def _note(now: Situation, found: HostDetails | TreeDetails | None, *, late: bool) -> str:
-    if found is None:
+def _rows_note(now: Situation, tree: TreeDetails | None, *, late: bool) -> str:
+    if tree is None:
         if now.supervisor_alive is False:
             return "Not known: no supervisor is running, which reads it"
         return LATE if late else READING
-    age_s = now.age_s(found.t)
-    return f"{quantity.duration(age_s)} old" if age_s > STALE_S else ""
-
-
-def _rows_note(now: Situation, tree: TreeDetails | None, *, late: bool) -> str:
-    note = _note(now, tree, late=late)
-    return note or ("" if tree is not None and tree.processes else "No process of the run is there")
+    age_s = now.age_s(tree.t)
+    if age_s > STALE_S:
+        return f"{quantity.duration(age_s)} old"
+    return "" if tree.processes else "No process of the run is there"
 
 
 def _gauge_of(meter: Meter, now: Situation, host: HostDetails | None) -> Meter:
@@ -166,65 +159,37 @@ def _gauge_of(meter: Meter, now: Situation, host: HostDetails | None) -> Meter:
     return msgspec.structs.replace(meter, label=label, text=text, unit=unit)
 
 
-def _rates(now: Situation, host: HostDetails | None) -> list[Meter]:
-    """Disks and networks that moved something, the busiest first; before several of a kind their sum."""
-    gauges = []
-    for what, known in (("disk", host.disks if host else None), ("network", host.networks if host else None)):
-        kept = _kept(now, what)
-        if len(known or ()) != 1:
-            gauges += [
-                Meter(label=f"{what}s {word}", text=rate(value), series=series, high=None, unit="B/s")
-                for word, (series, value) in kept.items()
-            ]
-        for traffic in sorted(known or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
-            gauges += _of_traffic(what, traffic, kept if len(known or ()) == 1 else {})
-    if host is not None:
-        gauges.append(
-            Meter(
-                label="swap in and out",
-                text=f"{rate(host.swap_in)} in, {rate(host.swap_out)} out",
-                level="unknown" if host.swap_in is None else "safe",
-                recent="swap",
-                now=None if host.swap_in is None else host.swap_in + (host.swap_out or 0.0),
-                high=None,
-                unit="B/s",
-            )
-        )
-    return gauges
-
-
-def _kept(now: Situation, what: str) -> dict[str, tuple[str, float]]:
-    """Sums that the history has, by direction: series and newest value. Nothing if they are unknown or old."""
+def _rates(now: Situation) -> list[Meter]:
+    """The sums over all disks and networks that the history has. None if they are unknown or old."""
     host = now.host
     if host is None or now.age_s(host.t) > STALE_S:
-        return {}
-    found = (
-        {"read": ("host.disk_read", host.disk_read), "written": ("host.disk_written", host.disk_written)}
-        if what == "disk"
-        else {"in": ("host.net_in", host.net_received), "out": ("host.net_out", host.net_sent)}
-    )
-    return {word: (series, value) for word, (series, value) in found.items() if value is not None}
-
-
-def _of_traffic(what: str, traffic: Traffic, kept: Mapping[str, tuple[str, float]]) -> list[Meter]:
-    """``kept``: what the history has of this device."""
-    words = ("read", "written") if what == "disk" else ("in", "out")
-    busy = f", busy {quantity.percent(traffic.busy_pct)}" if what == "disk" else ""
+        return []
+    sums = (
+        ("disks read", "host.disk_read", host.disk_read), ("disks written", "host.disk_written", host.disk_written),
+        ("network in", "host.net_in", host.net_received), ("network out", "host.net_out", host.net_sent),
+    )  # fmt: skip
     return [
-        Meter(
-            label=f"{traffic.name} {word}", text=rate(value) + (busy if word == "read" else ""),
-            level="unknown" if value is None else "safe", series=kept[word][0] if word in kept else None,
-            recent=None if word in kept else f"{what}.{traffic.name}.{word}", now=value, high=None,
-            unit="B/s",
-        )
-        for word, value in zip(words, (traffic.received, traffic.sent), strict=True)
-    ]  # fmt: skip
+        Meter(label=label, text=rate(value), series=series, high=None, unit="B/s")
+        for label, series, value in sums
+        if value is not None
+    ]
+
+
+def _devices(host: HostDetails) -> Iterator[tuple[str, str]]:
+    """Disks and networks, the busiest first, and what is swapped."""
+    for disk in sorted(host.disks or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
+        busy = f", busy {quantity.percent(disk.busy_pct)}"
+        yield disk.name, f"{rate(disk.received)} read, {rate(disk.sent)} written{busy}"
+    for network in sorted(host.networks or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
+        yield network.name, f"{rate(network.received)} in, {rate(network.sent)} out"
+    yield "swapping", f"{rate(host.swap_in)} in, {rate(host.swap_out)} out"
 
 
 def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
     load = None if host is None else host.load
     facts = [
         ("load", quantity.UNKNOWN if load is None else "  ".join(f"{value:.2f}" for value in load)),
+        ("cores", _cores(host)),
         ("CPU temp", number(None if host is None else host.cpu_temp_c, "°C")),
         ("CPU clock", number(None if host is None else host.cpu_mhz, "MHz")),
         ("cached", quantity.memory(None if host is None else host.ram_cached_bytes)),
@@ -234,6 +199,7 @@ def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
         ("processes", quantity.count(None if now.process is None else now.process.procs)),
         ("inodes", _inodes(now)),
         ("up", quantity.duration(None if host is None else host.up_s)),
+        *(_devices(host) if host is not None else ()),
         *(
             (mount.path, f"{quantity.size(mount.free)} free of {quantity.size(mount.total)}")
             for mount in (host.mounts if host is not None else ())
@@ -244,6 +210,11 @@ def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
         Fact(label=name, text=text, level="unknown" if old or text == quantity.UNKNOWN else "safe")
         for name, text in facts
     ]
+
+
+def _cores(host: HostDetails | None) -> str:
+    known = [each for each in host.cores_pct if each is not None] if host is not None else []
+    return f"{len(host.cores_pct)}, the busiest {max(known):.0f} %" if host is not None and known else quantity.UNKNOWN
 
 
 def _pressure(now: Situation) -> str:

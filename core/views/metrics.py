@@ -185,6 +185,16 @@ def _rates(points: Sequence["Point"]) -> tuple["Point", ...]:
     return tuple(found)
 
 
+def shown_values(metric: str, values: tuple[float | None, ...], unit: str, apart_s: float) -> tuple[float | None, ...]:
+    """Values at times ``apart_s`` from each other in a unit of ``unit_of``: as ``shown_points``."""
+    if words_of(metric).total:
+        grown = ((None if a is None or b is None else b - a) for a, b in pairwise((None, *values)))
+        return tuple(None if by is None or by < 0 else by / apart_s for by in grown)
+    if unit == quantity.STEPS_PER_S:
+        return tuple(1 / v if v else None for v in values)
+    return values
+
+
 def value_text(value: float | None, unit: str) -> str:
     """A value with its unit."""
     if value is None:

@@ -99,247 +99,115 @@ def _ratio(percent: float | None) -> float | None:
     return None if percent is None else percent / 100
 
 
+def _each(
+    values: Callable[[Callable[[Any], float | None]], Values], *rows: tuple[str, str, Callable[[Any], float | None]]
+) -> Iterator[Metric]:
+    """A metric for each (name, help, value); a counter's name ends with ``_total``."""
+    for name, words, value in rows:
+        yield Metric(f"trainwatch_{name}", "counter" if name.endswith("_total") else "gauge", words, values(value))
+
+
+def _labelled(name: str, words: str, values: Values) -> Metric:
+    return Metric(f"trainwatch_{name}", "counter" if name.endswith("_total") else "gauge", words, values)
+
+
 METRICS: tuple[Metric, ...] = (
     Metric(BUILD, "gauge", "The version of trainwatch; always 1."),
     Metric(UNREADABLE, "gauge", "Runs whose files cannot be read, and which are not on this page."),
-    Metric(
-        "trainwatch_run_info",
-        "gauge",
-        "A run; always 1. Its labels are the name and the preset of the run.",
+    _labelled(
+        "run_info", "A run; always 1. Its labels are the name and the preset of the run.",
         lambda n: [(1, {"name": str(n.status["run"]), "preset": n.preset})],
     ),
-    Metric(
-        "trainwatch_run_state",
-        "gauge",
-        "1 for the state of the run as last known, 0 for the others.",
+    _labelled(
+        "run_state", "1 for the state of the run as last known, 0 for the others.",
         lambda n: [(float(state == n.said.state), {"state": state}) for state in get_args(RunState)],
     ),
-    Metric(
-        "trainwatch_supervisor_up",
-        "gauge",
-        "1 if a supervisor watches the run and responds.",
-        _of_run(lambda n: float(n.status["supervisor"]["alive"] and n.status["supervisor"]["responsive"])),
+    *_each(
+        _of_run,
+        ("supervisor_up", "1 if a supervisor watches the run and responds.",
+         lambda n: float(n.status["supervisor"]["alive"] and n.status["supervisor"]["responsive"])),
+        ("attempts_total", "Launches of the trainer.", lambda n: n.status["attempt"]),
+        ("step_total", "Highest step that the run has reached.",
+         lambda n: max((v for v in (n.said.position.step, n.highest_step) if v is not None), default=None)),
+        ("current_step", "Newest step; falls when the run goes back to a checkpoint.", lambda n: n.said.position.step),
+        ("planned_steps", "Steps of the whole run.", lambda n: n.said.position.total_steps),
+        ("epoch", "Epoch, as the trainer prints it.", lambda n: n.status["progress"]["epoch"]),
+        ("loss", "Newest loss that the trainer printed.", lambda n: n.said.loss),
+        ("learning_rate", "Newest learning rate that the trainer printed.", lambda n: n.status["progress"]["lr"]),
+        ("step_duration_seconds", "Seconds per step.",
+         lambda n: n.said.position.sec_per_step if n.said.state in LIVE_STATES else None),
+        ("remaining_seconds", "Estimated time until the run is done.", lambda n: n.said.position.eta_s),
+        ("last_step_timestamp_seconds", "When the newest step was seen, Unix time.",
+         lambda n: _ago(n.wall, n.status["last_step_age_s"])),
     ),
-    Metric("trainwatch_attempts_total", "counter", "Launches of the trainer.", _of_run(lambda n: n.status["attempt"])),
-    Metric(
-        "trainwatch_step_total",
-        "counter",
-        "Highest step that the run has reached.",
-        _of_run(lambda n: max((v for v in (n.said.position.step, n.highest_step) if v is not None), default=None)),
+    _labelled("trainer_metric", "Newest number that the trainer logged by this name.", _trainer_metrics),
+    *_each(
+        _of_run,
+        ("checkpoints", "Known checkpoints.", lambda n: n.said.checkpoints),
+        ("checkpoint_step", "Step of the newest checkpoint.", lambda n: _newest(n).get("step")),
+        ("checkpoint_timestamp_seconds", "When the newest checkpoint was written, Unix time.",
+         lambda n: _newest(n).get("mtime")),
     ),
-    Metric(
-        "trainwatch_current_step",
-        "gauge",
-        "Newest step; falls when the run goes back to a checkpoint.",
-        _of_run(lambda n: n.said.position.step),
-    ),
-    Metric(
-        "trainwatch_planned_steps", "gauge", "Steps of the whole run.", _of_run(lambda n: n.said.position.total_steps)
-    ),
-    Metric(
-        "trainwatch_epoch",
-        "gauge",
-        "Epoch, as the trainer prints it.",
-        _of_run(lambda n: n.status["progress"]["epoch"]),
-    ),
-    Metric("trainwatch_loss", "gauge", "Newest loss that the trainer printed.", _of_run(lambda n: n.said.loss)),
-    Metric(
-        "trainwatch_learning_rate",
-        "gauge",
-        "Newest learning rate that the trainer printed.",
-        _of_run(lambda n: n.status["progress"]["lr"]),
-    ),
-    Metric(
-        "trainwatch_step_duration_seconds",
-        "gauge",
-        "Seconds per step.",
-        _of_run(lambda n: n.said.position.sec_per_step if n.said.state in LIVE_STATES else None),
-    ),
-    Metric(
-        "trainwatch_remaining_seconds",
-        "gauge",
-        "Estimated time until the run is done.",
-        _of_run(lambda n: n.said.position.eta_s),
-    ),
-    Metric(
-        "trainwatch_last_step_timestamp_seconds",
-        "gauge",
-        "When the newest step was seen, Unix time.",
-        _of_run(lambda n: _ago(n.wall, n.status["last_step_age_s"])),
-    ),
-    Metric(
-        "trainwatch_trainer_metric",
-        "gauge",
-        "Newest number that the trainer logged by this name.",
-        _trainer_metrics,
-    ),
-    Metric("trainwatch_checkpoints", "gauge", "Known checkpoints.", _of_run(lambda n: n.said.checkpoints)),
-    Metric(
-        "trainwatch_checkpoint_step",
-        "gauge",
-        "Step of the newest checkpoint.",
-        _of_run(lambda n: _newest(n).get("step")),
-    ),
-    Metric(
-        "trainwatch_checkpoint_timestamp_seconds",
-        "gauge",
-        "When the newest checkpoint was written, Unix time.",
-        _of_run(lambda n: _newest(n).get("mtime")),
-    ),
-    Metric(
-        "trainwatch_checkpoint_score",
-        "gauge",
-        "Newest known value of each metric that [evaluate] measures.",
+    _labelled(
+        "checkpoint_score", "Newest known value of each metric that [evaluate] measures.",
         lambda n: [(value, {"metric": name}) for name, value in _scores(n).items()],
     ),
-    Metric(
-        "trainwatch_best_checkpoint_score",
-        "gauge",
-        "Score of the best checkpoint that is there.",
-        lambda n: _best(n, "score"),
-    ),
-    Metric(
-        "trainwatch_best_checkpoint_step",
-        "gauge",
-        "Step of the best checkpoint that is there.",
-        lambda n: _best(n, "step"),
-    ),
-    Metric(
-        "trainwatch_incidents_total",
-        "counter",
-        "Incidents by kind.",
+    _labelled("best_checkpoint_score", "Score of the best checkpoint that is there.", lambda n: _best(n, "score")),
+    _labelled("best_checkpoint_step", "Step of the best checkpoint that is there.", lambda n: _best(n, "step")),
+    _labelled(
+        "incidents_total", "Incidents by kind.",
         lambda n: _counted(Counter(i["kind"] for i in n.status["incidents"]), "kind"),
     ),
-    Metric(
-        "trainwatch_open_incidents",
-        "gauge",
-        "Incidents that are not over.",
-        _of_run(lambda n: sum(bool(i["open"]) for i in n.status["incidents"])),
+    *_each(
+        _of_run,
+        ("open_incidents", "Incidents that are not over.", lambda n: sum(i["open"] for i in n.status["incidents"])),
     ),
-    Metric(
-        "trainwatch_troubles",
-        "gauge",
-        "What is wrong now, by level.",
-        lambda n: _counted(
-            {level: sum(t["level"] == level for t in n.status["troubles"]) for level in LEVELS}, "level"
-        ),
+    _labelled(
+        "troubles", "What is wrong now, by level.",
+        lambda n: _counted({each: sum(t["level"] == each for t in n.status["troubles"]) for each in LEVELS}, "level"),
     ),
-    Metric(
-        "trainwatch_restarts_used",
-        "gauge",
-        "Automatic restarts that count against the budget.",
-        _of_run(lambda n: n.said.restarts[0]),
+    *_each(
+        _of_run,
+        ("restarts_used", "Automatic restarts that count against the budget.", lambda n: n.said.restarts[0]),
+        ("restarts_allowed", "Automatic restarts in the budget.", lambda n: n.said.restarts[1]),
+        ("effective_training_time_ratio", "Time in which new steps were made over wall time.",
+         lambda n: n.status["ettr"]),
     ),
-    Metric(
-        "trainwatch_restarts_allowed",
-        "gauge",
-        "Automatic restarts in the budget.",
-        _of_run(lambda n: n.said.restarts[1]),
+    *_each(
+        _of_gpus,
+        ("gpu_utilization_ratio", "GPU utilization.", lambda g: _ratio(g.util_pct)),
+        ("gpu_memory_used_bytes", "GPU memory in use.", lambda g: g.mem_used_bytes),
+        ("gpu_memory_size_bytes", "GPU memory there is.", lambda g: g.mem_total_bytes),
+        ("gpu_temperature_celsius", "GPU temperature.", lambda g: g.temp_c),
+        ("gpu_power_watts", "Power that the GPU draws.", lambda g: g.power_w),
+        ("gpu_power_limit_watts", "Power limit of the GPU.", lambda g: g.power_limit_w),
+        ("gpu_clock_hertz", "Clock of the GPU's processors.", lambda g: _hertz(g.clock_mhz)),
+        ("gpu_memory_clock_hertz", "Clock of the GPU's memory.", lambda g: _hertz(g.clock_mem_mhz)),
+        ("gpu_fan_ratio", "Speed of the GPU's fan, of its full speed.", lambda g: _ratio(g.fan_pct)),
+        ("gpu_used_by_run", "1 if the trainer of the run uses this GPU, 0 if it does not.",
+         lambda g: None if g.own is None else float(g.own)),
     ),
-    Metric(
-        "trainwatch_effective_training_time_ratio",
-        "gauge",
-        "Time in which new steps were made over wall time.",
-        _of_run(lambda n: n.status["ettr"]),
+    *_each(
+        _of_host,
+        ("host_memory_used_bytes", "Memory in use, of the machine or of the run's cgroup.", lambda h: h.ram_used_bytes),
+        ("host_memory_available_bytes", "Memory that can still be used.", lambda h: h.ram_available_bytes),
+        ("host_memory_size_bytes", "Memory there is.", lambda h: h.ram_total_bytes),
+        ("host_swap_used_bytes", "Swap in use.", lambda h: h.swap_used_bytes),
+        ("host_disk_free_bytes", "Free space on the disk that the run saves to.", lambda h: h.disk_free_bytes),
+        ("host_disk_size_bytes", "Size of the disk that the run saves to.", lambda h: h.disk_total_bytes),
+        ("host_cpu_utilization_ratio", "Use of the processors.", lambda h: _ratio(h.cpu_pct)),
+        ("host_memory_pressure_ratio", "Share of 10 s in which some task waited for memory.",
+         lambda h: _ratio(h.psi_memory_pct)),
+        ("host_disk_read_bytes_per_second", "What all disks read.", lambda h: h.disk_read),
+        ("host_disk_written_bytes_per_second", "What is written to all disks.", lambda h: h.disk_written),
+        ("host_network_receive_bytes_per_second", "What the networks receive.", lambda h: h.net_received),
+        ("host_network_transmit_bytes_per_second", "What is sent to the networks.", lambda h: h.net_sent),
     ),
-    Metric("trainwatch_gpu_utilization_ratio", "gauge", "GPU utilization.", _of_gpus(lambda g: _ratio(g.util_pct))),
-    Metric("trainwatch_gpu_memory_used_bytes", "gauge", "GPU memory in use.", _of_gpus(lambda g: g.mem_used_bytes)),
-    Metric("trainwatch_gpu_memory_size_bytes", "gauge", "GPU memory there is.", _of_gpus(lambda g: g.mem_total_bytes)),
-    Metric("trainwatch_gpu_temperature_celsius", "gauge", "GPU temperature.", _of_gpus(lambda g: g.temp_c)),
-    Metric("trainwatch_gpu_power_watts", "gauge", "Power that the GPU draws.", _of_gpus(lambda g: g.power_w)),
-    Metric("trainwatch_gpu_power_limit_watts", "gauge", "Power limit of the GPU.", _of_gpus(lambda g: g.power_limit_w)),
-    Metric(
-        "trainwatch_gpu_clock_hertz", "gauge", "Clock of the GPU's processors.", _of_gpus(lambda g: _hertz(g.clock_mhz))
+    *_each(
+        _of_process,
+        ("process_resident_memory_bytes", "Memory of the trainer's process tree.", lambda p: p.rss_bytes),
+        ("processes", "Processes of the trainer.", lambda p: p.procs),
+        ("process_cpu_cores", "Processor cores that the trainer keeps busy.", lambda p: p.cpu_cores),
     ),
-    Metric(
-        "trainwatch_gpu_memory_clock_hertz",
-        "gauge",
-        "Clock of the GPU's memory.",
-        _of_gpus(lambda g: _hertz(g.clock_mem_mhz)),
-    ),
-    Metric(
-        "trainwatch_gpu_fan_ratio",
-        "gauge",
-        "Speed of the GPU's fan, of its full speed.",
-        _of_gpus(lambda g: _ratio(g.fan_pct)),
-    ),
-    Metric(
-        "trainwatch_gpu_used_by_run",
-        "gauge",
-        "1 if the trainer of the run uses this GPU, 0 if it does not.",
-        _of_gpus(lambda g: None if g.own is None else float(g.own)),
-    ),
-    Metric(
-        "trainwatch_host_memory_used_bytes",
-        "gauge",
-        "Memory in use, of the machine or of the run's cgroup.",
-        _of_host(lambda h: h.ram_used_bytes),
-    ),
-    Metric(
-        "trainwatch_host_memory_available_bytes",
-        "gauge",
-        "Memory that can still be used.",
-        _of_host(lambda h: h.ram_available_bytes),
-    ),
-    Metric("trainwatch_host_memory_size_bytes", "gauge", "Memory there is.", _of_host(lambda h: h.ram_total_bytes)),
-    Metric("trainwatch_host_swap_used_bytes", "gauge", "Swap in use.", _of_host(lambda h: h.swap_used_bytes)),
-    Metric(
-        "trainwatch_host_disk_free_bytes",
-        "gauge",
-        "Free space on the disk that the run saves to.",
-        _of_host(lambda h: h.disk_free_bytes),
-    ),
-    Metric(
-        "trainwatch_host_disk_size_bytes",
-        "gauge",
-        "Size of the disk that the run saves to.",
-        _of_host(lambda h: h.disk_total_bytes),
-    ),
-    Metric(
-        "trainwatch_host_cpu_utilization_ratio",
-        "gauge",
-        "Use of the processors.",
-        _of_host(lambda h: _ratio(h.cpu_pct)),
-    ),
-    Metric(
-        "trainwatch_host_memory_pressure_ratio",
-        "gauge",
-        "Share of 10 s in which some task waited for memory.",
-        _of_host(lambda h: _ratio(h.psi_memory_pct)),
-    ),
-    Metric(
-        "trainwatch_host_disk_read_bytes_per_second", "gauge", "What all disks read.", _of_host(lambda h: h.disk_read)
-    ),
-    Metric(
-        "trainwatch_host_disk_written_bytes_per_second",
-        "gauge",
-        "What is written to all disks.",
-        _of_host(lambda h: h.disk_written),
-    ),
-    Metric(
-        "trainwatch_host_network_receive_bytes_per_second",
-        "gauge",
-        "What the networks receive.",
-        _of_host(lambda h: h.net_received),
-    ),
-    Metric(
-        "trainwatch_host_network_transmit_bytes_per_second",
-        "gauge",
-        "What is sent to the networks.",
-        _of_host(lambda h: h.net_sent),
-    ),
-    Metric(
-        "trainwatch_process_resident_memory_bytes",
-        "gauge",
-        "Memory of the trainer's process tree.",
-        _of_process(lambda p: p.rss_bytes),
-    ),
-    Metric("trainwatch_processes", "gauge", "Processes of the trainer.", _of_process(lambda p: p.procs)),
-    Metric(
-        "trainwatch_process_cpu_cores",
-        "gauge",
-        "Processor cores that the trainer keeps busy.",
-        _of_process(lambda p: p.cpu_cores),
-    ),
-)
+)  # fmt: skip
 """Every metric there is. Names and units: https://prometheus.io/docs/practices/naming/."""

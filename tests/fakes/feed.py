@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -25,7 +25,7 @@ from trainwatch.core.model.fact import (
     StateChanged,
     SupervisorStarted,
 )
-from trainwatch.core.model.log_lines import LogLine, LogStretch, LogTally, Stopped
+from trainwatch.core.model.log_lines import LogLine, LogStretch, Stopped
 from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
 from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.progress import Progress
@@ -485,18 +485,11 @@ class FakeLog:
         end = found[-1].offset + 1 if len(found) == lines else len(self.lines_)
         return self._stretch(found, offset, min(end, len(self.lines_)))
 
-    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
-        return (line.text,)
-
     def find(
         self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
     ) -> int | None:
         lines = [line for line in self._all() if (line.offset < offset) == backwards]
         return next((x.offset for x in (reversed(lines) if backwards else lines) if pattern.search(x.text)), None)
-
-    def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
-        inside = [line for line in self._all() if begin <= line.offset < end]
-        yield LogTally(min(end, self.size(path)), sum(1 for line in inside if pattern.search(line.text)))
 
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
         return number - 1 if number <= len(self.lines_) else None

@@ -102,13 +102,8 @@ async def open_log(app: TrainwatchApp, pilot: Pilot[None]) -> LogScreen:
 
 
 async def settled(screen: LogScreen, pilot: Pilot[None]) -> None:
-    """Nothing is being read, searched or counted."""
-
-    def still() -> bool:
-        counting = screen.viewer.search.pattern is not None and screen.viewer.search.total is None
-        return not (screen.driver.busy or screen.viewer.search.looking or counting)
-
-    await until(pilot, still, "the screen to settle")
+    """Nothing is being read or searched."""
+    await until(pilot, lambda: not (screen.driver.busy or screen.viewer.search.looking), "the screen to settle")
     await pilot.pause()
 
 

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import given_up, healthy, open_run
-from tests.tiers import second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.story import Look, Need, Summary
 from trainwatch.tui.app import TrainwatchApp
@@ -58,7 +57,7 @@ async def test_somebody_who_comes_back_is_greeted_once() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await greeted(app, pilot)
         assert looks.asked == [given_up().now_wall - 8 * 3600]
-        text = str(app.screen._body)  # type: ignore[attr-defined]
+        text = str(app.screen.query_one("#text").render())
         assert "away 8 h 02 m" in text
         await pilot.press("escape")
         assert app.screen is app.dashboard
@@ -117,16 +116,3 @@ async def test_a_screen_that_nobody_touched_for_hours_offers_the_summary_at_the_
         await pilot.press("z")
         assert app.dashboard is not None
         assert "away" in app.dashboard.key_bar.message
-
-
-@pytest.mark.parametrize("size", [(40, 10), second((45, 30)), second((80, 24)), (200, 50)])
-async def test_the_card_says_that_there_is_more_below(size: tuple[int, int]) -> None:
-    many = msgspec.structs.replace(SAID, lines=SAID.lines * 60)
-    app = app_with(FakeLooks(None, many))
-    async with app.run_test(size=size) as pilot:
-        await greeted(app, pilot)
-        await pilot.pause()
-        box = app.screen.query_one("#box")
-        assert "more below" in str(box.border_subtitle)
-        assert box.region.bottom <= size[1]
-        assert box.region.right <= size[0]

@@ -23,7 +23,7 @@ def test_log_screen_with_all_features_equals_its_snapshot(
         await settled(screen, pilot)
         await pilot.press("n")
         await settled(screen, pilot)
-        await pilot.press(*["up"] * 7, "o", "v", "down", "down")
+        await pilot.press(*["up"] * 7, "v", "down", "down")
         await settled(screen, pilot)
         screen.clear_message()
         await pilot.pause()

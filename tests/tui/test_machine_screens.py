@@ -110,13 +110,13 @@ async def test_the_cursor_stays_on_its_process_when_the_order_changes() -> None:
     app = app_of(healthy())
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(app, pilot, "9")
-        screen.table.move(1)
-        chosen = screen.rows[screen.table.cursor].pid
+        screen.processes.move(1)
+        chosen = screen.rows[screen.processes.cursor].pid
         details = screen.state.details
         tree = msgspec.structs.replace(details.tree, processes=details.tree.processes[::-1])
         screen.take_details(msgspec.structs.replace(details, tree=tree))
         assert screen.rows[0].pid == chosen
-        assert screen.table.cursor == 0
+        assert screen.processes.cursor == 0
         await pilot.press("y")
         assert app.clipboard.startswith(f"{chosen} ")
 
@@ -244,20 +244,19 @@ async def test_every_pane_of_the_host_page_is_reached_at_every_size(size: tuple[
         assert seen == set(screen.order)
 
 
-async def test_the_host_page_shows_cores_rates_and_the_tree() -> None:
+async def test_the_host_page_shows_devices_and_the_tree() -> None:
     app = app_of(healthy())
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(app, pilot, "9")
-        cores = said(screen, "cores")
-        assert "96 %" in cores
-        assert "–" in cores, "a core that was not read is unknown"
-        assert "nvme0n1 read  120 MB/s, busy 40 %" in said(screen, "gauges")
+        found = said(screen, "facts")
+        assert "4, the busiest 96 %" in found
+        assert "120 MB/s read" in found
         tree = said(screen, "tree").splitlines()
         assert "blocked" in tree[2]
         await pilot.press("s")
         await pilot.press("s")
         await pilot.pause()
-        assert "by RAM" in str(screen.table.border_title)
+        assert "by RAM" in str(screen.processes.border_title)
         assert "backup" not in said(screen, "tree")
         await pilot.press("o")
         await pilot.pause()

@@ -6,11 +6,10 @@ from textual.widgets import Input, OptionList, Static
 from tests.fakes.feed import healthy
 from tests.tui.conftest import showing
 from trainwatch.core.views.dashboard import HeaderView
-from trainwatch.core.views.screens.incident_card import AwayCard
 from trainwatch.core.views.state.verdict import Verdict
-from trainwatch.tui.dialogs.cards import NOT_NOW, AwayDialog, HelpDialog, legend
-from trainwatch.tui.dialogs.choose import choose_act, hanging
-from trainwatch.tui.dialogs.dialog import Dialog, fit_hint
+from trainwatch.tui.dialogs.cards import NOT_NOW, HelpDialog, legend
+from trainwatch.tui.dialogs.choose import choose_act
+from trainwatch.tui.dialogs.dialog import Dialog, fit_hint, hanging
 from trainwatch.tui.keys import KEYS, KeyContext
 from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.panes.head import Head
@@ -80,15 +79,6 @@ async def test_a_prompt_that_has_no_room_for_its_hint_says_so() -> None:
         shown = app.screen.query_one(LogPrompt).query_one(Input).placeholder
     assert str(shown).endswith("…")
     assert size_of(str(shown)) < 40
-
-
-def test_what_happened_stands_beside_its_time() -> None:
-    row = "04:55  loss: luca-step00000180.safetensors holds NaN or Inf in model.in.weight and 11 other tensors → open"
-    card = AwayCard(title="luca", rows=(row, "done about 08:16"), choices=(), danger=False)
-    rows = AwayDialog(card, read_only=False).rows(60).plain.split("\n")
-    assert rows[0].startswith(" 04:55  loss:")
-    assert rows[1].startswith(" " * 8)
-    assert rows[1][8] != " "
 
 
 def test_a_pause_is_amber_beside_a_trouble_that_is_red() -> None:

@@ -63,7 +63,7 @@ async def opened(pilot: Any, app: Any) -> Any:
     await pilot.press("D")
     screen: Any = app.screen
     assert isinstance(screen, RanksScreen)
-    await until(pilot, lambda: screen.table.t is not None, "the table")
+    await until(pilot, lambda: screen.found.t is not None, "the table")
     await pilot.pause()
     return screen
 

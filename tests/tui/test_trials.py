@@ -166,9 +166,9 @@ async def test_the_profile_in_use_offers_no_switch_to_it() -> None:
         await pilot.press("5")
         await pilot.pause()
         screen = front(app)
-        screen.ladder.cursor = next(i for i, rung in enumerate(screen.view.rungs) if rung.now)
+        screen.table.cursor = next(i for i, rung in enumerate(screen.view.rungs) if rung.now)
         assert not {"enter", "n"} & {key.key for key in screen.offered()}
-        screen.ladder.cursor = next(i for i, rung in enumerate(screen.view.rungs) if not rung.now)
+        screen.table.cursor = next(i for i, rung in enumerate(screen.view.rungs) if not rung.now)
         assert {"enter", "n"} <= {key.key for key in screen.offered()}
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.feed import asking, empty, finished, given_up, healthy, in_state, told_records, unwatched
+from tests.fakes.feed import asking, empty, finished, given_up, healthy, told_records, unwatched
 from tests.unit.test_report_texts import SPEC, records
-from tests.unit.test_views_header import HOT, NAN, with_incidents
+from tests.unit.test_views_header import HOT, with_incidents
 from trainwatch.core.model.progress import Why
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import Look
@@ -15,8 +15,7 @@ from trainwatch.core.store.learned import read_look, write_look
 from trainwatch.core.views.away import AWAY_S, is_due, needs, since_wall, urgent_keys
 from trainwatch.core.views.report import LossCourse, ReportSources
 from trainwatch.core.views.report_building import build_report
-from trainwatch.core.views.screens.incident_card import away_card
-from trainwatch.core.views.short_report import short_report, summary
+from trainwatch.core.views.short_report import short_report
 
 replace = msgspec.structs.replace
 
@@ -58,25 +57,6 @@ def test_what_can_wait_opens_no_card() -> None:
     assert not is_due(looked(stopped, 60), stopped)
     held = replace(stopped, story=replace(stopped.story, state_reason="the disk is full", state_why=Why("disk_full")))
     assert is_due(looked(held, 60), held)
-
-
-def test_the_card_names_the_key_of_a_paused_run_and_none_for_a_frozen_supervisor() -> None:
-    paused = away_card(summary(build_report(in_state("paused"), ReportSources(spec=SPEC))))
-    assert [(choice.key, choice.act) for choice in paused.choices] == [("r", "resume")]
-    frozen = replace(healthy(), frozen="the supervisor (pid 7) does not respond")
-    card = away_card(summary(build_report(frozen, ReportSources(spec=SPEC))))
-    assert [(choice.key, choice.act) for choice in card.choices] == [("", None)]
-    assert card.danger
-
-
-def test_every_need_has_one_key_of_its_own() -> None:
-    now = with_incidents(given_up(), NAN, HOT, replace(HOT, id=10, class_="gpu1.temp"))
-    card = away_card(summary(build_report(now, ReportSources(spec=SPEC))))
-    keys = [choice.key for choice in card.choices if choice.key]
-    assert len(keys) == len(set(keys)) == len(card.choices)
-    assert keys[0] == "r"
-    assert card.danger
-    assert all(choice.incident is not None for choice in card.choices if choice.act == "explain")
 
 
 def test_the_summary_is_of_the_time_since_the_last_look() -> None:

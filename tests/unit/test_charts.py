@@ -19,23 +19,7 @@ from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.views import quantity
-from trainwatch.core.views.chart_view import (
-    ChartOptions,
-    RunRows,
-    RunSeries,
-    chart_view,
-    marks_on,
-    seconds_in,
-    series_rows,
-    x_bounds,
-)
-from trainwatch.core.views.charts import (
-    AttemptSpan,
-    Span,
-    attempt_spans,
-    dotted,
-    silences,
-)
+from trainwatch.core.views.charts import AttemptSpan, attempt_spans, charts_svg, dotted, series_rows, silences
 from trainwatch.core.views.metrics import (
     axis_unit,
     in_order,
@@ -47,7 +31,6 @@ from trainwatch.core.views.metrics import (
     without_doubles,
     words_of,
 )
-from trainwatch.core.views.timeline import Mark
 
 
 def flat(*pairs: tuple[float, float]) -> tuple[Point, ...]:
@@ -126,18 +109,17 @@ def test_bytes_written_are_shown_as_a_rate_that_survives_a_restart() -> None:
 
 # ── attempts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-STEPS = flat((10, 0.0), (20, 10.0), (30, 20.0), (40, 20.0), (50, 20.0))
-
 
 def test_a_stretch_without_steps_that_is_over_is_a_silence_and_splits_the_curve() -> None:
     span = AttemptSpan(1, 0, 100, still=((20.0, 60.0),))
     assert silences([(float(t), float(t)) for t in range(0, 101, 10)], (span,)) == ((20.0, 60.0),)
     points = flat((10, 1.0), (20, 2.0), (30, 2.0), (50, 2.0), (60, 3.0), (70, 4.0))
-    run = RunSeries(name="luca", points={"progress.loss": points, "progress.step": points}, attempts=(span,))
-    (curve,) = chart_view("progress.loss", run, ChartOptions()).curves
-    assert curve.parts == (flat((10, 1.0), (20, 2.0)), flat((60, 3.0), (70, 4.0)))
-    (curve,) = chart_view("progress.loss", run, ChartOptions(x="step")).curves
-    assert len(curve.parts) == 1
+    assert curves_of("progress.loss", {"progress.loss": points, "progress.step": points}, (span,)) == 2
+
+
+def curves_of(metric: str, points: dict[str, tuple[Point, ...]], attempts: tuple[AttemptSpan, ...]) -> int:
+    picture = charts_svg({m: points[m] for m in (metric, "progress.step")}, attempts, (), 300.0)
+    return picture.count('stroke-width="1.6"')
 
 
 def test_pauses_and_silences_after_which_an_attempt_went_on_are_stretches_without_steps() -> None:
@@ -157,61 +139,15 @@ def test_pauses_and_silences_after_which_an_attempt_went_on_are_stretches_withou
     assert span.still == ((100, 200), (300.0, 340.0)), "what goes on is told apart"
 
 
-RUN = RunSeries(
-    name="luca",
-    points={
+def test_attempts_over_time_are_apart_and_the_machine_is_one_curve() -> None:
+    points = {
         "progress.step": flat((0, 0.0), (100, 100.0), (110, 100.0), (200, 60.0), (300, 160.0)),
         "progress.loss": flat((0, 5.0), (50, 4.0), (100, 3.0), (110, 3.0), (200, 3.5), (300, 2.0)),
         "gpu0.util": flat((0, 90.0), (150, 0.0), (300, 95.0)),
-    },
-    attempts=(AttemptSpan(1, 0, 120), AttemptSpan(2, 190, 300)),
-    marks=(Mark(t=110, kind="crash"), Mark(t=250, kind="checkpoint")),
-)
-
-
-def test_attempts_over_time_are_apart_and_the_machine_is_one_curve() -> None:
-    loss = chart_view("progress.loss", RUN, ChartOptions())
-    (curve,) = loss.curves
-    assert [[p[0] for p in part] for part in curve.parts] == [[0, 50, 100], [200, 300]]
-    (util,) = chart_view("gpu0.util", RUN, ChartOptions()).curves
-    assert len(util.parts) == 1
-
-
-BY_STEP = ChartOptions(x="step")
-
-
-@pytest.mark.parametrize(
-    ("zoom", "options", "seconds"),
-    [
-        (None, BY_STEP, None),
-        (Span(20, 80), ChartOptions(), (20, 80)),
-        (Span(70, 120), BY_STEP, (0, 300)),  # both attempts, with the lines around the part
-        (Span(120, 140), BY_STEP, (200, 300)),  # between two lines of the second attempt
-        (Span(200, 240), BY_STEP, None),
-    ],
-)
-def test_a_zoomed_part_of_the_axis_in_seconds_of_the_run(
-    zoom: Span | None, options: ChartOptions, seconds: tuple[float, float] | None
-) -> None:
-    assert seconds_in(zoom, options, RUN.points["progress.step"], RUN.attempts) == seconds
-
-
-def test_attempts_over_steps_are_one_curve_and_its_marks_stand_at_steps() -> None:
-    options = ChartOptions(x="step")
-    (curve,) = chart_view("progress.loss", RUN, options).curves
-    assert [p[0] for p in curve.parts[0]] == [0.0, 50.0, 60.0, 160.0]
-    assert [(x, m.kind) for x, m in marks_on(RUN, options)] == [(100.0, "crash"), (110.0, "checkpoint")]
-    assert x_bounds(RUN, options, 300) == (0.0, 160.0)
-
-
-def test_smoothed_curves_keep_their_values_behind_them() -> None:
-    view = chart_view("gpu0.util", RUN, ChartOptions(smooth=0.9))
-    assert [c.faint for c in view.curves] == [True, False]
-
-
-# ── the visible part ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-WHOLE = Span(0, 1000)
+    }
+    attempts = (AttemptSpan(1, 0, 120), AttemptSpan(2, 190, 300))
+    assert curves_of("progress.loss", points, attempts) == 2
+    assert curves_of("gpu0.util", points, attempts) == 1
 
 
 # ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -274,6 +210,7 @@ def test_a_loss_and_its_average_are_two_charts() -> None:
 
 
 def test_the_newest_points_of_an_attempt_that_runs_are_its_own() -> None:
-    run = RunRows(name="a", points={}, attempts=(AttemptSpan(1, 0.0, 5.0, ended=True), AttemptSpan(2, 8.0, 20.3)))
-    rows = series_rows(run, "loss", [(t, 1.0, 1.0, 1.0) for t in (4.5, 6.5, 8.5, 20.5)])
+    attempts = (AttemptSpan(1, 0.0, 5.0, ended=True), AttemptSpan(2, 8.0, 20.3))
+    points = [(t, 1.0, 1.0, 1.0) for t in (4.5, 6.5, 8.5, 20.5)]
+    rows = series_rows("loss", points, run="a", wall0=0.0, attempts=attempts, steps=())
     assert [row.attempt for row in rows] == [1, None, 2, 2]

@@ -86,7 +86,7 @@ def test_a_row_shows_own_colours_and_what_was_found() -> None:
         ("match", "25"),
         ("spark-danger", " ERROR: no"),
     )
-    (cut_row,) = drawn(line, 10, None, "…", wrap=False, left=3)
-    assert "".join(text for _, text in cut_row) == "s 0.25 ER…"
+    (cut_row,) = drawn(line, 10, None, "…", wrap=False)
+    assert "".join(text for _, text in cut_row) == "loss 0.25…"
     (marked,) = drawn(line, 80, None, "…", wrap=True, marked=True)
     assert marked == (("cursor", "loss 0.25 ERROR: no"),)

@@ -19,7 +19,7 @@ from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.replay import Replay
 from trainwatch.core.views.dashboard import header_view
-from trainwatch.core.views.screens.incident_card import away_card, incident_card
+from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.core.views.short_report import summary
 from trainwatch.core.views.words import title_of
 
@@ -32,8 +32,8 @@ def shown(now: Situation) -> Iterator[tuple[str, list[str]]]:
     """(what it is, its texts) of the cards and of the head."""
     head = header_view(now)
     yield "head", [*head.verdict.clauses, head.verdict.aside, *head.facts]
-    away = away_card(summary(report(now)))
-    yield "morning card", [away.title, *away.rows, *(choice.text for choice in away.choices)]
+    away = summary(report(now))
+    yield "morning card", [away.title, *away.lines, *(need.text for need in away.needs)]
     for incident in now.story.incidents:
         card = incident_card(now, incident.id)
         assert card is not None

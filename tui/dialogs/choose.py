@@ -16,12 +16,9 @@ from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, text_rows
 from ...core.views.state.concerns import AFTER_NAN
 from ...core.views.words import RemedyRow
-from ..ui.cells import size_of, wrap_words
-from .dialog import Dialog
+from .dialog import Dialog, hanging
 
 BEGINNING = "from-the-beginning"
-HANG = 2
-"""Cells by which the further lines of a row are further to the right."""
 ACT_ROWS = (
     ("all", "end a hung trainer, restart a failed one"),
     ("ask", "ask first: nothing is ended or started before an answer"),
@@ -53,7 +50,6 @@ class Choice(Dialog[str]):
         self.query_one(OptionList).focus()
 
     def on_resize(self, _: events.Resize) -> None:
-        """The rows as there is room for them."""
         for options in self.query(OptionList):
             for i in range(len(self.rows)):
                 options.replace_option_prompt_at_index(i, self._row(i))
@@ -68,16 +64,6 @@ class Choice(Dialog[str]):
         options = self.query_one(OptionList)
         for _ in range(abs(rows)):
             options.action_cursor_down() if rows > 0 else options.action_cursor_up()
-
-
-def hanging(text: str, width: int) -> str:
-    """A row of a list in so many cells: what follows its first line stands further to the right than the next row."""
-    if size_of(text) <= width:
-        return text
-    margin = " " * (len(text) - len(text.lstrip()))
-    first, *more = wrap_words(text.lstrip(), width - len(margin))
-    more = wrap_words(" ".join(more), width - len(margin) - HANG)
-    return "\n".join((f"{margin}{first}".rstrip(), *(f"{margin}{'':{HANG}}{row}".rstrip() for row in more)))
 
 
 def _mark(view: CheckpointRow) -> str:
@@ -169,7 +155,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         self.keys = [*(["in force"] if self.in_force else []), *(r.name for r in self.waiting)]
 
     def more(self) -> ComposeResult:
-        """The list, and what the row under the cursor is."""
         options = OptionList(*(Option(self._text(key), id=key) for key in self.keys), markup=False)
         options.highlighted = 0
         yield options
@@ -179,7 +164,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         self.query_one(OptionList).focus()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show the details of the row."""
         self.query_one("#difference", Static).update("\n" + "\n".join(self._told(self.keys[event.option_index])))
 
     def on_option_list_option_selected(self, _: OptionList.OptionSelected) -> None:
@@ -187,7 +171,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         self.dismiss(RemedyChoice(take=taken, take_back=bool(self.in_force) and "in force" not in self.ticked))
 
     def action_tick(self) -> None:
-        """Tick or untick the row."""
         options = self.query_one(OptionList)
         if options.highlighted is None:
             return

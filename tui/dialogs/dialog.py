@@ -25,6 +25,8 @@ BESIDE_HINT, BESIDE_TEXT = 6, 6
 """Cells of a dialog that are not for its keys, and not for its text: border, padding, scroll bar."""
 TIGHT_BESIDE_TEXT = 4
 """Without margins."""
+HANG = 2
+"""Cells by which the further lines of a row are further to the right."""
 GAP, LITTLE_GAP = "   ", "  "
 """Between the keys of a hint, which is written with the wide one."""
 SHORTER = {"at next checkpoint": "next save", "at the next checkpoint": "at next save"}
@@ -57,7 +59,6 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
                 yield from self.more()
 
     def more(self) -> ComposeResult:
-        """Widgets below the body."""
         yield from ()
 
     def on_resize(self, _: events.Resize) -> None:
@@ -89,12 +90,20 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
             self._show_body()
 
     def action_dismiss_dialog(self) -> None:
-        """Close without an answer."""
         self.dismiss(None)
 
     def action_move(self, rows: int) -> None:
-        """Scroll a long body."""
         self.query_one("#body").scroll_relative(y=rows, animate=False)
+
+
+def hanging(text: str, width: int) -> str:
+    """A row of a list in so many cells: what follows its first line stands further to the right than the next row."""
+    if size_of(text) <= width:
+        return text
+    margin = " " * (len(text) - len(text.lstrip()))
+    first, *more = wrap_words(text.lstrip(), width - len(margin))
+    more = wrap_words(" ".join(more), width - len(margin) - HANG)
+    return "\n".join((f"{margin}{first}".rstrip(), *(f"{margin}{'':{HANG}}{row}".rstrip() for row in more)))
 
 
 def fit_hint(hint: str, room: int) -> str:
@@ -136,11 +145,9 @@ class Ask(Dialog[str]):
         self.query_one(Input).focus()
 
     def on_resize(self, _: events.Resize) -> None:
-        """The input stays in sight."""
         self._to_the_end()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Remove the objection while the text is edited."""
         event.stop()
         self._object("")
 
@@ -189,7 +196,6 @@ class Consent(Ask):
         self.renew(self.price)
 
     def renew(self, price: Price) -> None:
-        """What it costs by now: the training goes on below the question."""
         self.price = price
         how = ["", f"To {price.confirm}, type yes and press Enter."] if price.typed else []
         self.set_body("\n".join((*price.lines, *how)))

@@ -53,13 +53,12 @@ class DashboardLog:
         return source.file.path if source is not None else None
 
     def show(self) -> None:
-        """Draw lines and title."""
         viewer, pane = self.viewer, self._pane
         parts = ["log", "following" if pane.following else "held"]
         if self.path is not None and self._columns >= PATH_COLUMNS:
             parts.append(self.path)
         if viewer.pattern is not None:
-            parts.append(f"/{viewer.pattern.pattern} {viewer.search.words}".rstrip())
+            parts.append(f"/{viewer.pattern.pattern}")
         pane.message = self._message()
         pane.set_title(" · ".join(parts), "" if pane.following else "[space] follow")
         pane.redraw()
@@ -124,7 +123,6 @@ class FileTabs(Pane):
         return [tuple(line)]
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the tab under the pointer."""
         x = event.x - self.gutter.left
         for index, text, start in self._placed(self.size.width):
             if start <= x < start + len(text) and self.chosen is not None:

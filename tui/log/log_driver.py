@@ -133,8 +133,6 @@ MARGIN_ROWS = 150
 """The next page is read when no more than a screen, or so many rows, are left in the window."""
 HIT_SHARE = 0.35
 """The line at a target offset is shown at this share of the height."""
-STATES = 200
-"""The most states of a bar that unfolding shows."""
 
 
 class LogDriver:
@@ -163,7 +161,6 @@ class LogDriver:
     def open(self, source: LogSource | None) -> None:
         """Show the end of another file."""
         self.source = source
-        self.view.unfolded.clear()
         self._renew()
         self.follow(True)
 
@@ -262,33 +259,6 @@ class LogDriver:
                 view.window = LogWindow(reading)
                 view.cursor = view.window.index_of(offset)
                 view.reveal(share)
-
-            return take
-
-        self._read(read)
-
-    def unfold(self) -> None:
-        """Show or hide the states of the bar under the cursor."""
-        view, source = self.view, self.source
-        line = view.window.lines[view.cursor] if len(view.window) else None
-        if line is None or source is None or line.states < 2:
-            self._show_message("This line was never overwritten: there is nothing to unfold")
-            return
-        if view.unfolded.pop(line.offset, None) is not None:
-            view.reveal()
-            self._show()
-            return
-        if view.following:
-            self.follow(False)
-
-        def read() -> Callable[[], None]:
-            states = source.browser.states(source.file.path, line, STATES)[:-1]
-
-            def take() -> None:
-                view.unfolded[line.offset] = states
-                view.reveal()
-                shown = "" if line.states - 1 <= len(states) else f", the newest {len(states)} of them"
-                self._show_message(f"{line.states} states{shown}")
 
             return take
 

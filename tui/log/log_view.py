@@ -1,4 +1,4 @@
-"""The pane that shows a part of a log: lines with times in the gutter, a cursor, marked lines, unfolded bars."""
+"""The pane that shows a part of a log: lines with times in the gutter, a cursor, marked lines."""
 
 import re
 from bisect import bisect_right
@@ -56,15 +56,14 @@ def drawn(
     ellipsis: str,
     *,
     wrap: bool,
-    left: int = 0,
     marked: bool = False,
 ) -> list[Line]:
-    """Rows of ``room`` cells. Without ``wrap``: one row, from character ``left`` on."""
+    """Rows of ``room`` cells. Without ``wrap``: one row."""
     pieces = pieces_of(line)
     if marked:
         pieces = tuple(Piece(piece.text, "cursor") for piece in pieces)
     if not wrap:
-        return [_cut_row(pieces[-1], room, pattern, ellipsis, left)]
+        return [_cut_row(pieces[-1], room, pattern, ellipsis)]
     rows: list[Line] = []
     for piece in pieces:
         for number, (begin, end) in enumerate(wrapped(piece.text, room, len(INDENT))):
@@ -73,13 +72,13 @@ def drawn(
     return rows
 
 
-def _cut_row(piece: Piece, room: int, pattern: re.Pattern[str] | None, ellipsis: str, left: int) -> Line:
+def _cut_row(piece: Piece, room: int, pattern: re.Pattern[str] | None, ellipsis: str) -> Line:
     """One row of the message: lines that are cut have one row each, so the bar before it is left out."""
-    text = piece.text[left:]
+    text = piece.text
     shown = cut(text, room, ellipsis)
-    end = left + (len(text) if shown == text else max(0, len(shown) - len(ellipsis)))
+    end = len(text) if shown == text else max(0, len(shown) - len(ellipsis))
     rest: Line = () if shown == text else ((piece.style, ellipsis),)
-    return (*_spans(piece, left, end, pattern), *rest)
+    return (*_spans(piece, 0, end, pattern), *rest)
 
 
 def _piece(text: str, colours: tuple[Paint, ...]) -> Piece:
@@ -209,8 +208,6 @@ class LogView(Pane):
 
     window = LogWindow()
     following = True
-    wrapped = True
-    left = 0
     top = 0
     skip = 0
     cursor = 0
@@ -223,12 +220,11 @@ class LogView(Pane):
         """``compact``: without gutter, and so without a visible cursor."""
         super().__init__(id=id)
         self.compact = compact
-        self.unfolded: dict[int, tuple[str, ...]] = {}
 
     @property
     def _wraps(self) -> bool:
         """A pane of few rows shows the beginnings of lines: the end of one says nothing."""
-        return self.wrapped and not (self.compact and self.size.height <= FEW_ROWS)
+        return not (self.compact and self.size.height <= FEW_ROWS)
 
     class Wanted(Message):
         """Sent by wheel and pointer: rows to scroll, or the line for the cursor."""
@@ -303,7 +299,6 @@ class LogView(Pane):
         return self.top, at
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """Rows from the top line on."""
         if not len(self.window):
             return [(("label", row),) for row in wrap_words(self.message, width)]
         rows: list[Line] = []
@@ -316,7 +311,6 @@ class LogView(Pane):
         return rows[:height]
 
     def on_resize(self, _: events.Resize) -> None:
-        """Keep the end, or the top line, in place."""
         if self.following:
             self.to_end()
         elif len(self.window):
@@ -331,11 +325,9 @@ class LogView(Pane):
         self.post_message(self.Wanted(rows=-WHEEL_ROWS))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Put the cursor on the line under the pointer."""
         self.post_message(self.Wanted(line=self._line_at(event.y - self.gutter.top), extend=event.shift))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Mark lines while dragging."""
         if event.button == 1:
             line = self._line_at(event.y - self.gutter.top)
             if line != self.cursor:
@@ -375,8 +367,7 @@ class LogView(Pane):
 
     def _rows_of(self, index: int) -> int:
         line = self.window.lines[index]
-        rows = rows_of(line, self._room(self.size.width)) if self._wraps else 1
-        return rows + len(self.unfolded.get(line.offset, ()))
+        return rows_of(line, self._room(self.size.width)) if self._wraps else 1
 
     def _room(self, width: int) -> int:
         return max(8, width - self._gutter(width))
@@ -411,12 +402,7 @@ class LogView(Pane):
             self.pattern,
             self.glyphs.ellipsis,
             wrap=self._wraps,
-            left=self.left,
             marked=marked,
         )
         blank: Span = ("text", " " * gutter)
-        states = self.unfolded.get(line.offset, ())
-        dot: tuple[Span, Span] = (("text", " " * (gutter - 2)), ("faint", f"{self.glyphs.dot} "))
-        above: list[Line] = [(*dot, ("label", plain(EDGE.text(state)))) for state in states]
-        below: list[Line] = [(*(margin if n == 0 else [blank]), *row) for n, row in enumerate(rows)]
-        return above + below, time
+        return [(*(margin if n == 0 else [blank]), *row) for n, row in enumerate(rows)], time

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -29,7 +28,7 @@ RANKS_SHOWN = 12
 
 
 class LogViewer:
-    """``changed`` is called when something beside the lines may have changed: the title, the position, the count."""
+    """``changed`` is called when something beside the lines may have changed: the title, the position."""
 
     def __init__(self, host: "PanedScreen", view: LogView, changed: Callable[[], None]) -> None:
         self.view = view
@@ -127,13 +126,12 @@ class LogViewer:
                 self._host.show_message(f"No {'older' if older else 'newer'} match")
             else:
                 self.driver.go(offset)
-                self.search.rank(offset)
             self._changed()
 
         self.search.find(self.start_of_search(older=older), backwards=older, found=found)
 
     def restart_search(self) -> None:
-        """Count and find in the file that is shown now."""
+        """Find in the file that is shown now."""
         source = self.driver.source
         if source is not None:
             self.search.begin(source, None if self.pattern is None else combined(self.pattern, self.driver.only))
@@ -181,12 +179,8 @@ LOG_KEYS: tuple[Key, ...] = (
     Key(key="left_square_bracket", shown="[ ]", action="chord(-1)", label="jump",
         help="to the previous or next error, incident or attempt: then press e, i or a ([[ and ]] repeat)"),
     Key(key="tab", shown="tab", action="file(1)", label="file", help="next file (shift+tab: the one before)"),
-    Key(key="o", shown="o", action="unfold", label="unfold",
-        help="show all states of a progress bar that was overwritten (≡), or hide them"),
-    Key(key="W", shown="W", action="wrap", label="wrap", help="wrap long lines, or cut them (then ← → move sideways)"),
     Key(key="v", shown="v", action="mark", label="mark", help="begin or end marking lines (or drag with the mouse)"),
     Key(key="y", shown="y", action="copy", label="copy", help="copy the marked lines, or the one under the cursor"),
-    Key(key="s", shown="s", action="save", label="save", help="save the marked lines to a new file"),
     Key(key="escape", shown="Esc", action="back", label="back", footer=False,
         help="stop a search; then clear mark, filter and search; then back to the dashboard"),
     Key(key="1", shown="1", action="app.place('dashboard')", label="dashboard", help="back to the dashboard"),
@@ -206,9 +200,6 @@ ALSO: tuple[tuple[str, str], ...] = (
     ("right_square_bracket", "chord(1)"),
     ("ampersand", "filter"),
     ("shift+tab", "file(-1)"),
-    ("enter", "unfold"),
-    ("left", "sideways(-1)"),
-    ("right", "sideways(1)"),
     ("e", "jump('error')"),
     ("i", "jump('incident')"),
     ("a", "jump('attempt')"),
@@ -221,7 +212,7 @@ CHORD: tuple[Key, ...] = (
 """What the footer offers after ``[`` or ``]``."""
 
 
-# The input line above the footer: what to search for, which lines to show, where to save them.
+# The input line above the footer: what to search for, which lines to show.
 
 
 class LogPrompt(Horizontal):
@@ -232,7 +223,6 @@ class LogPrompt(Horizontal):
         self._sign, self._before, self._hint, self._answer = sign, before, hint, answer
 
     def compose(self) -> ComposeResult:
-        """The word and the input."""
         label = Label(self._sign)
         label.styles.width = len(self._sign) + 1
         yield label
@@ -244,7 +234,6 @@ class LogPrompt(Horizontal):
         self.query_one(Input).focus()
 
     def on_resize(self, event: Resize) -> None:
-        """The hint in the room that is left."""
         self.query_one(Input).placeholder = cut(self._hint, max(1, event.size.width - len(self._sign) - 2))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -264,7 +253,7 @@ NAME_COLUMNS = 110
 
 
 def log_title_of(log: LogViewer, width: int) -> str:
-    """File, following or held, filter, search with its count."""
+    """File, following or held, filter, search."""
     parts = ["following" if log.view.following else "held"]
     source = log.driver.source
     if source is not None and width >= NAME_COLUMNS:
@@ -274,7 +263,7 @@ def log_title_of(log: LogViewer, width: int) -> str:
     if log.typed is not None:
         parts.append(f"only /{log.typed.pattern}/")
     if log.pattern is not None:
-        parts.append(f"/{log.pattern.pattern} {log.search.words}".rstrip())
+        parts.append(f"/{log.pattern.pattern}")
     return " · ".join(parts)
 
 
@@ -301,7 +290,7 @@ def message_of(log: LogViewer) -> str:
     return log.driver.trouble or "Nothing written yet."
 
 
-# Exports lines of a log to the terminal's clipboard or to a new file, in a thread.
+# Exports lines of a log to the terminal's clipboard, in a thread.
 
 CLIPBOARD_LINES = 5000
 CLIPBOARD_BYTES = 74_000
@@ -324,18 +313,6 @@ def copy_marked(log: LogViewer, copy: Callable[[str], None], show_message: Calla
     log.driver.fetch(read)
 
 
-def save_marked(log: LogViewer, name: str, show_message: Callable[[str], None]) -> None:
-    """Write the marked lines to a file; an empty name does nothing."""
-    (first, last), only = log.view.selection, log.driver.only
-
-    def write(source: LogSource) -> Show:
-        message = save_lines(source.texts(first, last, only), name)
-        return lambda: show_message(message)
-
-    if name:
-        log.driver.fetch(write)
-
-
 def clipboard_text(texts: Iterable[str]) -> tuple[str, str]:
     """(text, a sentence that describes it), limited to what terminals accept."""
     lines: list[str] = []
@@ -343,22 +320,6 @@ def clipboard_text(texts: Iterable[str]) -> tuple[str, str]:
     for text in islice(texts, CLIPBOARD_LINES + 1):
         size += len(text.encode()) + 1
         if len(lines) == CLIPBOARD_LINES or (size > CLIPBOARD_BYTES and lines):
-            return "\n".join(lines), f"Copied the first {len(lines):,} lines; s saves them all to a file"
+            return "\n".join(lines), f"Copied the first {len(lines):,} lines"
         lines.append(text)
     return "\n".join(lines), f"Copied {quantity.plural(len(lines), 'line')}"
-
-
-def save_lines(texts: Iterable[str], name: str) -> str:
-    """Write to a file that must not exist. Returns a sentence with the result."""
-    path = Path(name).expanduser()
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            number = 0
-            for text in texts:
-                file.write(text + "\n")
-                number += 1
-    except FileExistsError:
-        return f"{path} exists: nothing was written; choose another name"
-    except OSError as error:
-        return f"{path}: {error.strerror or error}"
-    return f"Saved {quantity.plural(number, 'line')} to {path.absolute()}"

@@ -76,7 +76,6 @@ class IncidentsPane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The pane's content."""
         if not self.views:
             return [(("label", "None so far."),)]
         if height < 3:

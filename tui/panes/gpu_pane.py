@@ -43,7 +43,6 @@ class GpuPane(Pane):
         self.redraw()
 
     def series_queries(self) -> list[SeriesQuery]:
-        """The queries for the charts of this pane at its size."""
         width, gpus = self.size.width, self.view.gpus
         if len(gpus) == 1:
             return meter_queries(gpus[0].meters, width, self.window)
@@ -65,7 +64,6 @@ class GpuPane(Pane):
         return (3 + name + NUMBERS + 2,) if cells >= SPARK_LEAST else ()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The pane's content."""
         view = self.view
         if not view.gpus:
             return [(("label", row),) for row in wrap_words(view.message or "", width)]
@@ -211,7 +209,6 @@ class MemoryPane(Pane):
         self.redraw()
 
     def series_queries(self) -> list[SeriesQuery]:
-        """The queries for the charts of this pane at its size."""
         return meter_queries(self.view.meters, self.size.width, self.window)
 
     def cuts(self, width: int) -> tuple[int, ...]:
@@ -219,7 +216,6 @@ class MemoryPane(Pane):
         return meter_cuts(self.view.meters, width) if self.view.meters else ()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The pane's content."""
         if not self.view.meters:
             return [(("label", row),) for row in wrap_words(self.view.message or "", width)]
         window, series = self.charts.window, self.charts.series

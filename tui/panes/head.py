@@ -92,7 +92,6 @@ class Head(Pane):
         return (size_of(name_in(self.view, width + 2)) + 4 + cell_len(verdict.clauses[0]) + 3,)
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """Sentence, then bar and facts."""
         view = self.view
         level = view.verdict.level
         glyph = self.glyphs.levels[level]
@@ -181,7 +180,6 @@ class KeyBar(Pane):
         return [(*line[:-1], ("label", line[-1][1].rstrip()))] if line else []
 
     def on_click(self, event: events.Click) -> None:
-        """Press the key under the pointer."""
         x = event.x - self.gutter.left
         for key, start, end in self._placed(self.size.width):
             if start <= x < end:
@@ -231,7 +229,6 @@ class TabBar(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """Tabs, then the sentence."""
         name = self._name_of(width)
         tabs: list[Span] = [("strong", name)] if name else []
         for place, text, _ in self._placed(width):
@@ -248,7 +245,6 @@ class TabBar(Pane):
         return lines
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the place under the pointer."""
         x = event.x - self.gutter.left
         if event.y != self.gutter.top:
             return
@@ -299,7 +295,6 @@ class TaskPane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """A bar with bytes or minutes."""
         del height
         state = self.state
         if state is None:

@@ -11,7 +11,7 @@ from ...core.views.quantity import UNKNOWN
 from ...core.views.state.run_progress import SEVERITY, level_in
 from ..ui.cells import LEVEL_WORDS, Line, Span, cut, fit, pad, right, width_of, wrap_words
 from ..ui.chart import Columns, SeriesQuery, curve, spark, spark_range, stretch
-from ..ui.recent import Recent, TimeWindow
+from ..ui.recent import TimeWindow
 from .pane import Pane
 
 # Facts: labels and values, in columns if there is room.
@@ -38,7 +38,6 @@ class FactsPane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The facts that fit."""
         if not self.facts:
             return [(("label", row),) for row in wrap_words(self.message, width)]
         across = max(1, min((width + GAP) // (FACT_COLUMNS + GAP), -(-len(self.facts) // max(1, height))))
@@ -85,14 +84,13 @@ SPARK_LEAST = 8
 
 
 class GaugesPane(Pane):
-    """Shows gauges. ``recent``: values of those that the history does not keep."""
+    """Shows gauges."""
 
     gauges: tuple[Meter, ...] = ()
     _titles = ("", "")
     _more = ""
     series: Mapping[SeriesQuery, Columns] = {}
     window = TimeWindow()
-    recent = Recent()
     message = ""
     top = 0
 
@@ -101,17 +99,14 @@ class GaugesPane(Pane):
         gauges: Sequence[Meter],
         series: Mapping[SeriesQuery, Columns],
         window: TimeWindow,
-        recent: Recent,
         *,
         message: str = "",
     ) -> None:
         """Draw them; ``series`` answers ``series_queries``; ``message``: why there are none."""
-        self.gauges, self.series, self.window = tuple(gauges), series, window
-        self.recent, self.message = recent, message
+        self.gauges, self.series, self.window, self.message = tuple(gauges), series, window, message
         self.redraw()
 
     def series_queries(self) -> tuple[SeriesQuery, ...]:
-        """The queries for the curves of this pane at its size."""
         width, height = self.size
         if not width or not height or not self.gauges:
             return ()
@@ -124,7 +119,6 @@ class GaugesPane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The gauges that fit."""
         if not self.gauges:
             return [(("label", row),) for row in wrap_words(self.message, width)]
         across, rows = self._grid(width, height)
@@ -181,10 +175,8 @@ class GaugesPane(Pane):
         return max(len(g.label) for g in self.gauges) + max(len(g.text) for g in self.gauges) + 5
 
     def _values(self, gauge: Meter, count: int) -> Columns:
-        if gauge.series is not None:
-            known = stretch(self.series.get(self.window.series_query(gauge.series, count), ()), count)
-            return ((None,) * (count - len(known)) + known)[:count]
-        return (None,) * count if gauge.recent is None else self.recent.columns(gauge.recent, self.window, count)
+        known = stretch(self.series.get(self.window.series_query(gauge.series or "", count), ()), count)
+        return ((None,) * (count - len(known)) + known)[:count]
 
     def _gauge(self, gauge: Meter, width: int, rows: int) -> list[Line]:
         if rows < GAUGE_ROWS:

@@ -4,18 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from ...core.views.gpu_page import GPU_COLUMNS, GpuCard
 from ...core.views.ranks_page import NodeRow, RanksPageView
-from ..ui.cells import Line, Span, cut, fit, pad, right, width_of, wrap_words
-from ..ui.chart import Columns, SeriesQuery, bar
+from ..ui.cells import Line, Span, cut, fit, pad, right, width_of
+from ..ui.chart import Columns, SeriesQuery
 from ..ui.recent import TimeWindow
 from .gpu_pane import meter_spark
-from .pane import Pane
 from .rows_pane import RowsPane, heading_cells, row_cells
 
 SPARK_LEAST, SPARK_MOST = 10, 44
 TEXT_LEAST = 110
 """Columns of the texts of a GPU, so that its sparklines do not jump when it is slowed down."""
-CORE_COLUMNS = 20
-"""Columns of a core: number, bar, per cent."""
 
 
 class GpuRows(RowsPane):
@@ -25,7 +22,6 @@ class GpuRows(RowsPane):
     series: Mapping[SeriesQuery, Columns] = {}
 
     def series_queries(self, cards: Sequence[GpuCard]) -> tuple[SeriesQuery, ...]:
-        """The queries for the sparklines at this size."""
         cells = self._spark_cells(cards, max(0, self.size.width - 2))
         meters = [m for card in cards for m in (card.view.util, card.view.vram)] if cells else []
         return tuple(self.window.series_query(m.series, cells) for m in meters if m.series is not None)
@@ -67,55 +63,6 @@ class GpuRows(RowsPane):
             drawn = meter_spark(meter, cells, self.window, self.series, self.last_values, glyphs=self.glyphs)
             line = (*line, ("text", "  "), *drawn)
         return line
-
-
-class CoresPane(Pane):
-    """A bar for each core; many cores are one sign each."""
-
-    cores: tuple[float | None, ...] = ()
-    message = ""
-
-    def show(self, cores: tuple[float | None, ...], note: str) -> None:
-        """Draw them; ``note``: why there are none."""
-        self.cores, self.message = cores, note
-        self.set_title(f"{len(cores)} cores" if cores else "cores", note if cores else "")
-        self.redraw()
-
-    def lines(self, width: int, height: int) -> list[Line]:
-        """Bars if they fit, else one sign a core."""
-        if not self.cores:
-            return [(("label", row),) for row in wrap_words(self.message, width)]
-        across = max(1, width // CORE_COLUMNS)
-        down = -(-len(self.cores) // across)
-        if down > height:
-            return self._signs(width, height)
-        each = width // across
-        lines: list[Line] = []
-        for row in range(down):
-            line: list[Span] = []
-            for column in range(across):
-                at = column * down + row
-                if at < len(self.cores):
-                    line += self._core(at, each)
-            lines.append(tuple(line))
-        return lines
-
-    def _core(self, at: int, width: int) -> Line:
-        share = self.cores[at]
-        cells = max(1, width - 10)
-        full, rest = bar((share or 0.0) / 100.0, cells, self.glyphs)
-        text = "–" if share is None else f"{share:.0f} %"
-        return (("label", right(str(at), 3) + " "), ("bar", full), ("bar-rest", rest), ("text", right(text, 6)))
-
-    def _signs(self, width: int, height: int) -> list[Line]:
-        signs = "".join(
-            self.glyphs.levels["unknown"]
-            if core is None
-            else self.glyphs.eighths[max(1, round(core / 100.0 * (len(self.glyphs.eighths) - 1)))]
-            for core in self.cores
-        )
-        lines: list[Line] = [(("spark-safe", signs[at : at + width]),) for at in range(0, len(signs), width)]
-        return lines[:height]
 
 
 # The GPUs of nodes.

@@ -179,7 +179,6 @@ class Pane(Widget, can_focus=False):
         return ["".join(text for _, text in line).rstrip() for line in self._lines]
 
     def on_resize(self, _: Resize) -> None:
-        """Draw for the new size."""
         self.redraw()
 
     def notify_style_update(self) -> None:
@@ -223,7 +222,6 @@ class EdgeLabel(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The border, and the text at its end."""
         del height
         text = cut(self.text, width - 2, self.glyphs.ellipsis)
         shown = f" {text} " if text else ""

@@ -113,7 +113,6 @@ class RowsPane(Pane):
         super().set_title(title, " · ".join(filter(None, (subtitle, self._hidden))))
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """Head, then the rows around the cursor."""
         lines = self._shown(width, height)
         below = len(self.rows) - self.top - max(1, height - len(self.head))
         hidden = f"{below} more ↓" if below > 0 else f"{self.top} more ↑" if self.rows and self.top else ""
@@ -266,7 +265,6 @@ class PagePane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The part of the page that is in view."""
         rows = self._all(width)
         self.top = max(0, min(self.top, len(rows) - height))
         more = len(rows) - self.top - height

@@ -53,7 +53,6 @@ class PicturePane(Pane):
         """The size changed: the picture must be decoded again."""
 
     def on_resize(self, event: Resize) -> None:
-        """Draw, and request a picture that fits."""
         super().on_resize(event)
         self.post_message(self.Room())
 

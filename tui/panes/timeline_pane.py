@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from ...core.views.charts import silences
-from ...core.views.metrics import fitted
-from ...core.views.quantity import STEPS_PER_S, percent, size, three_digits
+from ...core.views.metrics import fitted, shown_values, words_of
+from ...core.views.quantity import percent, size, three_digits
 from ...core.views.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from ..ui.cells import Line, Span, fit, pad, right
-from ..ui.chart import Columns, Scale, SeriesQuery, calm_scale, curve, placed, tick_rows
+from ..ui.chart import Columns, Scale, SeriesQuery, calm_scale, curve, joined, placed, tick_rows
 from ..ui.recent import COLUMN_LEAST_S, TimeWindow
 from .pane import Pane
 
@@ -52,16 +52,160 @@ PIECE = 60
 EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
 
 
-class TimelinePane(Pane):
+class AxisPane(Pane):
+    """Draws curves over the time of a run: hatched where no step came, with a line at each incident."""
+
     view = EMPTY
     series: Mapping[SeriesQuery, Columns] = {}
+    zoomed: TimeWindow | None = None
+    """The part of the run on the axis; None = all of it."""
     _at: int | None = None
+    """The column of the selected event."""
 
+    @property
+    def axis(self) -> tuple[float, float]:
+        """(since, until) of the axis, run seconds."""
+        return (0.0, self.view.end_t) if self.zoomed is None else (self.zoomed.since_t, self.zoomed.until_t)
+
+    def query_of(self, metric: str, columns: int) -> SeriesQuery:
+        """For the curve of a metric over the past part of the axis, in so many columns."""
+        since_t, until_t = self.axis
+        column_s, grain = self._grain(columns)
+        long_s = min(max(grain, math.ceil((self.view.now_t - since_t) / grain) * grain), until_t - since_t)
+        points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
+        return SeriesQuery(metric, points, None, since_t, since_t + long_s)
+
+    def _grain(self, columns: int) -> tuple[float, float]:
+        """Seconds of a column, and of the steps in which curves and the present move on."""
+        column_s = (self.axis[1] - self.axis[0]) / columns
+        return column_s, max(column_s, CURVE_REST_S)
+
+    def _present_t(self, columns: int) -> float:
+        """The present, in steps; an event or a phase that began meanwhile is shown at once."""
+        view, (since_t, _) = self.view, self.axis
+        column_s, grain = self._grain(columns)
+        if view.over or grain <= column_s:
+            return view.now_t
+        news = [t for t in (*(m.t for m in view.marks), *(b.since_t for b in view.bands)) if t <= view.now_t]
+        return max(since_t + (view.now_t - since_t) // grain * grain, *news, since_t)
+
+    def _answer(self, metric: str, columns: int) -> tuple[SeriesQuery, Columns] | None:
+        """The answer to this moment's query, or else to the one before."""
+        query = self.query_of(metric, columns)
+        if query not in self.series:
+            query = next((w for w in self.series if w.metric == metric and w.columns > 1), query)
+        return (query, self.series[query]) if query in self.series else None
+
+    def _silences(self, columns: int) -> tuple[tuple[float, float], ...]:
+        """Stretches from the last step of an attempt to the next launch."""
+        known, view = self._answer(STEPS, columns), self.view
+        query, steps = known if known is not None else (None, ())
+
+        def work() -> tuple[tuple[float, float], ...]:
+            width = (query.until_t - query.since_t) / max(1, len(steps)) if query is not None else 1.0
+            start = query.since_t if query is not None else 0.0
+            placed_steps = [(start + (i + 0.5) * width, step) for i, step in enumerate(steps)]
+            return silences(placed_steps, view.attempts, view.steps_until_t)
+
+        return self.last_values.get("silences", (query, steps, view.attempts, view.steps_until_t), work)
+
+    def unit(self, metric: str) -> str:
+        """In which its values are shown."""
+        return self.view.pace_unit if metric == PACE else words_of(metric).unit
+
+    def range_of(self, metric: str, values: Columns) -> tuple[float, float] | None:
+        """From where to where its scale goes; None without values."""
+        del metric
+        return calm_scale(values)
+
+    def _drawn(self, metric: str, rows: int, columns: int) -> tuple[list[str], Scale | None]:
+        """Rows of the curve, and its scale (None: no value is known). Two values a column of what is known."""
+        known = self._answer(metric, columns)
+        if known is None:
+            return [""] * rows, None
+        since_t, until_t = self.axis
+        asked, answer = known
+        glyphs, unit = self.glyphs, self.unit(metric)
+        quiet = self._silences(columns) if metric.startswith(("progress.", "metric.")) else ()
+
+        def work() -> tuple[list[str], Scale | None]:
+            step_s = (until_t - since_t) / columns / 2
+            # What a trainer logs now and then is one curve.
+            values = placed(
+                joined(answer) if metric.startswith("metric.") else answer, asked, since_t, step_s, columns * 2
+            )
+            if quiet:
+                values = tuple(
+                    None if any(a < since_t + i * step_s < b for a, b in quiet) else v for i, v in enumerate(values)
+                )
+            values = shown_values(metric, values, unit, step_s)
+            bounds = self.range_of(metric, values)
+            return (curve(values, rows, *bounds, glyphs), Scale(*bounds)) if bounds else ([""] * rows, None)
+
+        depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, unit)
+        return self.last_values.get(metric, depends, work)
+
+    def _column(self, t: float, columns: int) -> int:
+        """The column of a time; times outside the axis get the first or last one."""
+        since_t, until_t = self.axis
+        if not since_t < t < until_t:  # a silence that has not ended yet ends never
+            return 0 if t <= since_t else columns - 1
+        return min(columns - 1, int((t - since_t) / (until_t - since_t) * columns))
+
+    def _shown(self, t: float) -> bool:
+        """Whether a time is on the axis."""
+        return self.axis[0] <= t <= self.axis[1]
+
+    def _ticks(self, gutter: int, columns: int) -> Line:
+        view, axis = self.view, self.axis
+        depends = (view.wall0, axis, gutter, columns, view.later)
+        return self.last_values.get("ticks", depends, lambda: self._tick_row(gutter, columns))
+
+    def _tick_row(self, gutter: int, columns: int) -> Line:
+        row = [" "] * columns
+        if self.view.later and self._shown(self.view.now_t):
+            end = f" {self.glyphs.done} {self.view.later}"
+            if len(end) < columns // 2:
+                row[columns - len(end) :] = end
+        for t, label in ticks(self.view, columns, axis=self.axis):
+            start = self._column(t, columns)
+            if start + len(label) <= columns and all(c == " " for c in row[max(0, start - 1) : start + len(label) + 1]):
+                row[start : start + len(label)] = label
+        return (("label", pad("", gutter)), ("label", "".join(row)))
+
+    def _hatched(self, columns: int) -> frozenset[int]:
+        """Columns without steps: from the last one to the restart."""
+        now = self._column(self._present_t(columns), columns)
+        found: set[int] = set()
+        for since, until in self._silences(columns):
+            if math.isinf(until) and not self.view.is_silence:
+                continue
+            if since < self.axis[1] and until > self.axis[0]:
+                found |= set(range(self._column(since, columns) + 1, min(self._column(until, columns), now)))
+        return frozenset(found)
+
+    def _marked(self, style: str, row: str, hatched: frozenset[int]) -> list[Span]:
+        """The curve, hatched where no step came, with a line at each incident and the selected event highlighted."""
+        columns = len(row)
+        special = dict.fromkeys(hatched, ("faint", self.glyphs.hatch))
+        for mark in self.view.marks:
+            if mark.kind in INCIDENT_KINDS and self._shown(mark.t):
+                special[self._column(mark.t, columns)] = ("faint", self.glyphs.mark)
+        special = {column: span for column, span in special.items() if row[column] == " "}
+        if self._at is not None and self._at < columns:
+            special[self._at] = ("cursor", row[self._at])
+        spans: list[Span] = []
+        done = 0
+        for column in sorted(special):
+            spans += [(style, row[done:column]), special[column]]
+            done = column + 1
+        return [*spans, (style, row[done:])]
+
+
+class TimelinePane(AxisPane):
     cursor: Mark | None = None
     """The selected event; the title shows the readings at its time."""
     gpu: int | None = None
-    zoomed: TimeWindow | None = None
-    """The part of the run on the axis; None = all of it."""
 
     def show(
         self,
@@ -116,9 +260,10 @@ class TimelinePane(Pane):
 
     def series_queries(self) -> list[SeriesQuery]:
         """Queries for loss, seconds per step and the step over the past part of the axis."""
+        columns = self.size.width - self._gutter(self.size.width)
         if self.view.message:
             return []
-        charts = [w for w in map(self._series_query, (LOSS, PACE, STEPS)) if w is not None]
+        charts = [self.query_of(metric, columns) for metric in (LOSS, PACE, STEPS)] if columns >= 8 else []
         return charts + [series_query for series_query, _, _ in self._moment()]
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -151,109 +296,6 @@ class TimelinePane(Pane):
 
     def _gutter(self, width: int) -> int:
         return GUTTER if width >= 60 else NARROW_GUTTER
-
-    @property
-    def axis(self) -> tuple[float, float]:
-        """(since, until) of the axis, run seconds."""
-        return (0.0, self.view.end_t) if self.zoomed is None else (self.zoomed.since_t, self.zoomed.until_t)
-
-    def _series_query(self, metric: str) -> SeriesQuery | None:
-        width = self.size.width
-        columns = width - self._gutter(width)
-        if columns < 8:
-            return None
-        since_t, until_t = self.axis
-        column_s, grain = self._grain(columns)
-        long_s = min(max(grain, math.ceil((self.view.now_t - since_t) / grain) * grain), until_t - since_t)
-        points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
-        return SeriesQuery(metric, points, None, since_t, since_t + long_s)
-
-    def _grain(self, columns: int) -> tuple[float, float]:
-        """Seconds of a column, and of the steps in which curves and the present move on."""
-        column_s = (self.axis[1] - self.axis[0]) / columns
-        return column_s, max(column_s, CURVE_REST_S)
-
-    def _present_t(self, columns: int) -> float:
-        """The present, in steps; an event or a phase that began meanwhile is shown at once."""
-        view, (since_t, _) = self.view, self.axis
-        column_s, grain = self._grain(columns)
-        if view.over or grain <= column_s:
-            return view.now_t
-        news = [t for t in (*(m.t for m in view.marks), *(b.since_t for b in view.bands)) if t <= view.now_t]
-        return max(since_t + (view.now_t - since_t) // grain * grain, *news, since_t)
-
-    def _answer(self, metric: str) -> tuple[SeriesQuery, Columns] | None:
-        """The answer to this moment's query, or else to the one before."""
-        query = self._series_query(metric)
-        if query not in self.series:
-            query = next((w for w in self.series if w.metric == metric and w.columns > 1), None)
-        return None if query is None else (query, self.series[query])
-
-    def _silences(self) -> tuple[tuple[float, float], ...]:
-        """Stretches from the last step of an attempt to the next launch."""
-        known, view = self._answer(STEPS), self.view
-        query, steps = known if known is not None else (None, ())
-
-        def work() -> tuple[tuple[float, float], ...]:
-            width = (query.until_t - query.since_t) / max(1, len(steps)) if query is not None else 1.0
-            start = query.since_t if query is not None else 0.0
-            placed_steps = [(start + (i + 0.5) * width, step) for i, step in enumerate(steps)]
-            return silences(placed_steps, view.attempts, view.steps_until_t)
-
-        return self.last_values.get("silences", (query, steps, view.attempts, view.steps_until_t), work)
-
-    def _drawn(self, metric: str, rows: int, columns: int) -> tuple[list[str], Scale | None]:
-        """Rows of the curve, and its scale (None: no value is known). Two values a column of what is known."""
-        known = self._answer(metric)
-        if known is None:
-            return [""] * rows, None
-        since_t, until_t = self.axis
-        asked, answer = known
-        glyphs, quiet = self.glyphs, self._silences()
-        steps_per_s = metric == PACE and self.view.pace_unit == STEPS_PER_S
-
-        def work() -> tuple[list[str], Scale | None]:
-            step_s = (until_t - since_t) / columns / 2
-            values = placed(answer, asked, since_t, step_s, columns * 2)
-            if quiet:
-                values = tuple(
-                    None if any(a < since_t + i * step_s < b for a, b in quiet) else v for i, v in enumerate(values)
-                )
-            if steps_per_s:
-                values = tuple(1 / v if v else None for v in values)
-            bounds = calm_scale(values)
-            return (curve(values, rows, *bounds, glyphs), Scale(*bounds)) if bounds else ([""] * rows, None)
-
-        depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, steps_per_s)
-        return self.last_values.get(metric, depends, work)
-
-    def _column(self, t: float, columns: int) -> int:
-        """The column of a time; times outside the axis get the first or last one."""
-        since_t, until_t = self.axis
-        if not since_t < t < until_t:  # a silence that has not ended yet ends never
-            return 0 if t <= since_t else columns - 1
-        return min(columns - 1, int((t - since_t) / (until_t - since_t) * columns))
-
-    def _shown(self, t: float) -> bool:
-        """Whether a time is on the axis."""
-        return self.axis[0] <= t <= self.axis[1]
-
-    def _ticks(self, gutter: int, columns: int) -> Line:
-        view, axis = self.view, self.axis
-        depends = (view.wall0, axis, gutter, columns, view.later)
-        return self.last_values.get("ticks", depends, lambda: self._tick_row(gutter, columns))
-
-    def _tick_row(self, gutter: int, columns: int) -> Line:
-        row = [" "] * columns
-        if self.view.later and self._shown(self.view.now_t):
-            end = f" {self.glyphs.done} {self.view.later}"
-            if len(end) < columns // 2:
-                row[columns - len(end) :] = end
-        for t, label in ticks(self.view, columns, axis=self.axis):
-            start = self._column(t, columns)
-            if start + len(label) <= columns and all(c == " " for c in row[max(0, start - 1) : start + len(label) + 1]):
-                row[start : start + len(label)] = label
-        return (("label", pad("", gutter)), ("label", "".join(row)))
 
     def _track(self, columns: int) -> Line:
         view = self.view
@@ -306,7 +348,7 @@ class TimelinePane(Pane):
         )
         hatched = self._hatched(columns)
         now = self._column(present_t, columns)
-        endless = any(math.isinf(until) for _, until in self._silences())
+        endless = any(math.isinf(until) for _, until in self._silences(columns))
 
         def work() -> Line:
             cells: list[Span] = [("text", " ")] * columns
@@ -338,34 +380,6 @@ class TimelinePane(Pane):
         depends = (drawn, hatched, self.view.marks, self._at, self.axis, columns, self.glyphs)
         curves = self.last_values.get(f"{metric} rows", depends, work)
         return [(*head, *row) for head, row in zip(heads, curves, strict=True)]
-
-    def _hatched(self, columns: int) -> frozenset[int]:
-        """Columns without steps: from the last one to the restart."""
-        now = self._column(self._present_t(columns), columns)
-        found: set[int] = set()
-        for since, until in self._silences():
-            if math.isinf(until) and not self.view.is_silence:
-                continue
-            if since < self.axis[1] and until > self.axis[0]:
-                found |= set(range(self._column(since, columns) + 1, min(self._column(until, columns), now)))
-        return frozenset(found)
-
-    def _marked(self, style: str, row: str, hatched: frozenset[int]) -> list[Span]:
-        """The curve, hatched where no step came, with a line at each incident and the selected event highlighted."""
-        columns = len(row)
-        special = dict.fromkeys(hatched, ("faint", self.glyphs.hatch))
-        for mark in self.view.marks:
-            if mark.kind in INCIDENT_KINDS and self._shown(mark.t):
-                special[self._column(mark.t, columns)] = ("faint", self.glyphs.mark)
-        special = {column: span for column, span in special.items() if row[column] == " "}
-        if self._at is not None and self._at < columns:
-            special[self._at] = ("cursor", row[self._at])
-        spans: list[Span] = []
-        done = 0
-        for column in sorted(special):
-            spans += [(style, row[done:column]), special[column]]
-            done = column + 1
-        return [*spans, (style, row[done:])]
 
 
 # Which column of the timeline each event gets.

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING
 from ...core.model.situation import Situation
 from ...core.model.story import Look, Summary
 from ...core.views.away import AWAY_S, is_due, since_wall, urgent_keys
-from ..operations import ACTS
 
 if TYPE_CHECKING:
-    from ...core.views.screens.incident_card import AwayChoice
-    from ..app import TrainwatchApp
     from .dashboard import Dashboard
 
 KEEP_S = 60.0
@@ -21,8 +18,8 @@ AGAIN = "m shows what happened while you were away"
 class AwayWatch:
     """Of one dashboard. ``see`` is called with each poll, ``used`` with each key, click and focus."""
 
-    def __init__(self, application: "TrainwatchApp", on: "Dashboard") -> None:
-        self._application, self._on = application, on
+    def __init__(self, on: "Dashboard") -> None:
+        self._on = on
         self._last: Look | None = None
         self._known = self._decided = self._reading = False
         self._used_at = self._kept_at = time()
@@ -51,7 +48,6 @@ class AwayWatch:
         self._keep()
 
     def show(self) -> None:
-        """The card, asked for."""
         looks = self._on.run.looks
         if looks is None:
             self._on.show_message("This screen has no summary; use: trainwatch report --short")
@@ -99,34 +95,10 @@ class AwayWatch:
             if said is None:
                 self._on.show_message(f"The summary cannot be read: {trouble}")
             elif asked or keys == self._keys:
-                self._open(said)
+                from ..dialogs.cards import AwayDialog  # the first picture does not wait for it
+
+                self._on.app.push_screen(AwayDialog(said, read_only=self._on.context.read_only))
             else:  # somebody is at work here already
                 self._on.show_message(AGAIN)
 
         self._on.tasks.fetch(lambda: looks.summary(since), show)
-
-    def _open(self, said: Summary) -> None:
-        from ...core.views.screens.incident_card import away_card  # the first picture does not wait for it
-        from ..dialogs.cards import AwayDialog
-
-        def chosen(choice: "AwayChoice | None") -> None:
-            if choice is not None:
-                self._do(choice)
-
-        self._on.app.push_screen(AwayDialog(away_card(said), read_only=self._on.context.read_only), chosen)
-
-    def _do(self, choice: "AwayChoice") -> None:
-        from .incidents_screen import explain
-
-        match choice.act:
-            case "explain":
-                if choice.incident is None:
-                    self._on.show_message("That incident is not known any more.")
-                else:
-                    explain(self._application, choice.incident)
-            case "checkpoints":
-                self._application.action_place("checkpoints")
-            case None:
-                pass
-            case act:
-                ACTS[act](self._on.operations)

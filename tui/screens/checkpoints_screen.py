@@ -21,7 +21,7 @@ from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import CheckpointRows, PagePane, RowsPane
 from ..run_session import Box
-from .place_screen import RunPage, bindings_of, share
+from .place_screen import HELP, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -55,12 +55,9 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, Home, End)", footer=False),
     Key(key="pagedown", shown="PgDn", action="scroll(8)", label="scroll", help="scroll the detail (PgUp: back)",
         footer=False),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="back", label="back",
         help="cancel the running task; else back to the dashboard", always=True),
-)  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("home", "move(-100000)"), ("end", "move(100000)"), ("pageup", "scroll(-8)"),
 )  # fmt: skip
 
 
@@ -69,7 +66,7 @@ class CheckpointsScreen(RunPage):
 
     place = "checkpoints"
     keys = CHECKPOINT_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(CHECKPOINT_KEYS, ALSO)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(CHECKPOINT_KEYS)
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
@@ -86,7 +83,6 @@ class CheckpointsScreen(RunPage):
         return self.session.run.checkpoints
 
     def bodies(self) -> Sequence[Pane]:
-        """Table, detail, work."""
         self.table, self.page, self.work = CheckpointRows(id="table"), PagePane(id="detail"), TaskPane(id="job")
         return (self.table, self.page, self.work)
 
@@ -105,7 +101,6 @@ class CheckpointsScreen(RunPage):
         return boxes | {"table": (0, top, width, rows), "detail": (0, top + rows, width, height - rows)}
 
     def on_mount(self) -> None:
-        """Read the directory."""
         super().on_mount()
         self.reload()
 
@@ -164,20 +159,17 @@ class CheckpointsScreen(RunPage):
         self.draw()
 
     def renew(self) -> None:
-        """Read the directory again after a task."""
         self.page.top = 0
         self.reload()
         self.draw()
 
     def row_chosen(self, pane: RowsPane) -> None:
-        """Another checkpoint: its own detail."""
         self.state.chosen = self.rows[pane.cursor].path
         self.state.close()
         self.page.top = 0
         self.draw()
 
     def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
-        """A second click shows its contents."""
         self.action_show_state()
 
     def action_move(self, rows: int) -> None:
@@ -185,9 +177,6 @@ class CheckpointsScreen(RunPage):
             self.state.close()
             self.draw()
         self.table.move(rows)
-
-    def action_scroll(self, rows: int) -> None:
-        self.page.scroll(rows)
 
     def action_mark(self) -> None:
         """Mark or unmark; of more than two the newest stay."""
@@ -203,12 +192,10 @@ class CheckpointsScreen(RunPage):
         self.draw()
 
     def action_copy(self) -> None:
-        """The path of the chosen one."""
         if self._row is not None:
             self.application.copy(self._row.path)
 
     def action_resume(self) -> None:
-        """Resume from the chosen checkpoint."""
         row = self._row
         if row is None:
             self.session.operations.resume()
@@ -226,7 +213,6 @@ class CheckpointsScreen(RunPage):
             self._plan_prune()
 
     def action_back(self) -> None:
-        """Cancel the long task, else close the report, else go back."""
         if self.session.long_task.state is not None:
             self.session.long_task.cancel()
         elif self.state.report is not None:
@@ -270,7 +256,6 @@ class CheckpointsScreen(RunPage):
         self.start_task(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
 
     def action_show_state(self) -> None:
-        """Show the contents of the chosen one."""
         row, jobs = self._row, self._able(self._row)
         if row is None or jobs is None:
             return
@@ -305,7 +290,6 @@ class CheckpointsScreen(RunPage):
         self.start_task(f"compare {known[old].name} with {known[new].name}", work, done)
 
     def action_backup(self) -> None:
-        """Ask where to, then copy."""
         row, jobs = self._row, self._able(self._row)
         if row is None or jobs is None:
             return

@@ -88,7 +88,6 @@ class Dashboard(PanedScreen):
         self.away: AwayWatch | None = None
 
     def made(self) -> Sequence[Pane]:
-        """The panes, and the viewer that fills the log pane."""
         self.head = Head(id="head", classes="-bare")
         self.gpu = GpuPane(id="gpu")
         self.memory = MemoryPane(id="memory")
@@ -105,7 +104,6 @@ class Dashboard(PanedScreen):
         return panes
 
     def on_mount(self) -> None:
-        """Draw the empty screen, then poll."""
         self.draw(*self.app.size)  # its own size is not known yet
         if self.away is not None:
             self.away.begin()
@@ -133,14 +131,12 @@ class Dashboard(PanedScreen):
             self.poll()
 
     def on_screen_resume(self) -> None:
-        """Draw the newest snapshot after a screen over it was closed."""
         self._in_sight = True
         if self.snapshot is not None:
             self.draw()
             self.poll()
 
     def on_screen_suspend(self) -> None:
-        """Another screen is over this one: it shows each poll."""
         self._in_sight = False
 
     def poll(self) -> None:
@@ -197,9 +193,13 @@ class Dashboard(PanedScreen):
     @property
     def window(self) -> TimeWindow:
         """The stretch of the run that the charts show."""
+        return self.window_of(self.zoom)
+
+    def window_of(self, zoom: int | None) -> TimeWindow:
+        """The same for a zoom of ``window``."""
         story, timeline, cursor = self.now.story, self.view.timeline, self.timeline.cursor
         return window(
-            self.zoom,
+            zoom,
             now_t=timeline.now_t,
             over=timeline.over,
             cursor_t=cursor.t if cursor is not None else None,
@@ -306,12 +306,10 @@ class Dashboard(PanedScreen):
             self.incident = incident
 
     def action_explain(self) -> None:
-        """The card of the newest incident, open ones first."""
         if self.view.incidents:
             self.post_message(self.Explain(self.view.incidents[0].id))
 
     def action_summary(self) -> None:
-        """What happened since the last look."""
         if self.away is not None:
             self.away.show()
 
@@ -321,7 +319,6 @@ class Dashboard(PanedScreen):
         self.app.push_screen(HelpDialog(self.context))
 
     def action_attach(self) -> None:
-        """Leave to the trainer's terminal, and come back."""
         from ..places import run_in_terminal
 
         if self.attacher is None:
@@ -336,37 +333,29 @@ class Dashboard(PanedScreen):
         self.poll()
 
     def action_zoom(self, steps: int) -> None:
-        """All charts over a shorter or longer time."""
         self.zoom_time(steps)
         self.draw()
         self.show_message(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
 
     def on_log_view_wanted(self, message: LogView.Wanted) -> None:
-        """Scroll by the wheel."""
         self.output.viewer.driver.scroll(message.rows)
 
     def action_follow(self) -> None:
-        """Hold the log, or follow it again."""
         self.output.follow(not self.log_pane.following)
 
     def action_follow_end(self) -> None:
-        """Follow the log and end the search."""
         self.output.follow(True)
 
     def action_scroll(self, rows: int) -> None:
-        """Scroll the log up (positive) or down."""
         self.output.viewer.driver.scroll(-rows)
 
     def action_log_start(self) -> None:
-        """Show the first line of the log."""
         self.output.viewer.driver.to_start()
 
     def action_search(self) -> None:
-        """Ask for a pattern and search upwards for it."""
         self.output.viewer.ask_search("search the log (regular expression), Enter, then n and N")
 
     def action_search_next(self, older: bool) -> None:
-        """Go to the next match."""
         self.output.viewer.next_match(older=older)
 
     def show_panes(self, view: DashboardView, snapshot: Snapshot | None, shown: TimeWindow, *, part: bool) -> None:
@@ -381,7 +370,6 @@ class Dashboard(PanedScreen):
         self.checkpoints.show(view.checkpoints)
 
     def series_queries(self) -> tuple[SeriesQuery, ...]:
-        """What the charts want read for their next picture."""
         return (*self.gpu.series_queries(), *self.memory.series_queries(), *self.timeline.series_queries())
 
     def place_panes(self, view: DashboardView, width: int, height: int) -> None:
@@ -425,12 +413,10 @@ class Dashboard(PanedScreen):
             self.focus_pane(name)
 
     def action_whole(self) -> None:
-        """Show the pane at full size, and back."""
         self.remembered.whole = not self.remembered.whole
         self.focus_pane(self.remembered.focused or "log")
 
     def action_event(self, events: int) -> None:
-        """Walk the events of the timeline."""
         self.timeline.step(events)
         self.draw()
         if self.timeline.cursor is None and events > 0:
@@ -445,7 +431,6 @@ class Dashboard(PanedScreen):
             self.call_later(self.run_action, f"app.place('{name}')")
 
     def action_back(self) -> None:
-        """Take back the newest of: event, zoom of time, full size, pane, held log."""
         if self.timeline.cursor is not None:
             self.timeline.cursor = None
             self.draw()

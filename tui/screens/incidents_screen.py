@@ -26,7 +26,7 @@ from ..panes.pane import Pane
 from ..panes.rows_pane import IncidentRows, PagePane, RowsPane
 from ..run_session import Box
 from ..ui.cells import size_of
-from .place_screen import RunPage, bindings_of, share
+from .place_screen import HELP, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -60,13 +60,9 @@ INCIDENT_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose an incident (also j, Home, End)"),
     Key(key="pagedown", shown="PgDn", action="scroll(8)", label="scroll", help="scroll the detail (PgUp: back)",
         footer=False),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="app.place('dashboard')", label="back", help="back to the dashboard",
         always=True),
-)  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("home", "move(-100000)"), ("end", "move(100000)"),
-    ("pageup", "scroll(-8)"), ("shift+tab", "walk(-1)"),
 )  # fmt: skip
 
 
@@ -75,7 +71,7 @@ class IncidentsScreen(RunPage):
 
     place = "incidents"
     keys = INCIDENT_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(INCIDENT_KEYS, ALSO)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(INCIDENT_KEYS, [("shift+tab", "walk(-1)")])
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
@@ -148,7 +144,6 @@ class IncidentsScreen(RunPage):
         return (*(k for k in keys if not k.always), *letters, *(k for k in keys if k.always))
 
     def on_key(self, event: events.Key) -> None:
-        """A letter of the card."""
         chosen = next((c for c in self.choices if c.key == event.character), None)
         if chosen is not None and self.card is not None:
             event.stop()
@@ -181,7 +176,6 @@ class IncidentsScreen(RunPage):
         self.evidence.show(sheet_lines(sheet, first.verdict), title=f"{first.title} · {sheet.title}", hint=more)
 
     def row_chosen(self, pane: RowsPane) -> None:
-        """Show the incident of the row that the cursor moved to."""
         self.choose(self.views[pane.cursor].id)
 
     def choose(self, incident: int) -> None:
@@ -191,24 +185,17 @@ class IncidentsScreen(RunPage):
         self.draw()
 
     def on_page_pane_chosen(self, _: PagePane.Chosen) -> None:
-        """A click on a line of evidence goes to the log."""
         self.action_jump()
 
     def action_move(self, rows: int) -> None:
-        """Choose another incident."""
         if len(self.table.rows) < 2:
             self.show_message("There is no other incident.")
         self.table.move(rows)
 
     def action_walk(self, links: int) -> None:
-        """Mark another line of evidence."""
         self.page.walk(links)
 
-    def action_scroll(self, rows: int) -> None:
-        self.page.scroll(rows)
-
     def action_jump(self) -> None:
-        """Go to the log at the marked line of evidence."""
         links = self.page.links
         if self.card is None or not links:
             self.show_message("No line of this incident's evidence has a place in the log.")
@@ -252,7 +239,7 @@ FOLDER_UNKNOWN = "This screen cannot read the incident's folder."
 STACK_KEYS: tuple[Key, ...] = (
     Key(key="right", shown="← →", action="turn(1)", label="next file", help="the next process or file (also tab)"),
     Key(key="down", shown="↑ ↓", action="scroll(1)", label="scroll", help="scroll (also PgUp, PgDn, Home, End)"),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="back", label="back", help="back to the incident", always=True),
 )
 STACKS_SCREEN_ALSO: tuple[tuple[str, str], ...] = (
@@ -273,7 +260,7 @@ class StacksScreen(RunPage):
         super().__init__(application, session)
         self.incident, self.subject = incident, title
         self.pages: tuple[Spread, ...] | None = None
-        self.page = 0
+        self.at = 0
         self._trouble = ""
 
     def bodies(self) -> Sequence[Pane]:
@@ -294,7 +281,7 @@ class StacksScreen(RunPage):
 
     @property
     def _sheets(self) -> tuple[Sheet, ...]:
-        return self.pages[self.page].sheets if self.pages else ()
+        return self.pages[self.at].sheets if self.pages else ()
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -312,25 +299,23 @@ class StacksScreen(RunPage):
         self.draw()
 
     def show(self) -> None:
-        """The sheets of this page."""
         if not self.pages:
             text = "Reading …" if self.pages is None else self._trouble
             self.left.show([Paragraph(text=text, style="label")], title=f"files of: {self.subject}")
             return
-        spread = self.pages[self.page]
+        spread = self.pages[self.at]
         beside = self.size.width >= BESIDE_FROM
         for pane, sheet in zip((self.left, self.right), spread.sheets, strict=False):
             first = pane is self.left
             name = f"{spread.title} · {sheet.title}" if sheet.title != spread.title else sheet.title
             pane.show(
                 sheet_lines(sheet, spread.verdict if first else "", level=beside and bool(spread.verdict)), title=name,
-                hint=f"{self.page + 1} of {len(self.pages)}" if first else "",
+                hint=f"{self.at + 1} of {len(self.pages)}" if first else "",
             )  # fmt: skip
 
     def action_turn(self, pages: int) -> None:
-        """Show the next or previous process or file."""
         if self.pages:
-            self.page = (self.page + pages) % len(self.pages)
+            self.at = (self.at + pages) % len(self.pages)
             self.left.top = self.right.top = 0
             self.draw()
 

@@ -20,7 +20,7 @@ from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import OffersPane, PagePane, RowsPane
 from ..run_session import Box
-from .place_screen import PlaceScreen, bindings_of, headline, share
+from .place_screen import HELP, PlaceScreen, bindings_of, headline, share
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -62,14 +62,11 @@ LAUNCH_KEYS: tuple[Key, ...] = (
         help="which of plan and checks has the room, and scrolls (small screens)"),
     Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll plan or checks (PgUp: back)",
         footer=False),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back; nothing was started",
         always=True),
 )  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("home", "move(-100000)"), ("end", "move(100000)"), ("right", "profile(1)"),
-    ("pageup", "scroll(-6)"), ("shift+tab", "turn"), ("q", "leave"),
-)  # fmt: skip
+ALSO = (("right", "profile(1)"), ("shift+tab", "turn"), ("q", "leave"))
 
 
 class LaunchScreen(PlaceScreen):
@@ -119,7 +116,6 @@ class LaunchScreen(PlaceScreen):
         return [check for _, check in sorted(self._checks.items()) if check.name]
 
     def bodies(self) -> Sequence[Pane]:
-        """Offers, plan, checks."""
         self.table = OffersPane(id="offers")
         self.page, self.looks = PagePane(id="plan"), PagePane(id="checks")
         return (self.table, self.page, self.looks)
@@ -153,7 +149,6 @@ class LaunchScreen(PlaceScreen):
             self.set_interval(NEWS_S, self.look_for_news)
 
     def on_unmount(self) -> None:
-        """A rehearsal ends with its screen."""
         self._wanted = False
 
     def show(self) -> None:
@@ -222,7 +217,6 @@ class LaunchScreen(PlaceScreen):
     # Offers, plan and checks are asked for in threads.
 
     def action_reload(self) -> None:
-        """Read the file, then plan and check what is chosen."""
         if self.launcher is None:
             self.read_offers, self.trouble = (), CANNOT
             self.draw()
@@ -328,11 +322,9 @@ class LaunchScreen(PlaceScreen):
         self._take_offers(offers, trouble, ask=not unchanged)
 
     def on_screen_resume(self) -> None:
-        """Continue a waiting start (the base class draws)."""
         self.answered()
 
     def row_chosen(self, _: RowsPane) -> None:
-        """Another run to start."""
         self.profile = None
         self.ask()
 
@@ -343,11 +335,7 @@ class LaunchScreen(PlaceScreen):
         else:
             self.show_message("Press Enter to start it.")
 
-    def action_move(self, rows: int) -> None:
-        self.table.move(rows)
-
     def action_turn(self) -> None:
-        """The other of plan and checks."""
         self.checks_first = not self.checks_first
         self.draw()
 
@@ -393,7 +381,6 @@ class LaunchScreen(PlaceScreen):
         self.app.push_screen(TypeCommand(self.launcher, self.typed), typed)
 
     def action_copy(self) -> None:
-        """The command of the plan."""
         if self.plan is not None:
             self.application.copy(shlex.join(self.plan.command))
 

@@ -23,7 +23,6 @@ from ..log.log_viewer import (
     log_title_of,
     message_of,
     position_of,
-    save_marked,
 )
 from ..panes.pane import Pane
 from ..run_session import Box
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 FOLLOW_S = 0.5
 """How often the end of a followed log is read, seconds, at the usual ``refresh_s``."""
-SIDE_CELLS = 20
 NO_ACCESS = "This log cannot be read from here."
 
 
@@ -57,7 +55,6 @@ class LogScreen(RunPage):
         self.jumps = LogJumps()
 
     def bodies(self) -> Sequence[Pane]:
-        """Tabs of the files, and the log."""
         self.file_tabs = FileTabs(id="files", classes="-bare")
         self.file_tabs.chosen = lambda index: self.choose(self.files[index])
         self.view = LogView(id="lines")
@@ -73,22 +70,20 @@ class LogScreen(RunPage):
         return boxes | ({"files": (0, top, width, 1)} if tabs else {})
 
     def on_mount(self) -> None:
-        """Open the newest log at its end, or the last position."""
         super().on_mount()
         if self.application.interval_s > 0:
             self.set_interval(FOLLOW_S * self.session.run.screen.refresh_s, self.look)
         before = self.session.screen_states.get("log")
         if isinstance(before, tuple):
-            file, place, self.view.wrapped = before
+            file, place = before
             if file in self.files:
                 self.choose(file)
                 if place is not None:
                     self.driver.go(place)
 
     def on_unmount(self) -> None:
-        """End all reading, and save the position."""
         if self.file is not None:
-            self.session.screen_states["log"] = (self.file, self.driver.place, self.view.wrapped)
+            self.session.screen_states["log"] = (self.file, self.driver.place)
         self.viewer.close()
 
     def look(self) -> None:
@@ -157,64 +152,39 @@ class LogScreen(RunPage):
             self.driver.put_cursor(message.line)
 
     def action_follow(self) -> None:
-        """Hold, or follow the end."""
         self.driver.follow(not self.view.following)
 
     def action_move(self, lines: int) -> None:
         self.driver.move(lines)
 
     def action_page(self, screens: int) -> None:
-        """Scroll by a screen less one line."""
         self.driver.scroll(screens * max(1, self.view.size.height - 1))
 
     def action_top(self) -> None:
-        """The beginning of the file."""
         self.driver.to_start()
 
     def action_end(self) -> None:
         self.driver.follow(True)
 
-    def action_wrap(self) -> None:
-        """Wrap long lines, or cut them."""
-        self.view.wrapped, self.view.left = not self.view.wrapped, 0
-        self.view.to_end() if self.view.following else self.view.reveal()
-        self.view.redraw()
-        self.show_message("Long lines are wrapped." if self.view.wrapped else "Long lines are cut: ← → move sideways.")
-
-    def action_sideways(self, steps: int) -> None:
-        """Move along lines that are cut."""
-        if not self.view.wrapped:
-            self.view.left = max(0, self.view.left + steps * SIDE_CELLS)
-            self.view.redraw()
-
-    def action_unfold(self) -> None:
-        """All states of the bar under the cursor."""
-        self.driver.unfold()
-
     def action_file(self, steps: int) -> None:
-        """The next or previous file."""
         if self.file in self.files and len(self.files) > 1:
             self.choose(self.files[(self.files.index(self.file) + steps) % len(self.files)])
         else:
             self.show_message("There is no other log of this run.")
 
     def action_search(self) -> None:
-        """Ask for a pattern and search upwards for it."""
         self.viewer.ask_search()
 
     def action_match(self, older: bool) -> None:
         self.viewer.next_match(older=older)
 
     def action_filter(self) -> None:
-        """Ask which lines to show."""
         self.viewer.ask_filter()
 
     def action_level(self) -> None:
-        """All lines, warnings and errors, or errors."""
         self.viewer.next_level()
 
     def action_rank(self) -> None:
-        """Ask for the rank whose lines are shown."""
         self.viewer.ask_rank()
 
     def action_chord(self, direction: int) -> None:
@@ -227,32 +197,18 @@ class LogScreen(RunPage):
         self.set_timer(4, partial(self._end_chord, direction))
 
     def action_jump(self, kind: Jump) -> None:
-        """To the previous or next error, incident or start of an attempt."""
         direction, self.chord = self.chord, 0
         self.key_bar.show(self.offered())
         self.jumps.go(self, kind, direction)
 
     def action_mark(self) -> None:
-        """Begin or end marking lines."""
         if self.view.following:
             self.driver.follow(False)
         self.view.marked_from = self.driver.place if self.view.marked_from is None else None
         self.view.redraw()
 
     def action_copy(self) -> None:
-        """Copy the marked lines through the terminal."""
         copy_marked(self.viewer, self.app.copy_to_clipboard, self.show_message)
-
-    def action_save(self) -> None:
-        """Ask for a file and write the marked lines into it."""
-        label = self.file.label.replace(" ", "-") if self.file is not None else "log"
-        name = f"{self.session.run.name}-{label}-lines.txt"
-        self.viewer.ask(
-            "save to",
-            name,
-            "a file that does not exist yet",
-            lambda path: save_marked(self.viewer, path, self.show_message),
-        )
 
     def action_back(self) -> None:
         """Cancel the chord, search, mark, filter or pattern, in this order; else go back."""

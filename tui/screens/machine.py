@@ -1,14 +1,15 @@
 """Key 8: the machine: GPUs, host, processes, ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from textual.binding import BindingType
 
 from ...core.model.machine_details import GpuProcess, MachineDetails, TreeProcess
 from ...core.model.nodes import RankTable
+from ...core.views.columns import Column
 from ...core.views.gpu_page import (
     PROCESS_COLUMNS,
     PROCESS_SORTS,
@@ -22,13 +23,12 @@ from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, ranks_page_vie
 from ...core.views.words import passing
 from ..keys import Key
 from ..panes.machine import FactsPane, GaugesPane
-from ..panes.machine_rows import CoresPane, GpuRows, NodeRows
+from ..panes.machine_rows import GpuRows, NodeRows
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Box
 from ..ui.chart import Columns, SeriesQuery
-from ..ui.recent import Recent
-from .place_screen import RunPage, bindings_of
+from .place_screen import HELP, RunPage, bindings_of
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -55,15 +55,12 @@ FILTER_KEY = Key(
 TIME_KEYS: tuple[Key, ...] = (
     Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="time",
         help="all charts show a shorter or longer time"),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="back", label="back", help="small again, then back to the dashboard",
         always=True),
 )  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
-    ("home", "move(-100000)"), ("end", "move(100000)"), ("shift+tab", "pane(-1)"),
-    ("right_square_bracket", "zoom(1)"), ("right", "next(1)"),
-)  # fmt: skip
+MOVES = (("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"), ("shift+tab", "pane(-1)"))
+ALSO = (*MOVES, ("right_square_bracket", "zoom(1)"), ("right", "next(1)"))
 
 
 class MachineState:
@@ -71,14 +68,13 @@ class MachineState:
 
     def __init__(self) -> None:
         self.details = MachineDetails()
-        self.recent = Recent()
         self.focused = ""
         self.whole = False
         self.sort = 0
         self.chosen: int | None = None
         """Place of the GPU that a person chose; None = none yet."""
-        self.own_only = False
-        self.all_processes = False
+        self.narrow = self.wide = False
+        """Only the processes of the run on the GPUs; also those of others on the host."""
         self.filter = ""
 
 
@@ -105,14 +101,12 @@ class MachineScreen(RunPage):
         return kept
 
     def on_mount(self) -> None:
-        """Read details now and again."""
         super().on_mount()
         self.read_details()
         if self.application.interval_s > 0:
             self.set_interval(DETAILS_S * self.session.run.screen.refresh_s, self.read_details)
 
     def on_unmount(self) -> None:
-        """The dashboard's charts are read again."""
         self.session.read_series(None)
 
     def read_details(self) -> None:
@@ -131,12 +125,7 @@ class MachineScreen(RunPage):
     def take_details(self, details: MachineDetails) -> None:
         """Keep them, and draw."""
         self.state.details = details
-        self.remember(details)
         self.draw()
-
-    def remember(self, details: MachineDetails) -> None:
-        """Keep the values that only this page sees, for its charts."""
-        raise NotImplementedError
 
     def arranged(self, width: int, height: int) -> dict[str, Box]:
         """The places of the panes that fit, in a box at the top left corner."""
@@ -165,21 +154,18 @@ class MachineScreen(RunPage):
         return dict(snapshot.series) if snapshot is not None else {}
 
     def action_pane(self, panes: int) -> None:
-        """Look at the next pane."""
         offered = self.shown_panes()
         at = offered.index(self.state.focused) if self.state.focused in offered else (-1 if panes > 0 else 0)
         self.state.focused = offered[(at + panes) % len(offered)]
         self.draw()
 
     def action_whole(self) -> None:
-        """Show the pane at full size, and back."""
         self.state.whole = not self.state.whole
         if self.state.focused not in self.shown_panes():
             self.state.focused = self.shown_panes()[0]
         self.draw()
 
     def action_zoom(self, steps: int) -> None:
-        """All charts over a shorter or longer time."""
         self.session.zoom_time(steps)
         self.draw()
         self.show_message(f"Charts show {self.session.window.words}; [ shorter, ] longer")
@@ -189,10 +175,53 @@ class MachineScreen(RunPage):
         found = passing(self.state.filter)
         return not self.state.filter or any(map(found, (row.command or "", row.user or "", str(row.pid))))
 
+    sorts: ClassVar[dict[str, Callable[[Any], float | None]]] = {}
+    """How the processes are sorted, most first."""
+    processes: RowsPane
+
     @property
-    def filter_words(self) -> str:
-        """For the title of the processes."""
-        return f" · with “{self.state.filter}”" if self.state.filter else ""
+    def listed(self) -> Sequence[Any]:
+        """The processes that are offered, in their usual order."""
+        return ()
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """Those that pass the filter, in their order."""
+        by = list(self.sorts.values())[self.state.sort]
+        return tuple(sorted(filter(self.passes, self.listed), key=lambda row: most_first(by(row))))
+
+    @property
+    def why_none(self) -> str:
+        """Why none is listed, if none is."""
+        return ""
+
+    def show_processes(
+        self, columns: Sequence[Column[Any]], what: str, note: str, ids: Callable[[Any], object], *, old: bool
+    ) -> None:
+        """``note``: why there are none, or how old they are."""
+        rows, sought = self.rows, self.state.filter
+        by = list(self.sorts)[self.state.sort]
+        title = f"{what} · {len(rows)} · {by if by == 'tree' else f'by {by}'}" if rows else what
+        none = f"No process with “{sought}”: / changes the filter, Esc ends it" if sought else self.why_none
+        self.processes.show_table(
+            columns, rows, title=title + (f" · with “{sought}”" if sought else ""), note=note or none,
+            ids=[ids(row) for row in rows], old=old,
+        )  # fmt: skip
+
+    def action_sort(self) -> None:
+        self.state.sort = (self.state.sort + 1) % len(self.sorts)
+        self.draw()
+        self.show_message(f"Processes are sorted by {list(self.sorts)[self.state.sort]}.")
+
+    def action_own(self) -> None:
+        self.state.narrow, self.state.wide = not self.state.narrow, not self.state.wide
+        self.draw()
+
+    def action_copy(self) -> None:
+        rows = self.rows
+        if rows:
+            row = rows[min(self.processes.cursor, len(rows) - 1)]
+            self.application.copy(f"{row.pid} {command(row.command)}")
 
     def action_filter(self) -> None:
         """Ask for a text; nothing shows all of them."""
@@ -206,7 +235,6 @@ class MachineScreen(RunPage):
         self.app.push_screen(ask_filter("processes whose command, user or pid", self.state.filter), answered)
 
     def action_back(self) -> None:
-        """Take back the filter, full size, then the pane, then the page."""
         if self.state.filter:
             self.state.filter = ""
         elif self.state.whole:
@@ -219,7 +247,6 @@ class MachineScreen(RunPage):
         self.draw()
 
     def on_pane_pressed(self, message: Pane.Pressed) -> None:
-        """A click looks at a pane."""
         if message.pane.id in self.order:
             self.state.focused = message.pane.id or ""
             self.draw()
@@ -245,7 +272,6 @@ class MachineScreen(RunPage):
         self.app.push_screen(Dialog(title, Content("\n").join(lines), "[Esc] close"))
 
     def action_move(self, rows: int) -> None:
-        """Down (positive) or up in the pane that is looked at."""
         pane = self.looked_at
         if isinstance(pane, RowsPane):
             pane.move(rows)
@@ -279,6 +305,7 @@ class GpuScreen(MachineScreen):
     place = "gpus"
     order = ("gpus", "gauges", "facts", "processes")
     keys = GPU_KEYS
+    sorts: ClassVar[dict[str, Callable[[Any], float | None]]] = PROCESS_SORTS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(GPU_KEYS, ALSO)
     view = GpuPageView()
     opened_on: int | None = None
@@ -343,7 +370,6 @@ class GpuScreen(MachineScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        """The list, the chosen GPU, the processes."""
         view, cards, window = self.view, self.view.cards, self.session.window
         if self.opened_on is None and cards:
             self.opened_on = worst_card(cards)
@@ -358,21 +384,12 @@ class GpuScreen(MachineScreen):
         )
         single = len(cards) == 1
         self.gauges.set_title(title, view.note if single and view.note else window.words if card is not None else "")
-        self.gauges.show(card.gauges if card else (), self.series, window, self.state.recent, message=message)
+        self.gauges.show(card.gauges if card else (), self.series, window, message=message)
         self.session.read_series((*self.gauges.series_queries(), *self.table.series_queries(cards)))
         self.facts.set_title(f"GPU {card.index} now" if card is not None else "now")
         self.facts.show(card.facts if card is not None else (), message)
-        rows = self.rows
-        what = "own processes" if self.state.own_only else "processes"
-        self.processes.show_table(
-            PROCESS_COLUMNS,
-            rows,
-            title=(f"{what} · {len(rows)} · by {list(PROCESS_SORTS)[self.state.sort]}" if rows else what)
-            + self.filter_words,
-            note=view.processes_note or self._none(),
-            ids=[(row.gpu, row.pid) for row in rows],
-            old=view.stale,
-        )
+        what = "own processes" if self.state.narrow else "processes"
+        self.show_processes(PROCESS_COLUMNS, what, view.processes_note, lambda row: (row.gpu, row.pid), old=view.stale)
 
     @property
     def chosen(self) -> int:
@@ -381,89 +398,45 @@ class GpuScreen(MachineScreen):
         return max(0, min(asked, len(self.view.cards) - 1))
 
     @property
-    def rows(self) -> tuple[GpuProcess, ...]:
-        """The processes that are listed, in their order."""
-        rows = [row for row in self.view.processes if (row.own or not self.state.own_only) and self.passes(row)]
-        by = list(PROCESS_SORTS.values())[self.state.sort]
-        return tuple(sorted(rows, key=lambda row: (most_first(by(row)), row.gpu, most_first(row.mem_bytes), row.pid)))
+    def listed(self) -> Sequence[GpuProcess]:
+        """The processes of one GPU beside each other, of each the largest first."""
+        rows = [row for row in self.view.processes if row.own or not self.state.narrow]
+        return sorted(rows, key=lambda row: (row.gpu, most_first(row.mem_bytes), row.pid))
 
-    def _none(self) -> str:
-        """Why no process is listed."""
-        if self.state.filter:
-            return f"No process with “{self.state.filter}”: / changes the filter, Esc ends it"
-        if not self.state.own_only:
+    @property
+    def why_none(self) -> str:
+        if not self.state.narrow:
             return ""
         if any(row.own is None for row in self.view.processes):
             return "Not known: the driver has other pids than this machine (a container)"
         return "No process of this run uses a GPU"
 
-    def remember(self, details: MachineDetails) -> None:
-        """Fan, PCIe and use of the memory: the history does not keep them."""
-        if details.gpus is None:
-            return
-        for gpu in details.gpus.gpus:
-            name = f"gpu{gpu.index}"
-            self.state.recent.add(
-                details.gpus.t,
-                (
-                    (f"{name}.fan", gpu.fan_pct),
-                    (f"{name}.pcie_in", gpu.pcie_received),
-                    (f"{name}.pcie_out", gpu.pcie_sent),
-                    (f"{name}.mem_util", gpu.mem_util_pct),
-                ),
-            )
-
     def row_chosen(self, pane: RowsPane) -> None:
-        """Another GPU is chosen."""
         if pane is self.table:
             self.state.chosen = pane.cursor
             self.draw()
 
     def action_next(self, gpus: int) -> None:
-        """The next GPU, or the previous one."""
         if len(self.view.cards) < 2:
             self.show_message("There is one GPU." if self.view.cards else "There is no GPU.")
             return
         self.state.chosen = (self.chosen + gpus) % len(self.view.cards)
         self.draw()
 
-    def action_sort(self) -> None:
-        """Sort the processes by something else."""
-        self.state.sort = (self.state.sort + 1) % len(PROCESS_SORTS)
-        self.draw()
-        self.show_message(f"Processes are sorted by {list(PROCESS_SORTS)[self.state.sort]}.")
-
-    def action_own(self) -> None:
-        """Only own processes, or all."""
-        self.state.own_only = not self.state.own_only
-        self.draw()
-
-    @property
-    def row(self) -> GpuProcess | None:
-        """The chosen process."""
-        rows = self.rows
-        return rows[min(self.processes.cursor, len(rows) - 1)] if rows else None
-
-    def action_copy(self) -> None:
-        """Copy pid and command of the chosen process."""
-        if self.row is not None:
-            self.application.copy(f"{self.row.pid} {command(self.row.command)}")
-
 
 def _whose(own: bool | None) -> str:
     return {True: "used by this run", False: "not used by this run", None: ""}[own]
 
 
-# Key 9: the machine: cores, memory, disks, networks, and the processes of the run.
+# Key 9: the machine: memory, disks, networks, and the processes of the run.
 
 HOST_SCREEN_FACTS_COLUMNS = 38
-CORE_CELLS = 20
 LEAST_ROWS = 5
 
 HOST_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a process; scroll"),
     *PANE_KEYS,
-    Key(key="o", shown="o", action="others", label="own/all", help="the processes of the run, or also the others"),
+    Key(key="o", shown="o", action="own", label="own/all", help="the processes of the run, or also the others"),
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes: tree, CPU, RAM, bytes"),
     FILTER_KEY,
     Key(key="y", shown="y", action="copy", label="copy", help="copy pid and command of the chosen process",
@@ -473,18 +446,19 @@ HOST_KEYS: tuple[Key, ...] = (
 
 
 class HostScreen(MachineScreen):
-    """Gauges, facts, cores, processes."""
+    """Gauges, facts, processes."""
 
     place = "host"
-    order = ("gauges", "facts", "cores", "tree")
+    order = ("gauges", "facts", "tree")
     keys = HOST_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(HOST_KEYS, [each for each in ALSO if each[0] != "right"])
+    sorts: ClassVar[dict[str, Callable[[Any], float | None]]] = TREE_SORTS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(HOST_KEYS, ALSO[:-1])
     view = HostPageView()
 
     def bodies(self) -> Sequence[Pane]:
         self.gauges, self.facts = GaugesPane(id="gauges"), FactsPane(id="facts")
-        self.cores, self.table = CoresPane(id="cores"), RowsPane(id="tree")
-        return (self.gauges, self.facts, self.cores, self.table)
+        self.processes = RowsPane(id="tree")
+        return (self.gauges, self.facts, self.processes)
 
     def offered(self) -> tuple[Key, ...]:
         """Without the keys that have nothing to choose from."""
@@ -496,88 +470,36 @@ class HostScreen(MachineScreen):
         return "tree"
 
     def arranged(self, width: int, height: int) -> dict[str, Box]:
-        """Gauges beside facts, then the cores, then the processes."""
-        across = max(1, (width - 4) // CORE_CELLS)
-        cores = min(-(-max(len(self.view.cores), 1) // across) + 2, max(3, height // 5))
+        """Gauges beside facts, then the processes."""
         tree = min(max(len(self.rows), 1) + 3, max(LEAST_ROWS, height // 3))
-        middle = height - cores - tree
+        middle = height - tree
         facts = HOST_SCREEN_FACTS_COLUMNS if width >= FACTS_FROM else 0
         boxes: dict[str, Box] = {"gauges": (0, 0, width - facts, middle)}
         if facts:
             boxes["facts"] = (width - facts, 0, facts, middle)
-        boxes["cores"] = (0, middle, width, cores)
-        boxes["tree"] = (0, middle + cores, width, tree)
-        return boxes
+        return boxes | {"tree": (0, middle, width, tree)}
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
-        """Show everything that changed."""
         self.view = host_page_view(self.now, self.state.details, late=self.late)
         super().draw(width, height)
 
     def show(self) -> None:
         view, window = self.view, self.session.window
         self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
-        self.gauges.show(view.gauges, self.series, window, self.state.recent, message=view.message)
+        self.gauges.show(view.gauges, self.series, window, message=view.message)
         self.session.read_series(self.gauges.series_queries())
         self.facts.set_title("now")
         self.facts.show(view.facts, view.message)
-        self.cores.show(view.cores, view.cores_note)
-        rows = self.rows
-        by = list(TREE_SORTS)[self.state.sort]
-        what = "processes that use most" if self.state.all_processes else "processes of the run"
-        title = f"{what} · {len(rows)} · {by if by == 'tree' else f'by {by}'}"
-        none = f"No process with “{self.state.filter}”: / changes the filter, Esc ends it" if self.state.filter else ""
+        what = "processes that use most" if self.state.wide else "processes of the run"
         own = {row.pid for row in view.rows}
         pids = msgspec.structs.replace(TREE_COLUMNS[0], style=lambda row: "accent" if row.pid in own else "text")
-        self.table.show_table(
-            (pids, *TREE_COLUMNS[1:]), rows, title=(title if rows else what) + self.filter_words,
-            note=view.rows_note or none, ids=[row.pid for row in rows], old=bool(view.rows_note),
-        )  # fmt: skip
+        columns = (pids, *TREE_COLUMNS[1:])
+        self.show_processes(columns, what, view.rows_note, lambda row: row.pid, old=bool(view.rows_note))
 
     @property
-    def rows(self) -> tuple[TreeProcess, ...]:
-        """The processes in their order."""
-        listed = (*self.view.rows, *self.view.others) if self.state.all_processes else self.view.rows
-        rows = tuple(row for row in listed if self.passes(row))
-        if not self.state.sort:
-            return rows
-        by = list(TREE_SORTS.values())[self.state.sort]
-        return tuple(sorted(rows, key=lambda row: (most_first(by(row)), row.pid)))
-
-    def remember(self, details: MachineDetails) -> None:
-        """Rates of disks, networks and swap: the history does not keep them."""
-        host = details.host
-        if host is None:
-            return
-        values: list[tuple[str, float | None]] = []
-        for disk in host.disks or ():
-            values += [(f"disk.{disk.name}.read", disk.received), (f"disk.{disk.name}.written", disk.sent)]
-        for network in host.networks or ():
-            values += [(f"network.{network.name}.in", network.received), (f"network.{network.name}.out", network.sent)]
-        if host.swap_in is not None:
-            values.append(("swap", host.swap_in + (host.swap_out or 0.0)))
-        self.state.recent.add(host.t, values)
-
-    def action_sort(self) -> None:
-        """Sort the processes by something else."""
-        self.state.sort = (self.state.sort + 1) % len(TREE_SORTS)
-        self.draw()
-
-    def action_others(self) -> None:
-        """Only the processes of the run, or also the others."""
-        self.state.all_processes = not self.state.all_processes
-        self.draw()
-
-    @property
-    def row(self) -> TreeProcess | None:
-        """The chosen process."""
-        rows = self.rows
-        return rows[min(self.table.cursor, len(rows) - 1)] if rows else None
-
-    def action_copy(self) -> None:
-        """Copy pid and command of the chosen process."""
-        if self.row is not None:
-            self.application.copy(f"{self.row.pid} {command(self.row.command)}")
+    def listed(self) -> Sequence[TreeProcess]:
+        """Below their parents."""
+        return (*self.view.rows, *self.view.others) if self.state.wide else self.view.rows
 
 
 # Key D: the ranks of a distributed training, and the GPUs of each node of its job.
@@ -590,12 +512,8 @@ RANK_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a rank, or a node; scroll"),
     *PANE_KEYS,
     Key(key="enter", shown="Enter", action="rank", label="rank", help="all that is known of the chosen rank"),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="back", label="back", help="small again, then back", always=True),
-)  # fmt: skip
-RANKS_SCREEN_ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("k", "move(-1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
-    ("home", "move(-100000)"), ("end", "move(100000)"), ("shift+tab", "pane(-1)"),
 )  # fmt: skip
 
 
@@ -605,9 +523,9 @@ class RanksScreen(MachineScreen):
     place = "ranks"
     order = ("nodes", "ranks")
     keys = RANK_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RANK_KEYS, RANKS_SCREEN_ALSO)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RANK_KEYS, MOVES)
     view = RanksPageView()
-    table = RankTable()
+    found = RankTable()
 
     def bodies(self) -> Sequence[Pane]:
         self.nodes, self.ranks = NodeRows(id="nodes"), RowsPane(id="ranks")
@@ -636,12 +554,10 @@ class RanksScreen(MachineScreen):
         return {"nodes": (0, 0, width, top), "ranks": (0, top, width, height - top)}
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
-        """Show everything that changed. The places depend on the number of nodes."""
-        self.view = ranks_page_view(self.now, self.table)
+        self.view = ranks_page_view(self.now, self.found)
         super().draw(width, height)
 
     def show(self) -> None:
-        """Draw the list of nodes and that of ranks."""
         self.nodes.show_nodes(self.view)
         view = self.view
         self.ranks.show_table(
@@ -660,15 +576,11 @@ class RanksScreen(MachineScreen):
     def take_table(self, table: RankTable | None, _: str) -> None:
         """Keep it, and draw if it is another one."""
         self._reading = False
-        if table is not None and table != self.table:
-            self.table = table
+        if table is not None and table != self.found:
+            self.found = table
             self.draw()
 
-    def remember(self, details: MachineDetails) -> None:
-        """Keep nothing: this page has no charts of past values."""
-
     def action_rank(self) -> None:
-        """All that is known of the chosen rank."""
         rows = self.view.ranks
         if not rows:
             return

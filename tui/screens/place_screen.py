@@ -16,7 +16,7 @@ from ..background import Progress, TaskQueue
 from ..keys import Key, KeyContext
 from ..panes.head import EMPTY, KeyBar, TabBar, tab_rows
 from ..panes.pane import Pane
-from ..panes.rows_pane import RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..places import PLACES
 from ..run_session import Box
 from .pane_screen import BORDERED_ROWS, PanedScreen
@@ -34,6 +34,7 @@ def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> li
     ]
 
 
+HELP = Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True)
 ONE_AT_A_TIME = "Another task is running. [Esc] cancels it."
 USUAL_ROWS = 24
 """Rows for which panes are placed to find the one that a terminal of a few rows shows."""
@@ -47,9 +48,15 @@ class PlaceScreen(PanedScreen):
     alone: ClassVar[tuple[str, ...]] = ()
     """The sentence on top if no run is open, the most important part first."""
     keys: ClassVar[tuple[Key, ...]]
+    table: Any  # a RowsPane, of the kind of the page
+    page: PagePane
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.leave_place", show=False),
         Binding("question_mark", "help", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("home", "move(-100000)", show=False),
+        Binding("end", "move(100000)", show=False),
+        Binding("pageup", "scroll(-8)", show=False),
     ]
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard | None") -> None:
@@ -99,7 +106,6 @@ class PlaceScreen(PanedScreen):
         self.draw()
 
     def on_screen_resume(self) -> None:
-        """Draw after a screen over this one was closed."""
         self.draw()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -149,8 +155,15 @@ class PlaceScreen(PanedScreen):
         except RuntimeError as error:
             self.show_message(str(error))
 
+    def action_move(self, rows: int) -> None:
+        """Move the cursor of the list, down (positive) or up."""
+        self.table.move(rows)
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the text."""
+        self.page.scroll(rows)
+
     def action_help(self) -> None:
-        """The keys of this screen."""
         from ..dialogs.cards import HelpDialog
 
         self.app.push_screen(HelpDialog(self.context, self.keys))

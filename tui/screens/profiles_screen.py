@@ -24,7 +24,7 @@ from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import LadderRows, PagePane, RowsPane
 from ..run_session import Box
-from .place_screen import ONE_AT_A_TIME, RunPage, bindings_of, share
+from .place_screen import HELP, ONE_AT_A_TIME, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -60,14 +60,10 @@ PROFILE_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a profile (also j, Home, End)"),
     Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll what is below the ladder",
         footer=False),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="back", label="back",
         help="cancel the running trial; else back to the previous screen",
         always=True),
-)  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("home", "move(-100000)"), ("end", "move(100000)"),
-    ("pageup", "scroll(-6)"),
 )  # fmt: skip
 
 
@@ -76,7 +72,7 @@ class ProfilesScreen(RunPage):
 
     place = "profiles"
     keys = PROFILE_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(PROFILE_KEYS, ALSO)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(PROFILE_KEYS)
 
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
@@ -105,10 +101,9 @@ class ProfilesScreen(RunPage):
         return tuple(k for k in super().offered() if k.key not in none)
 
     def bodies(self) -> Sequence[Pane]:
-        """Ladder, difference."""
-        self.ladder = LadderRows(id="ladder")
+        self.table = LadderRows(id="ladder")
         self.page, self.work = PagePane(id="difference"), TaskPane(id="job")
-        return (self.ladder, self.page, self.work)
+        return (self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """The ladder above, what a switch would change below it."""
@@ -145,7 +140,6 @@ class ProfilesScreen(RunPage):
         self.tasks.fetch(read, self._take)
 
     def renew(self) -> None:
-        """Read the results of trials, after a trial or when the screen is opened."""
         self.draw()
         trials = self.session.run.trials
         if trials is not None:
@@ -164,9 +158,9 @@ class ProfilesScreen(RunPage):
         self.view = profiles_view(self.now, self.profiles, run.ladder, self.trials)
         if not self._placed_cursor and self.now.story.seq:
             self._placed_cursor = True
-            self.ladder.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
+            self.table.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
         over = self.view.over
-        self.ladder.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder), over=over)
+        self.table.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder), over=over)
         self.page.show(self._difference(), title=self._title())
         self.work.show(self.session.long_task.state)
 
@@ -174,19 +168,19 @@ class ProfilesScreen(RunPage):
         profile = self._profile
         if profile is None:
             return "profile"
-        is_now = self.view is not None and self.view.rungs[self.ladder.cursor].now
+        is_now = self.view is not None and self.view.rungs[self.table.cursor].now
         return f"{profile.name} · a {'restart' if is_now else 'switch'} would change"
 
     @property
     def _in_use(self) -> bool:
         """The run uses the profile under the cursor, and no switch to another one is due."""
         rungs = self.view.rungs if self.view is not None else ()
-        at = self.ladder.cursor
+        at = self.table.cursor
         return at < len(rungs) and rungs[at].now and not self.now.story.profile_pending
 
     @property
     def _profile(self) -> Profile | None:
-        return self.profiles[self.ladder.cursor] if self.profiles else None
+        return self.profiles[self.table.cursor] if self.profiles else None
 
     def _difference(self) -> list[Paragraph]:
         profile, view = self._profile, self.view
@@ -194,7 +188,7 @@ class ProfilesScreen(RunPage):
             return []
         first = "last" if view.over else "now"
         found = [Paragraph(text=text, label=first if i == 0 else "", style="text") for i, text in enumerate(view.why)]
-        rung = view.rungs[self.ladder.cursor]
+        rung = view.rungs[self.table.cursor]
         if rung.description and rung.description != rung.title:
             found.append(Paragraph(text=rung.description, label="about"))
         if rung.expect:
@@ -238,21 +232,10 @@ class ProfilesScreen(RunPage):
         return found
 
     def row_chosen(self, _: RowsPane) -> None:
-        """Another profile: from the top of its page."""
         self.page.top = 0
         self.draw()
 
-    def action_move(self, rows: int) -> None:
-        if not self.profiles:
-            self.show_message("No profile is known for this run.")
-        self.ladder.move(rows)
-
-    def action_scroll(self, rows: int) -> None:
-        """Scroll what is below."""
-        self.page.scroll(rows)
-
     def action_back(self) -> None:
-        """Cancel the trial, else go back."""
         if self.session.long_task.state is not None:
             self.session.long_task.cancel()
         else:
@@ -270,7 +253,6 @@ class ProfilesScreen(RunPage):
             self.session.operations.switch_to(profile.name, at_once=at_once)
 
     def action_try(self) -> None:
-        """Look for rivals, confirm, run a trial of the profile for some minutes."""
         profile = "" if self._profile is None else self._profile.name
         trials = self.session.run.trials
         if trials is None:

@@ -39,7 +39,7 @@ from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import PagePane, RowsPane, RunsPane
 from ..run_session import Box
-from .place_screen import PlaceScreen, bindings_of, headline, share
+from .place_screen import HELP, PlaceScreen, bindings_of, headline, share
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -86,12 +86,8 @@ RUNS_KEYS: tuple[Key, ...] = (
         key="y", shown="y", action="copy", label="copy id", help="copy the run's id, for the command line", footer=False
     ),
     Key(key="L", shown="L", action="again", label="read again", help="read the list again now", footer=False),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything continues", always=True),
-)  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("down", "move(1)"), ("j", "move(1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
-    ("home", "move(-100000)"), ("end", "move(100000)"),
 )  # fmt: skip
 
 
@@ -110,7 +106,7 @@ class RunsScreen(PlaceScreen):
     place = "runs"
     alone = ("No run is open", "Enter opens one, l starts one")
     keys = RUNS_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RUNS_KEYS, ALSO)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RUNS_KEYS, [("pageup", "move(-10)"), ("pagedown", "move(10)")])
 
     def head_alone(self) -> HeaderView:
         """What can be done here: without runs nothing can be opened."""
@@ -146,7 +142,6 @@ class RunsScreen(PlaceScreen):
         return {"runs": (0, top, width, rows), "about": (0, top + rows, width, height - rows)}
 
     def on_mount(self) -> None:
-        """Read the list now and again."""
         super().on_mount()
         self.action_reload()
         if self.application.interval_s > 0:
@@ -159,7 +154,6 @@ class RunsScreen(PlaceScreen):
         return listed(self.cards or (), sort=choice.sort, which=choice.which, words=choice.words, hidden=choice.hidden)
 
     def show(self) -> None:
-        """The table as last read."""
         wall = self.now.now_wall or time()
         rows = [run_row(c, wall, self.current) for c in self.listed]
         self.table.show_runs(rows, self._message, title=self._title(len(rows)), marked=self.marked)
@@ -243,38 +237,28 @@ class RunsScreen(PlaceScreen):
         self._keep_cursor(wanted)
 
     def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
-        """A second click opens."""
         self.action_open()
 
     def row_chosen(self, _: RowsPane) -> None:
-        """Show the details of the run under the cursor."""
         self.draw()
 
-    def action_move(self, rows: int) -> None:
-        self.table.move(rows)
-
     def action_sort(self) -> None:
-        """Sort by the next column of SORTS."""
         sort = SORTS[(SORTS.index(self.choice.sort) + 1) % len(SORTS)]
         self.choose(msgspec.structs.replace(self.choice, sort=sort))
 
     def action_filter(self) -> None:
-        """List the next kind of runs of WHICH."""
         which = WHICH[(WHICH.index(self.choice.which) + 1) % len(WHICH)]
         self.choose(msgspec.structs.replace(self.choice, which=which))
 
     def action_hidden(self) -> None:
-        """Show the hidden ones, too, or not."""
         self.choose(msgspec.structs.replace(self.choice, hidden=not self.choice.hidden))
         self.show_message("Hidden runs are listed, too." if self.choice.hidden else "Hidden runs are left out.")
 
     def action_again(self) -> None:
-        """Read the list now instead of at the next poll."""
         self.action_reload(anew=True)
         self.show_message("The list is read again.")
 
     def action_mark(self) -> None:
-        """Select the run under the cursor, or no longer, and go to the next."""
         run_id = self._under_cursor
         if run_id is not None:
             self.marked ^= {run_id}
@@ -282,7 +266,6 @@ class RunsScreen(PlaceScreen):
             self.draw()
 
     def action_copy(self) -> None:
-        """The id of the run under the cursor."""
         if self._under_cursor is not None:
             self.application.copy(self._under_cursor)
 
@@ -314,7 +297,6 @@ class RunsScreen(PlaceScreen):
             self.action_reload()
 
     def action_search(self) -> None:
-        """Open the dialog for the words that a run must contain to be listed."""
 
         def answered(words: str | None) -> None:
             if words is not None:

@@ -16,7 +16,7 @@ from ..panes.sample_panes import CaptionPane, PicturePane, SampleRows
 from ..run_session import Box
 from ..ui.cells import Line, clauses
 from ..ui.picture import EXTRA, Picture, Way, can_decode, decode, image_widget, room_pixels, way_here
-from .place_screen import RunPage, bindings_of
+from .place_screen import HELP, RunPage, bindings_of
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -40,14 +40,11 @@ SAMPLE_KEYS: tuple[Key, ...] = (
         help="the newest one, and each that comes after it"),
     Key(key="y", shown="y", action="copy", label="copy path", help="copy the picture's path"),
     Key(key="tab", shown="tab", action="turn", label="list", help="picture alone, or with the list"),
-    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    HELP,
     Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to the previous screen",
         always=True),
 )  # fmt: skip
-ALSO: tuple[tuple[str, str], ...] = (
-    ("left", "move(-1)"), ("down", "move(1)"), ("up", "move(-1)"), ("j", "move(1)"), ("end", "move(100000)"),
-    ("pagedown", "move(10)"), ("pageup", "move(-10)"),
-)  # fmt: skip
+ALSO = (("left", "move(-1)"), ("up", "move(-1)"), ("pagedown", "move(10)"), ("pageup", "move(-10)"))
 
 
 class SamplesScreen(RunPage):
@@ -79,7 +76,6 @@ class SamplesScreen(RunPage):
         return (self.caption, self.view, self.table)
 
     def compose(self) -> ComposeResult:
-        """The panes, and the widget that the terminal draws over the picture pane."""
         yield from super().compose()
         self.way = way_here() if can_decode() else "blocks"
         self.graphics = image_widget(self.way)
@@ -108,7 +104,6 @@ class SamplesScreen(RunPage):
         return _captioned(width, top, height - rows) | {"samples": (0, top + height - rows, width, rows)}
 
     def on_mount(self) -> None:
-        """Read the folder at intervals."""
         super().on_mount()
         self.reload()
         if self.application.interval_s > 0:
@@ -211,7 +206,6 @@ class SamplesScreen(RunPage):
         graphics.image = picture.pixels
 
     def on_picture_pane_room(self, _: PicturePane.Room) -> None:
-        """Decode for the new size."""
         self.draw()
 
     def row_chosen(self, pane: RowsPane) -> None:
@@ -220,17 +214,11 @@ class SamplesScreen(RunPage):
         self.trouble = ""
         self.draw()
 
-    def action_move(self, rows: int) -> None:
-        """Older (positive) or newer."""
-        self.table.move(rows)
-
     def action_turn(self) -> None:
-        """Show or hide the list."""
         self.list_shown = not self.list_shown
         self.draw()
 
     def action_copy(self) -> None:
-        """Copy the path of the picture."""
         chosen = self.chosen
         if chosen is not None:
             self.application.copy(chosen.path)

@@ -388,7 +388,6 @@ class AsciiFilter(LineFilter):
         self._letters = letters
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The same segments with the same width, in ASCII."""
         del background
         return [
             segment if segment.text.isascii() else Segment(self._ascii(segment.text), segment.style, segment.control)

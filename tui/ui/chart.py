@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
 from ...core.model.screen_ports import Point
-from ...core.views.charts import log_ticks, round_step, spiked, ticks, value_range
+from ...core.views.charts import round_step, spiked, ticks, value_range
 from ...core.views.metrics import tick_text
 from ...core.views.state.run_progress import Bounds, level_in
 from .cells import Glyphs, Line, Span
@@ -103,8 +104,41 @@ SCALE_STEPS = 10
 
 def curve(values: Values, rows: int, low: float, high: float, glyphs: Glyphs) -> list[str]:
     """``rows`` lines of a curve, two values a cell, newest right. Values outside lie on the edge; None is a gap."""
-    layer = Layer(tuple(values), "text")
-    return ["".join(row.chars) for row in plotted([layer], math.ceil(len(values) / 2), rows, Scale(low, high), glyphs)]
+    columns = math.ceil(len(values) / 2)
+    last = rows * 4 - 1 if glyphs.braille else rows - 1
+    factor = last / max(high - low, 1e-300)
+    at = [
+        None if v is None or not math.isfinite(v) else round((high - min(high, max(low, v))) * factor) for v in values
+    ]
+    return (_braille if glyphs.braille else _ascii)(at, columns, rows)
+
+
+def _braille(at: Sequence[int | None], columns: int, rows: int) -> list[str]:
+    """``at``: the row of dots of each value, from 0 at the top; neighbours are joined."""
+    bits = [bytearray(columns) for _ in range(rows)]
+    before: int | None = None
+    for dot, y in enumerate(at):
+        if y is None:
+            before = None
+            continue
+        first = last = y
+        if before is not None:
+            first, last = (before + 1, y) if before < y else (y, before - 1) if before > y else (y, y)
+        before = y
+        column, masks = dot >> 1, MASKS[dot & 1]
+        for row in range(first >> 2, (last >> 2) + 1):
+            top = first & 3 if row == first >> 2 else 0
+            bits[row][column] |= masks[top][last & 3 if row == last >> 2 else 3]
+    return ["".join([BRAILLE[bit] for bit in row]) for row in bits]
+
+
+def _ascii(at: Sequence[int | None], columns: int, rows: int) -> list[str]:
+    drawn = [[" "] * columns for _ in range(rows)]
+    for column in range(columns):
+        y = next((y for y in at[column * 2 : column * 2 + 2] if y is not None), None)
+        if y is not None:
+            drawn[y][column] = "*"
+    return ["".join(row) for row in drawn]
 
 
 def bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
@@ -116,153 +150,29 @@ def bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
     return filled, " " * (width - len(filled))
 
 
-# Several curves on one grid of braille dots (or ASCII characters), each with its colour.
-
-
-class Layer(msgspec.Struct, frozen=True):
-    """``values``: one a dot (two a cell), None is a gap. ``style``: of its cells."""
-
-    values: tuple[float | None, ...]
-    style: str
-
-
 class Scale(msgspec.Struct, frozen=True):
     """From ``low`` at the bottom to ``high`` at the top."""
 
     low: float
     high: float
-    log: bool = False
-
-    def share(self, value: float) -> float | None:
-        """0 at the bottom, 1 at the top; None if a log scale has no place for it. Values outside lie on the edge."""
-        low, high = self.low, self.high
-        if self.log:
-            if value <= 0:
-                return None
-            value, low, high = math.log10(value), math.log10(low), math.log10(high)
-        return min(1.0, max(0.0, (value - low) / max(high - low, 1e-300)))
-
-    def rows(self, values: Sequence[float | None], last: int) -> list[int | None]:
-        """The row of each value, from 0 at the top to ``last``; None: no value, or no place on a log scale."""
-        if self.log:
-            shares = [None if v is None or not math.isfinite(v) else self.share(v) for v in values]
-            return [None if share is None else round((1 - share) * last) for share in shares]
-        low, high, factor = self.low, self.high, last / max(self.high - self.low, 1e-300)
-        return [
-            None if v is None or not math.isfinite(v) else round((high - min(high, max(low, v))) * factor)
-            for v in values
-        ]
-
-
-class Row:
-    """A row of cells: their characters, and the style of each that is drawn; "" of the blank ones."""
-
-    __slots__ = ("chars", "styles")
-
-    def __init__(self, chars: list[str], styles: list[str]) -> None:
-        self.chars, self.styles = chars, styles
-
-    def put(self, column: int, style: str, char: str) -> None:
-        self.chars[column], self.styles[column] = char, style
-
-    def copied(self) -> "Row":
-        """A copy that can be drawn on without changing this row."""
-        return Row(self.chars.copy(), self.styles.copy())
-
-    @property
-    def line(self) -> Line:
-        """The cells as few spans: blank cells take the style of a neighbour, since only letters have its colour."""
-        kinds = {*self.styles, ""}
-        if len(kinds) < 3 and not kinds & GROUNDED:
-            return ((max(kinds) or "text", "".join(self.chars)),)
-        spans: list[Span] = []
-        for style, char in zip(self.styles, self.chars, strict=True):
-            last = spans[-1][0] if spans else "text"
-            here = style or (last if last not in GROUNDED else "text")
-            if spans and last == here:
-                spans[-1] = (last, spans[-1][1] + char)
-            else:
-                spans.append((here, char))
-        return tuple(spans)
-
-
-GROUNDED = frozenset({"cursor"})
-"""Styles that colour blank cells too."""
-
-
-def plotted(layers: Sequence[Layer], columns: int, rows: int, scale: Scale, glyphs: Glyphs) -> list[Row]:
-    """``rows`` rows of ``columns`` cells. Later layers are drawn over earlier ones."""
-    drawn = [(_braille if glyphs.braille else _ascii)(layer, columns, rows, scale) for layer in layers]
-    if not drawn:
-        return [Row([" "] * columns, [""] * columns) for _ in range(rows)]
-    for over in drawn[1:]:
-        for under, row in zip(drawn[0], over, strict=True):
-            for column, style in enumerate(row.styles):
-                if not style:
-                    continue
-                char = row.chars[column]
-                if under.styles[column] == style and glyphs.braille:
-                    char = chr(ord(char) | ord(under.chars[column]))
-                under.put(column, style, char)
-    return drawn[0]
 
 
 def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
     """The ticks of the values by row, at least two numbers if there are two rows; ``factor``: of their unit."""
     most = max(1, min(rows - 1, 2 + rows // 4))
     low, high = scale.low / factor, scale.high / factor
-    found = log_ticks(low, high, most) if scale.log else ticks(low, high, most)
-    for more in (most + 1, most + 2, most + 3):
-        if len(found) < 2 and not scale.log:
-            found = ticks(low, high, more)
+    found: tuple[float, ...] = ()
+    for more in range(most, most + 4):
+        found = found if len(found) > 1 else ticks(low, high, more)
     rounded = len(found) > 1 and rows > 2  # on two rows a round number would stand far from its place
     if not rounded and rows > 1:
         found = (low, high)  # two numbers tell the scale
-    step = found[1] - found[0] if rounded and not scale.log else 0.0
+    step = found[1] - found[0] if rounded else 0.0
     texts = [""] * rows
     for value in found:
-        share = scale.share(value * factor)
-        if share is not None:
-            texts[round((1 - share) * (rows * 4 - 1)) // 4] = tick_text(value, step)  # the row of its braille dot
+        share = min(1.0, max(0.0, (value - low) / max(high - low, 1e-300)))
+        texts[round((1 - share) * (rows * 4 - 1)) // 4] = tick_text(value, step)  # the row of its braille dot
     return texts
-
-
-def _braille(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
-    bits = [bytearray(columns) for _ in range(rows)]
-    before: int | None = None
-    for dot, y in enumerate(scale.rows(layer.values[: columns * 2], rows * 4 - 1)):
-        if y is None:
-            before = None
-            continue
-        first = last = y
-        if before is not None:
-            if before < y:
-                first = before + 1
-            elif before > y:
-                last = before - 1
-        before = y
-        column, masks = dot >> 1, MASKS[dot & 1]
-        row, final = first >> 2, last >> 2
-        if row == final:
-            bits[row][column] |= masks[first & 3][last & 3]
-            continue
-        bits[row][column] |= masks[first & 3][3]
-        for between in range(row + 1, final):
-            bits[between][column] |= masks[0][3]
-        bits[final][column] |= masks[0][last & 3]
-    style = layer.style
-    return [Row([BRAILLE[bit] for bit in row], [style if bit else "" for bit in row]) for row in bits]
-
-
-def _ascii(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
-    drawn = [Row([" "] * columns, [""] * columns) for _ in range(rows)]
-    sign = "." if layer.style == "faint" else "*"
-    for column in range(columns):
-        value = next((v for v in layer.values[column * 2 : column * 2 + 2] if v is not None), None)
-        share = None if value is None or not math.isfinite(value) else scale.share(value)
-        if share is not None:
-            drawn[round((1 - share) * (rows - 1))].put(column, layer.style, sign)
-    return drawn
 
 
 BRAILLE = (" ", *(chr(0x2800 + bit) for bit in range(1, 256)))
@@ -378,6 +288,15 @@ def stretch(values: Columns, cells: int) -> Columns:
     if not values or len(values) >= cells:
         return values
     return tuple(values[i * len(values) // cells] for i in range(cells))
+
+
+def joined(values: Columns) -> Columns:
+    """The same values with straight lines over the gaps between them."""
+    found = list(values)
+    for (a, one), (b, two) in pairwise((i, v) for i, v in enumerate(values) if v is not None):
+        for i in range(a + 1, b):
+            found[i] = one + (two - one) * (i - a) / (b - a)
+    return tuple(found)
 
 
 def placed(values: Columns, series_query: SeriesQuery, since_t: float, step_s: float, cells: int) -> Columns:

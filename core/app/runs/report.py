@@ -21,23 +21,7 @@ from ...sense.log.log_browser import FileLogBrowser
 from ...store.history_reader import HistoryReader
 from ...store.journal import JournalTooNew, fold_journal, load_story
 from ...store.run_directory import RunDirectory, RunUnreadable
-from ...views.chart_view import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    STEPS,
-    TOP,
-    WIDTH,
-    ChartOptions,
-    Drawing,
-    LinePart,
-    RunSeries,
-    chart_view,
-    drawing,
-    svg_text,
-)
-from ...views.charts import Span, attempt_spans, span_ticks
+from ...views.charts import STEPS, attempt_spans, charts_svg
 from ...views.report import LossCourse, MetricCourse, ReportSources
 from ...views.report_building import build_report
 from ...views.short_report import short_report, summary
@@ -56,8 +40,6 @@ if TYPE_CHECKING:
 POINTS = 600
 MOST_GPUS = 8
 """A report of a machine with more GPUs shows the first ones."""
-TICK_COLUMNS = 12
-DANGER = "#b8302a"
 
 
 def charts_of(run: RunDirectory) -> str:
@@ -74,29 +56,8 @@ def charts_of(run: RunDirectory) -> str:
         gpus = [f"gpu{gpu}.{column}" for gpu in own for column in ("util", "vram")]
         metrics = ["progress.loss", "progress.sec_per_step", *gpus]
         points = history.charts((*metrics, STEPS), 0.0, end_t, POINTS)
-    series = RunSeries(name=run.id, points=points, attempts=attempt_spans(story, end_t))
-    charts = [chart_view(metric, series, ChartOptions()) for metric in metrics if points[metric]]
-    if not charts:
-        return ""
-    shown = Span(0.0, end_t)
-    picture = drawing(charts, shown, _labels)
-    marks = tuple(_incident_lines(story, end_t, len(charts)))
-    return svg_text(Drawing(picture.width, picture.height, (*marks, *picture.parts)))
-
-
-def _labels(columns: int, shown: Span) -> Sequence[tuple[float, str]]:
-    return span_ticks(shown.since, shown.until, max(1, columns // TICK_COLUMNS))
-
-
-def _incident_lines(story: RunStory, end_t: float, charts: int) -> Iterator[LinePart]:
-    """A line through each chart at each incident."""
-    for incident in story.incidents:
-        if incident.severity == "info" or incident.t > end_t:
-            continue
-        x = LEFT + incident.t / end_t * (WIDTH - LEFT - RIGHT)
-        for number in range(charts):
-            top = number * HEIGHT
-            yield LinePart(((x, top + TOP), (x, top + HEIGHT - BOTTOM)), DANGER, 1.0, "3 3")
+    incidents = [i.t for i in story.incidents if i.severity != "info" and i.t <= end_t]
+    return charts_svg(points, attempt_spans(story, end_t), incidents, end_t)
 
 
 # What the ends of logs say: the last words of a trainer, and its last step if the journal does not have it.

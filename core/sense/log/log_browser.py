@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ...model.log_lines import LogLine, LogStretch, LogTally, Stopped
+from ...model.log_lines import LogLine, LogStretch, Stopped
 from .visible_text import CONTROL, painted, visible
 
 BLOCK_BYTES = 65536
@@ -15,8 +15,6 @@ CALL_BYTES = 16 << 20
 """Most bytes that are read for one stretch. A filter that matches nothing in them continues with the next call."""
 LONGEST_LINE = 1 << 20
 r"""A line without an end within so many bytes is cut, after a ``\r`` if it has one."""
-STATE_BYTES = 262144
-r"""Most bytes of a line that are read for the states between its ``\r``."""
 
 
 # As in visible_text, but never across a line end.
@@ -67,10 +65,6 @@ class LineMatcher:
             number += 1
             at = end + 1
 
-    def count(self, block: bytes) -> int:
-        """Number of matching lines."""
-        return sum(1 for _ in self.numbers(block))
-
     def _line_by_line(self, block: bytes) -> Iterator[int]:
         search = self._pattern.search
         for number, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
@@ -104,18 +98,6 @@ class FileLogBrowser:
         except FileNotFoundError:
             return LogStretch()
 
-    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
-        r"""The newest ``most`` states of a line with ``\r``, oldest first."""
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                end = min(_size(file), line.offset + line.size)
-                begin = max(line.offset, end - STATE_BYTES)
-                data = _read(file, begin, end - begin)
-        except FileNotFoundError:
-            return ()
-        shown = [text for raw in data.rstrip(b"\n").split(b"\r") if (text := visible(raw)).strip()]
-        return tuple(shown[1 if begin > line.offset else 0 :][-most:])
-
     def find(
         self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
     ) -> int | None:
@@ -135,21 +117,6 @@ class FileLogBrowser:
         except FileNotFoundError:
             pass
         return None
-
-    def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
-        """Count matching lines that begin in ``[begin, end)``, block by block; each tally counts from ``begin``."""
-        matcher = LineMatcher(pattern)
-        matches = 0
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                for start, block in _forwards(file, begin, _size(file)):
-                    if stopped() or start >= end:
-                        return
-                    shown = block if start + len(block) <= end else _lines_before(block, end - start)
-                    matches += matcher.count(shown)
-                    yield LogTally(start + len(shown), matches)
-        except FileNotFoundError:
-            return
 
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
         """Offset of line ``number``, counted from 1; None if the file is shorter."""
@@ -310,12 +277,6 @@ def _offset_of(block: bytes, number: int) -> int:
     for _ in range(number):
         at = block.index(b"\n", at) + 1
     return at
-
-
-def _lines_before(block: bytes, end: int) -> bytes:
-    """The lines of a block that begin before ``end`` (relative to it)."""
-    newline = block.find(b"\n", max(0, end - 1))
-    return block if newline < 0 else block[: newline + 1]
 
 
 def _read(file: BinaryIO, offset: int, size: int) -> bytes:

@@ -13,7 +13,7 @@ from ...model.attempt import AttemptStory, EvidenceFile, Incident
 from ...model.change import Change
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
-from ...model.story import ActionStory, Need, NeedKind, RunStory, Summary, lacks_place
+from ...model.story import ActionStory, RunStory, lacks_place
 from .. import quantity
 from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView, incident_view
@@ -350,68 +350,6 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
 
 def _place(step: int | None, name: str) -> str:
     return name if step is None else f"step {quantity.count(step)}"
-
-
-# The card for somebody who comes back: what happened, and a key for each thing that needs them.
-
-AwayAct = Literal["answer", "resume", "supervisor", "explain", "checkpoints"]
-KEYS: dict[NeedKind, tuple[str, AwayAct]] = {
-    "given_up": ("r", "resume"),
-    "ended_early": ("r", "resume"),
-    "held": ("r", "resume"),
-    "question": ("Y", "answer"),
-    "paused": ("r", "resume"),
-    "unwatched": ("S", "supervisor"),
-    "nan": ("r", "resume"),
-    "incident": ("e", "explain"),
-    "checkpoints": ("4", "checkpoints"),
-    "unclear": ("4", "checkpoints"),
-}
-FURTHER = "abcdfghi"
-"""For further incidents: no key that scrolls or closes, and none of KEYS."""
-
-
-class AwayChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """``key`` empty: nothing on the screen can do it. ``incident``: what ``explain`` is of."""
-
-    key: str
-    text: str
-    act: AwayAct | None
-    incident: int | None = None
-
-    @property
-    def acts(self) -> bool:
-        """It changes the run, after a question that names the price."""
-        return self.act in {"answer", "resume", "supervisor"}
-
-
-class AwayCard(msgspec.Struct, frozen=True, kw_only=True):
-    title: str
-    rows: tuple[str, ...]
-    choices: tuple[AwayChoice, ...]
-    danger: bool
-
-
-def away_card(said: Summary) -> AwayCard:
-    return AwayCard(
-        title=said.title,
-        rows=said.lines,
-        choices=tuple(_away_card_choices(said.needs)),
-        danger=any(need.urgent for need in said.needs),
-    )
-
-
-def _away_card_choices(needs: tuple[Need, ...]) -> Iterator[AwayChoice]:
-    used: set[str] = set()
-    further = iter(FURTHER)
-    for need in needs:
-        key, act = KEYS.get(need.kind, ("", None))
-        if key in used and need.incident is not None:  # what is done about the first is done about this one, too
-            key, act = ("e" if "e" not in used else next(further, "")), "explain"
-        elif key in used:
-            key, act = "", None
-        used.add(key)
-        yield AwayChoice(key=key, text=need.text, act=act, incident=need.incident)
 
 
 # The stack dumps of an incident, by process, two looks side by side.
