@@ -27,6 +27,8 @@ from trainwatch.core.app.errors import CliError, ExitCode
 HOST = "127.0.0.1"
 CLOSE_S = 3.0
 """How long a screen has to end after its page. Seconds."""
+WIDEST, HIGHEST = 1000, 400
+"""Cells of a screen: a larger one takes gigabytes."""
 COOKIE_S = 30 * 24 * 3600
 HEADERS = {
     "Cache-Control": "no-store",
@@ -100,8 +102,15 @@ class TokenServer(Server):
 
     async def application(self) -> web.Application:
         """The page, its files and its screen below ``folder``, and the token before everything."""
-        inside = await self._make_app()
-        inside.add_routes([web.get("/focus.js", _focus)])
+        inside = web.Application()
+        inside.add_routes(
+            [
+                web.get("/", self.handle_index),
+                web.get("/ws", self.handle_websocket),
+                web.get("/focus.js", _focus),
+                web.static("/static", self.statics_path),
+            ]
+        )
 
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
             return await self._check(request, handler)
@@ -110,9 +119,6 @@ class TokenServer(Server):
         outside.add_subapp(self.folder, inside)
         outside.on_response_prepare.append(_add_headers)
         return outside
-
-    async def on_startup(self, app: web.Application) -> None:
-        """Without textual-serve's banner."""
 
     async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The token comes with the address once, then as a cookie below ``folder``. Other sites can open nothing."""
@@ -144,6 +150,15 @@ class TokenServer(Server):
         socket = f"ws{secure}://{request.host}{request.path}ws"
         text = PAGE.format(title=html.escape(self.title), socket=html.escape(socket), size=FONT_PX)
         return web.Response(text=text, content_type="text/html")
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A screen for this page, of a size that fits into memory."""
+        size = {
+            key: min(int(said), most)
+            for key, most in (("width", WIDEST), ("height", HIGHEST))
+            if (said := request.query.get(key, "")).isdecimal()
+        }
+        return await super().handle_websocket(request.clone(rel_url=request.rel_url.update_query(size)))
 
 
 async def serve(server: TokenServer, port: int, token: str, listening: Callable[[str], None]) -> None:
