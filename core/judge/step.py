@@ -112,7 +112,7 @@ class Judge:
         builder, _ = self._at(state, command.t)
         if _is_too_late(builder, command):
             return Reply(ok=False, message=_too_late(builder, command))
-        reply = commands.reply_to(builder.state, self.knowledge, command)
+        reply = commands.on_command(builder, command)  # on a step that is thrown away
         return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
     def step(self, state: JudgeState, observation: Observation) -> Result:
