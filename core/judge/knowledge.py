@@ -1,6 +1,7 @@
 """What the judge knows from the start: settings, preset, tables and facts of the run."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -12,9 +13,11 @@ from ..model.shipped import Remedy
 from ..model.suggestion import typed
 from .failure.catalogue import CompiledCatalogue
 from .findings import health
-from .recovery.remedies import Values
 from .resume import resume_point
 from .text.shapes import ShapeTable
+
+Values = Mapping[str, Mapping[str, Any]]
+"""Profile ("" = none) → key → the value that a launch would have, absent if not set. ``$NAME``: environment."""
 
 
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):

@@ -191,7 +191,7 @@ def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: st
     return best is not None and best.path == path
 
 
-# What is remembered of applied remedies: what the trainer printed (remedy_proof.py).
+# What is remembered of applied remedies: what the trainer printed (handlers/hints.py).
 
 
 class Printed(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -46,7 +46,7 @@ from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log
 from .hang import activity, deadlines, liveness, pauses
 from .hang.evidence import GpuFault
 from .knowledge import Knowledge
-from .recovery import attempts, commands, exits, gate, nan_rollback, restarts, resume_choice, takeover, unclear_states
+from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover, unclear_states
 from .run_states import (
     BackingOff,
     Cleaning,
@@ -308,7 +308,7 @@ _MAY_BACK_UP = CheckpointEvent | CheckpointValues | Outcome | HostSample
 
 DUE: tuple[tuple[Callable[[StepBuilder, Observation], bool], Callable[[StepBuilder], None]], ...] = (
     (_wakes, _on_wake),
-    (lambda builder, _: nan_rollback.is_due(builder.state), nan_rollback.on_due),
+    (lambda builder, _: apply.nan_is_due(builder.state), apply.on_nan_due),
     (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
     (_asks_again, _ask_again),

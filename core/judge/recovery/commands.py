@@ -40,8 +40,8 @@ from ..run_states import (
     WaitingForRoom,
 )
 from ..state import JudgeState, StepBuilder
-from . import attempts, gate, nan_rollback, policy, ramp, remedy_choice, restarts, resume_choice, unclear_states
-from .apply import answer_failure
+from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
+from .apply import answer_failure, before_nan_t
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
 from .unclear_states import why_not_resumable
 
@@ -136,9 +136,9 @@ def _take_wishes(builder: StepBuilder, command: Command) -> None:
     if command.profile is not None:
         _profile(builder, replace(command, now=False))
     if command.without_remedies:
-        remedy_choice.drop(builder, f"asked for by {command.by}")
+        remedies.drop(builder, f"asked for by {command.by}")
     for name in command.remedies:
-        remedy_choice.take_by_name(builder, name, command.by)
+        remedies.take_by_name(builder, name, command.by)
 
 
 def _restart(builder: StepBuilder, command: Command) -> CommandReply:
@@ -213,7 +213,7 @@ def _ordered(builder: StepBuilder, command: Command) -> RestartPlan:
     """The next attempt as a person ordered it. A checkpoint with the failure in it is not taken unless it is named."""
     waiting = builder.state.withheld
     named = command.fresh or command.checkpoint is not None
-    before_t = None if named else nan_rollback.before_nan_t(builder.state)
+    before_t = None if named else before_nan_t(builder.state)
     return RestartPlan(
         reason=f"{command.verb} by {command.by}",
         wanted=command.checkpoint,
@@ -336,7 +336,7 @@ def _profile(builder: StepBuilder, command: Command) -> CommandReply:
         return refused(f"a switch needs a restart, and {anew}; `{builder.typed('restart', '--fresh')}` begins anew")
     ramp.chosen(builder, name, command.by)
     builder.set(profile_pending=name, switch=live)
-    remedy_choice.drop(builder, f"{command.by} chose the profile {name}")
+    remedies.drop(builder, f"{command.by} chose the profile {name}")
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
     builder.fact(ProfileChanged(profile=profile, pending=True, why=f"asked for by {command.by}, {when}"))
     if command.now and isinstance(machine, Running | Hung | Starting | Suspended) and live:

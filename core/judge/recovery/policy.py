@@ -24,7 +24,7 @@ from ..memory import Cause, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
 from ..run_states import RestartPlan
 from ..state import JudgeState, StepBuilder
-from . import ramp, remedy_choice
+from . import ramp, remedies
 from .remedies import Option
 
 # The input of the policy and its answers: what is known of a failure, and what can follow it.
@@ -577,7 +577,7 @@ def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: st
         return words  # an operator or a remedy chose another profile meanwhile
     builder.set(profile_pending=to)
     builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
-    remedy_choice.restore(builder, ran.applied, words, incident)
+    remedies.restore(builder, ran.applied, words, incident)
     return words
 
 
@@ -587,7 +587,7 @@ def _without_new_remedies(builder: StepBuilder, ran: SettingsThatRan, failure: s
     words = f"trainwatch's own change ({', '.join(names)}) does not start here: it is taken back"
     builder.note(f"{words} ({failure}: {reason})")
     builder.set(withdrawn=(*builder.state.withdrawn, *names))
-    remedy_choice.restore(builder, ran.applied, words, incident)
+    remedies.restore(builder, ran.applied, words, incident)
     return words
 
 
