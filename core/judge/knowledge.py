@@ -1,21 +1,23 @@
 """What the judge knows from the start: settings, preset, tables and facts of the run."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
 from ..model.length import ToldLength
 from ..model.preset import Preset
 from ..model.resume import ResumeSupport
-from ..model.resume_way import OwnEnd
 from ..model.settings import Settings
 from ..model.shipped import Remedy
 from ..model.suggestion import typed
 from .failure.catalogue import CompiledCatalogue
 from .findings import health
-from .recovery.remedies import Values
 from .resume import resume_point
 from .text.shapes import ShapeTable
+
+Values = Mapping[str, Mapping[str, Any]]
+"""Profile ("" = none) → key → the value that a launch would have, absent if not set. ``$NAME``: environment."""
 
 
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +55,6 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """Why the exit of the command is not the end of the training, as a clause; "" if it may be."""
     end_after: Callable[[float], float | None] = lambda _wall: None
     """Seconds since the epoch → the first time after it that ``[end] end_by`` names; None if there is none."""
-    own_ends: tuple[OwnEnd, ...] = ()
-    """The texts with which the trainer's own source ends it."""
     status_hidden: str = ""
     """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
     told: Mapping[str, ToldLength] = {}

@@ -191,7 +191,7 @@ def is_best(known: Evaluations, checkpoints: Iterable[KnownCheckpoint], path: st
     return best is not None and best.path == path
 
 
-# What is remembered of applied remedies: what the trainer printed (remedy_proof.py).
+# What is remembered of applied remedies: what the trainer printed (handlers/hints.py).
 
 
 class Printed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -354,8 +354,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The line of the log that shows why, as it stands, and its place in the source."""
     said: str = ""
     """The line that shows why, without numbers and paths (circumstances.py)."""
-    raised: Literal["", "own", "parser"] = ""
-    """Raised in the person's own code, or by the parser of the command's options; "" = elsewhere, or not known."""
+    of_code: bool = False
+    """Raised in the person's own code, or by the parser of the command's options, and not for want of anything."""
     lasted_s: float | None = None
     diverged: Literal["rollback", "stop"] | None = None
 

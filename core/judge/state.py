@@ -52,8 +52,7 @@ from .progress import START, ProgressState
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
 from .resume.output_folders import OutputFolders
-from .resume.resume_point import FoundResume
-from .resume.save_overdue import SaveClock
+from .resume.resume_point import FoundResume, SaveClock
 from .run_states import Event, Idle, Machine
 
 SNAPSHOT_VERSION = 2

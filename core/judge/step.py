@@ -24,7 +24,7 @@ from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log
 from .hang import activity, deadlines, liveness, pauses
 from .hang.evidence import GpuFault
 from .knowledge import Knowledge
-from .recovery import attempts, commands, exits, gate, nan_rollback, restarts, resume_choice, takeover, unclear_states
+from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover, unclear_states
 from .run_states import (
     BackingOff,
     Cleaning,
@@ -90,7 +90,7 @@ class Judge:
         builder, _ = self._at(state, command.t)
         if _is_too_late(builder, command):
             return Reply(ok=False, message=_too_late(builder, command))
-        reply = commands.reply_to(builder.state, self.knowledge, command)
+        reply = commands.on_command(builder, command)  # on a step that is thrown away
         return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
     def step(self, state: JudgeState, observation: seen.Observation) -> Result:
@@ -286,7 +286,7 @@ _MAY_BACK_UP = seen.CheckpointEvent | seen.CheckpointValues | seen.Outcome | see
 
 DUE: tuple[tuple[Callable[[StepBuilder, seen.Observation], bool], Callable[[StepBuilder], None]], ...] = (
     (_wakes, _on_wake),
-    (lambda builder, _: nan_rollback.is_due(builder.state), nan_rollback.on_due),
+    (lambda builder, _: apply.nan_is_due(builder.state), apply.on_nan_due),
     (lambda builder, _: unseen.is_due(builder.state), unseen.tell),
     (lambda builder, _: exits.is_due(builder.state, builder.knowledge), exits.end),
     (_asks_again, _ask_again),

@@ -8,7 +8,7 @@ from .change import Change
 from .job import CAPABILITIES, Capabilities, EngineName
 from .output_place import OutputPlace
 from .progress import Phase
-from .resume_way import OwnEnd, ResumeWay, SecondStart
+from .resume_way import ResumeWay, SecondStart
 from .settings import Settings
 
 RunState = Literal[
@@ -76,8 +76,6 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     begin_from: str | None = None
     """The checkpoint that the first attempt resumes from; None: from the beginning."""
     labels: dict[str, Any] = {}
-    own_ends: tuple[OwnEnd, ...] = ()
-    """The texts with which the trainer's own source ends it, as they were before the first launch."""
     outputs: tuple[OutputPlace, ...] = ()
     """Folders that the trainer was seen to save to, beside ``output_dir`` or below it, in the order found."""
     output_found: bool = False

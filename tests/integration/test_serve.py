@@ -151,7 +151,9 @@ def test_a_read_only_screen_of_a_real_run_refuses_keys_that_act(served: tuple[Wo
             async with client.get(address) as answer:
                 assert answer.status == 200
                 folder = answer.url.path
-            async with client.ws_connect(f"ws://{parts.netloc}{folder}ws?width=99999999&height=30") as socket:  # drawn with 1000 columns
+            async with client.ws_connect(
+                f"ws://{parts.netloc}{folder}ws?width=99999999&height=30"
+            ) as socket:  # drawn with 1000 columns
                 drawn = await screen_says(socket, "Training", "leave")
                 assert "kill" not in drawn
                 await socket.send_json(["stdin", "k"])

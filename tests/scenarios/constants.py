@@ -28,7 +28,7 @@ MODULES = (
     "hang.launcher",
     "handlers.hang_check",
     "findings.slow",
-    "resume.save_overdue",
+    "resume.resume_point",
 )
 SETTINGS = "settings.hang"
 

@@ -335,14 +335,6 @@ def test_a_new_supervisor_does_not_repeat_a_stop_that_was_decided_before_act_was
     assert world.decisions.count("stop_attempt") == 1
 
 
-def test_near_the_end_waiting_costs_no_more_than_what_is_left() -> None:
-    world = running(judge(Settings(restart=Restart(act="ask"))), steps=1)
-    last = Story(meta=False, total=200)
-    last.step = 100
-    crash(world.watch(last.train(60)))
-    assert "waiting delays the last 40 steps (about 100 s of training)" in world.of(ActionWithheld)[0].price
-
-
 def test_a_price_that_is_unknown_is_not_made_up() -> None:
     world = World(judge(Settings(restart=Restart(act="ask")))).begin()
     crash(world)

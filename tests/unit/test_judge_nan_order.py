@@ -8,7 +8,7 @@ import pytest
 from tests.builders import World
 from tests.unit.test_judge_nan import checkpoint, noisy, saving, steps, told, values
 from tests.unit.test_judge_recovery import CUDA
-from trainwatch.core.judge.recovery.nan_rollback import DYING_S, GOES_ON_S
+from trainwatch.core.judge.recovery.apply import DYING_S, GOES_ON_S
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.observation import Exit, LogChunk
 

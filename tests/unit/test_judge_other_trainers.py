@@ -50,10 +50,8 @@ def test_it_is_an_incident_with_pid_command_start_folder_and_the_files_of_both()
         "other saves: end one (`kill 4242` or `trainwatch stop`)"
     )
     assert [each.what for each in known.evidence] == [
-        "pid 4242, since 12:04, in /data/luca: python train.py --steps 300",
-        "pid 4242 runs the command of this run",
+        "pid 4242, since 12:04, in /data/luca: python train.py --steps 300; it runs the command of this run",
         "both have open for writing: /data/luca/out/metrics.csv",
-        "pid 4242 has open for writing: /data/luca/out/events.1",
     ]
 
 

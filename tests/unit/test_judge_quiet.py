@@ -6,7 +6,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import running, save
 from trainwatch.core.judge.failure.circumstances import SeenGpu, is_of_run, names_lost_gpu
-from trainwatch.core.judge.handlers.saving import loss_s
+from trainwatch.core.judge.handlers.hang_check import loss_s
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import CaptureStacks, NotifyPeople
 from trainwatch.core.model.observation import Exit, KernelLine, LogChunk, ProcessSample, Start

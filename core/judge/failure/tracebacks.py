@@ -1,6 +1,5 @@
 """Tracebacks and other reports of several lines, and the exceptions that they name."""
 
-import builtins
 import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -299,9 +298,3 @@ def _proof_of_shape(kind: str, message: str, catalogue: CompiledCatalogue) -> Pr
     message = _VALUE.sub("'value'", _ADDRESS.sub(r"\g<host>", message))
     low = (message if kind in catalogue.generic_exceptions else f"{_HUMP.sub(' ', kind)}: {message}").lower()
     return next((proof for pattern, proof in catalogue.messages if pattern.search(low) is not None), None)
-
-
-def is_of_the_system(line: str) -> bool:
-    """Whether the line names an exception of the operating system (a file, a mount), by Python's own types."""
-    kind = getattr(builtins, line.partition(":")[0].strip().rpartition(".")[2], None)
-    return isinstance(kind, type) and issubclass(kind, OSError)

@@ -195,7 +195,7 @@ WINDOW_S = 180.0
 SLACK_S = 2.0
 """The log is read a little after it was written."""
 TOGETHER_S = 30.0
-"""Files that come closer together belong to one save (as in save_overdue.py)."""
+"""Files that come closer together belong to one save (as in resume_point.py)."""
 LEAST_SHARE = 0.5
 """x the usual step: a gap that is longer by less is noise."""
 

@@ -6,11 +6,15 @@ import msgspec
 
 from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, LookForLoop
+from ...model.fact import SaveMeasured
 from ...model.observation import Outcome, ProcessSample
 from ...model.patterns import LazyPattern
 from ...model.progress import Outlook
+from .. import memory
+from ..attempt_progress import knows_its_step
+from ..findings import pace
 from ..hang import deadlines, evidence, launcher, liveness, pauses, phase_times, ranks, rules
-from ..hang.deadlines import HangInput
+from ..hang.deadlines import HangInput, SavePhase
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
@@ -20,11 +24,10 @@ from ..recovery.attempts import close_quiet
 from ..recovery.commands import follow_trainer
 from ..recovery.ending import ended_well
 from ..resume import resume_point
+from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import Hung, Queued, RestartPlan, Suspended, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.lines import plain
-from . import saving
-from .saving import loss_s
 
 replace = msgspec.structs.replace
 
@@ -73,7 +76,7 @@ def _input(builder: StepBuilder) -> HangInput:
         ended_well=ended_well(state),
         step=state.attempt.step,
         checkpoint_age_s=builder.t - (state.attempt.start_t if newest is None else newest.t),
-        saving=saving.in_progress(state),
+        saving=save_in_progress(state),
         has_saved=any(known.own and known.complete for known in state.checkpoints.known),
         silent_rank=ranks.silent(state.ranks, builder.t),
         begun_again=state.launcher.restarts > 0,
@@ -287,7 +290,7 @@ def _evidence(sentences: Iterable[str]) -> tuple[Evidence, ...]:
 def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
     """Stop the trainer, after the evidence was captured or timed out. A save that it shows gets its own deadline."""
     _see_save(builder, outcome)
-    in_save, lost = saving.in_progress(builder.state), builder.state.gpu_fault
+    in_save, lost = save_in_progress(builder.state), builder.state.gpu_fault
     if in_save and lost is None and rules.judge(_input(builder)) is None:
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
@@ -397,3 +400,73 @@ def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
         where = "in its own terminal" if state.attempt.adopted else f"with `{builder.typed('attach')}`"
         what = f"the trainer waits for an answer{shown}: give it {where}"
         builder.warn("stall", ASKS, what, title="waits for an answer")
+
+
+# The save in progress, as files, log and stacks show it, and how long the saves of a run take (deadlines.py).
+
+# What it costs to end an attempt that may be alive: the number that hang/rules.py weighs against waiting.
+
+
+def loss_s(state: JudgeState) -> float:
+    """Return what ending the attempt costs, in seconds: the training since its newest checkpoint, and a start.
+
+    Where an earlier attempt was ended for a hang at the same step, it is all that is left of the run: two hangs at one
+    step give the run up, while a trainer that makes a long pause there by design goes on by itself.
+    """
+    attempt, newest = state.attempt, resume_point.newest_verified(state.checkpoints)
+    reload_s = state.phase_times.start.longest_s
+    if attempt.beat_t is None:
+        return reload_s
+    since_t = attempt.start_t if newest is None else max(attempt.start_t, newest.t)
+    again_s = max(0.0, attempt.beat_t - since_t) + reload_s
+    epochs = state.budget.epochs
+    hung_here = memory.hung_at(state.history, attempt.position, epochs, attempt.stride)
+    if not (knows_its_step(attempt) and hung_here):
+        return again_s
+    left_s = pace.eta_s(state.pace, state.progress)
+    return max(again_s, 8 * 3600.0 if left_s is None else left_s)  # a night, if its end is unknown
+
+
+def save_in_progress(state: JudgeState) -> str:
+    """Return what shows a save that is not complete, as a clause; "" = nothing does."""
+    attempt = state.attempt
+    last_t = attempt.start_t if attempt.beat_t is None else attempt.beat_t
+    newest = [known for known in state.checkpoints.known if known.own and known.t >= last_t - deadlines.LATE_S]
+    unfinished = next((known for known in newest if _is_unfinished(known)), None)
+    if unfinished is not None:
+        return f"{base_name(unfinished.path)} is not complete"
+    if attempt.beat_t is None or any(known.complete and known.t >= last_t - deadlines.SLACK_S for known in newest):
+        return ""
+    if state.log_activity.phase == "save" and state.log_activity.trusted:
+        return "the log announced it"
+    return f"the stack shows {state.saving.frame}" if state.saving.frame else ""
+
+
+def _is_unfinished(known: KnownCheckpoint) -> bool:
+    """Whether it is being written, or what is written last is missing."""
+    if known.complete or known.unknown_make:
+        return False
+    torn = known.damage is not None and known.damage[0] == "torn"
+    return torn or known.unfinished or (known.damage is None and known.unclear is None)
+
+
+def on_save_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
+    """Take a checkpoint of this run that changed."""
+    state = builder.state
+    if not known.complete:
+        if state.saving.begun_at is None and _is_unfinished(known):
+            builder.set(saving=replace(state.saving, begun_at=builder.now))
+        return
+    begun_at = state.clock.last if state.saving.begun_at is None else state.saving.begun_at
+    took_s = max(0.0, builder.now - (builder.t - known.t) - begun_at)
+    builder.set(
+        saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
+        phase_times=phase_times.ended(state.phase_times, "save", took_s, 0.0),
+    )
+
+
+def tell_save_cost(builder: StepBuilder, measured: pace.Measured | None) -> None:
+    """Write down what a save cost, if the step after it was made."""
+    if measured is not None:
+        number = builder.attempt.number
+        builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))

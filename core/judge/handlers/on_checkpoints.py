@@ -4,7 +4,7 @@ import msgspec
 
 from ...model.checkpoint import Checkpoint
 from ...model.decision import DeleteCheckpoint, PlanRetention
-from ...model.fact import ActionWithheld, CheckpointsSetAside, OutputKnown
+from ...model.fact import CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
 from ...model.other_files import kind_of_name
 from ...model.output_place import is_below
@@ -13,15 +13,14 @@ from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import pace
 from ..hang import liveness
 from ..knowledge import Knowledge
-from ..recovery import commands, exits, gate, nan_rollback, ramp, remedies, remedy_choice, restarts, unclear_states
-from ..resume import checkpoint_index, output_folders, resume_point, save_overdue
+from ..recovery import apply, commands, exits, gate, ramp, remedies, restarts, unclear_states
+from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.output_folders import Training
 from ..resume.resume_check import counts_since
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
 from ..state import JudgeState, StepBuilder
-from . import hints, saving
-from .hang_check import check_hang
+from . import hang_check, hints
 
 replace = msgspec.structs.replace
 
@@ -125,14 +124,14 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     known = checkpoint_index.find(index, event.path)
     if known is not None:
         if known.own and is_watched(state.machine) and _is_news(builder.knowledge, before, event):
-            saving.on_file(builder, known)
+            hang_check.on_save_file(builder, known)
         if known.unclear is not None:
             _unclear(builder, before, event)
         if event.event == "complete":
             _complete(builder, before, event, known)
         elif grown and known.own:
             _while_saving(builder)
-    check_hang(builder)
+    hang_check.check_hang(builder)
 
 
 def _complete(
@@ -160,7 +159,7 @@ def _complete(
     elif good and is_live(machine):
         cost, measured = pace.with_checkpoint(builder.state.save_cost, known.t)
         builder.set(save_cost=cost)
-        saving.tell_cost(builder, measured)
+        hang_check.tell_save_cost(builder, measured)
         if not aside:  # of this run's branch: progress, and a moment at which a restart loses little
             restarts.saved(builder, known)
             if known.unclear is None:
@@ -208,7 +207,7 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
     """Take the values of a checkpoint: one with new NaN is not resumed from, and the training is lost since then."""
     known = builder.checkpoint(read.path)
     if known is not None and known.mtime == read.mtime:
-        nan_rollback.on_values(builder, read)
+        apply.on_values(builder, read)
 
 
 REFUSED = "weights_only"
@@ -225,7 +224,7 @@ def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: KnownChec
     if refusal is None and builder.open_of(REFUSED) is None:
         return
     works = state.attempt.resume_from is not None and state.attempt.beat_t is not None
-    here = remedy_choice.circumstances(builder, said=WEIGHTS_ONLY)
+    here = remedies.circumstances(builder, said=WEIGHTS_ONLY)
     cures = [o for o in remedies.options(builder.knowledge.remedies, MISMATCH, here) if o.remedy.own_file]
     if refusal is not None and not works and (cures or refusal.explicit):
         if builder.open_of(REFUSED) is not None:
@@ -238,7 +237,7 @@ def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: KnownChec
         said = f"to let a restart load it, {', or '.join(ways)}"
         number = builder.warn("checkpoint", REFUSED, what, title=CANNOT_LOAD, explanation=said)
         if not refusal.explicit:
-            remedy_choice.propose(builder, tuple(cures), MISMATCH, number, why=f"{refusal.place} takes weights only")
+            remedies.propose(builder, tuple(cures), MISMATCH, number, why=f"{refusal.place} takes weights only")
         return
     newest = {kind_of_name(k.path): k.refused for k in sorted(state.checkpoints.known, key=checkpoint_index.age_of)}
     if works or not cures or not any(newest.values()):
@@ -261,8 +260,8 @@ def _came(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint) 
     if known.unclear is None:
         unclear_states.close(builder)
     state = builder.state
-    builder.set(saves=save_overdue.saved(state.saves, builder.now, state.clock.start))
-    builder.close_all("a checkpoint came", save_overdue.MISSING)
+    builder.set(saves=resume_point.with_save(state.saves, builder.now, state.clock.start))
+    builder.close_all("a checkpoint came", resume_point.MISSING)
     hints.on_saved(builder, known)
     _foresee_load(builder, event, known)
 
@@ -380,21 +379,11 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
 def _withhold(builder: StepBuilder, found: Checkpoint) -> None:
     """Record once that it would be deleted."""
     told = builder.state.kept
-    if found.path in told:
-        return
-    there = {known.path for known in builder.index.known}
-    builder.set(kept=(*(path for path in told if path in there), found.path))
-    keep = builder.settings.checkpoints.keep_last
-    gate.tell(
-        builder,
-        ActionWithheld(
-            action="delete",
-            ask=f"delete {found.name}",
-            would=f"deleted {found.name}",
-            why=f"{keep} newer verified ones are kept",
-            checkpoint=found.path,
-        ),
-    )
+    if found.path not in told:
+        there = {known.path for known in builder.index.known}
+        builder.set(kept=(*(path for path in told if path in there), found.path))
+        why, name = f"{builder.settings.checkpoints.keep_last} newer verified ones are kept", found.name
+        gate.tell(builder, "delete", f"delete {name}", f"deleted {name}", why, checkpoint=found.path)
 
 
 def _in_doubt(builder: StepBuilder) -> bool:

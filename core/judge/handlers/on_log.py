@@ -12,15 +12,14 @@ from ..findings import loss, pace, slow
 from ..hang import activity, deadlines, liveness, pauses, phase_times, ranks
 from ..hang.deadlines import NO_SAVE
 from ..progress import START, ProgressState, after_gap, read_progress
-from ..recovery import nan_rollback, remedy_proof, restarts
+from ..recovery import apply, restarts
 from ..recovery.attempts import progress_made
-from ..resume import save_overdue
+from ..resume import resume_point
 from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.lines import LineFold
 from ..text.reading import Reading
-from . import hints, on_checkpoints, on_samples, saving
-from .hang_check import check_hang
+from . import hang_check, hints, on_checkpoints, on_samples
 
 replace = msgspec.structs.replace
 
@@ -98,7 +97,7 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if changed and _is_read(state, source):
         _write_progress(builder, changed=True)
     else:
-        check_hang(builder)
+        hang_check.check_hang(builder)
 
 
 def _see_names(builder: StepBuilder, chunk: LogChunk) -> None:
@@ -106,7 +105,7 @@ def _see_names(builder: StepBuilder, chunk: LogChunk) -> None:
     if builder.attempt.resume_verdict == "open":
         builder.state = restarts.note_name_in_log(builder.state, chunk.text)
     if chunk.source is None:
-        builder.state = remedy_proof.read(builder.knowledge, builder.state, chunk.text)
+        builder.state = hints.read_settings(builder.knowledge, builder.state, chunk.text)
     found = ranks.with_text(builder.state.ranks, chunk.text, builder.t)
     if found is not builder.state.ranks:
         builder.set(ranks=found)
@@ -160,14 +159,14 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if progress.loss is not None:
         position = None if step is None else (state.attempt.offset or 0) + step
         builder.set(loss=loss.with_loss(state.loss, progress.loss, t, position))
-    saving.tell_cost(builder, measured)
+    hang_check.tell_save_cost(builder, measured)
     if state.unread.saves or state.incidents or not isinstance(state.machine, Running):
         _advance(builder)
     if state.launcher.from_step is not None:
         on_samples.on_first_step(builder)
     if first or builder.attempt.resume_verdict == "open":
         restarts.on_beat(builder)
-        remedy_proof.on_beat(builder)
+        hints.prove_remedies(builder)
     if restarts.is_due(builder.state):
         restarts.compare(builder)
     if after.loss_is_nan:
@@ -212,10 +211,10 @@ def _check_pace_and_saves(builder: StepBuilder) -> None:
     state = builder.state
     if builder.knowledge.output_dir is None and not state.outputs.known and state.saves.last is None:
         return
-    late = save_overdue.overdue(state.saves, builder.now, state.clock.start)
-    if late is not None and builder.open_of(save_overdue.MISSING) is None:
+    late = resume_point.overdue(state.saves, builder.now, state.clock.start)
+    if late is not None and builder.open_of(resume_point.MISSING) is None:
         what = f"{late}: is there room, and does the trainer save where it should?"
-        builder.warn("checkpoint", save_overdue.MISSING, what)
+        builder.warn("checkpoint", resume_point.MISSING, what)
 
 
 def _phase_ended(builder: StepBuilder) -> None:
@@ -240,14 +239,14 @@ def _nan(builder: StepBuilder, read: Reading) -> None:
     """The newest printed loss is NaN: warn once, and act if it stays NaN."""
     attempt = builder.attempt
     if attempt.nan_t is None:
-        builder.set(attempt=replace(attempt, nan_t=nan_rollback.began_t(builder.state, read)))
-        first = nan_rollback.first_step(read)
+        builder.set(attempt=replace(attempt, nan_t=apply.nan_began_t(builder.state, read)))
+        first = apply.nan_first_step(read)
         at = "" if first is None else f" at step {first}"
         what, average = "the loss is not a number", read.losses.is_average
         if average:
             what = "the average loss is not a number (one skipped step is enough for that)"
         builder.warn("loss", "nan", f"{what}{at}", step=first, average=average)
-    nan_rollback.on_nan_steps(builder, read)
+    apply.on_nan_steps(builder, read)
 
 
 def _pace(builder: StepBuilder) -> None:
@@ -279,7 +278,7 @@ def _on_loss(builder: StepBuilder) -> None:
     elif loss.has_another_aim(state.diagnosis.tail):
         return
     else:
-        nan_rollback.on_divergence(builder)
+        apply.on_divergence(builder)
     _write_progress(builder, changed=False)  # with the floor
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -361,18 +362,13 @@ def _go_on(builder: StepBuilder, reason: str) -> None:
 
 
 def _tell_unschedulable(builder: StepBuilder, seen: JobSeen) -> None:
-    known = builder.open_of(UNSCHEDULABLE)
     change = never_ends(seen.reason) if seen.phase == "queued" else None
-    if change is not None and known is None:
-        builder.warn(
-            "stall",
-            UNSCHEDULABLE,
-            f"job {seen.job} waits for {seen.reason}, which does not end by itself: {change}; with changed settings "
-            f"`{typed('restart', builder.knowledge.run)}` submits it anew",
-            title="its job cannot start",
-        )
-    elif known is not None and seen.phase != "unknown" and change is None:
-        builder.close_incident(known.id, "it does not wait for that any more")
+    if change is not None and builder.open_of(UNSCHEDULABLE) is None:
+        anew = f"with changed settings `{typed('restart', builder.knowledge.run)}` submits it anew"
+        what = f"job {seen.job} waits for {seen.reason}, which does not end by itself: {change}; {anew}"
+        builder.warn("stall", UNSCHEDULABLE, what, title="its job cannot start")
+    elif seen.phase != "unknown" and change is None:
+        builder.close_all("it does not wait for that any more", UNSCHEDULABLE)
 
 
 # A trainer that began beside a live attempt and writes where it writes: people are told, and nothing is ended for it.
@@ -392,49 +388,34 @@ def on_other_trainers(builder: StepBuilder, seen: OtherTrainersSeen) -> None:
     if not seen.trainers:
         builder.close_all("the other trainer is over: what it wrote is still there", OTHER_TRAINER)
     elif is_live(builder.machine):
-        reason, evidence = _reason(seen.trainers), tuple(_evidence(seen.trainers))
+        first, more = seen.trainers[0], len(seen.trainers) - 1
+        since = f", since {first.began}" if first.began else ""
+        who = f"another trainer (pid {first.pid}{since})" + (f" and {plural(more, 'other')}" if more else "")
+        reason = f"{who} writes to {first.folder or 'the same output folder'}, too"
         pids, stop = " ".join(str(each.pid) for each in seen.trainers), builder.typed("stop")
         advice = (
-            f"`{seen.trainers[0].command}` was started without trainwatch beside this attempt; each may overwrite what "
+            f"`{first.command}` was started without trainwatch beside this attempt; each may overwrite what "
             f"the other saves: end one (`kill {pids}` or `{stop}`)"
         )
+        told: dict[str, Any] = {"reason": reason, "evidence": tuple(_evidence(seen.trainers)), "explanation": advice}
         if known is None:
-            number = builder.open_incident(
-                "checkpoint", OTHER_TRAINER, reason, evidence=evidence, explanation=advice, title=TITLE
-            )
+            number = builder.open_incident("checkpoint", OTHER_TRAINER, title=TITLE, **told)
             builder.notify("warning", TITLE, f"{reason}; {advice}", incident=number)
-        elif (known.reason, known.evidence) != (reason, evidence):
-            builder.update_incident(known.id, reason=reason, evidence=evidence, explanation=advice)
+        elif (known.reason, known.evidence) != (reason, told["evidence"]):
+            builder.update_incident(known.id, **told)
             if known.reason != reason:
                 builder.note(reason)
 
 
-def _reason(trainers: Sequence[OtherTrainer]) -> str:
-    first, more = trainers[0], len(trainers) - 1
-    since = f", since {first.began}" if first.began else ""
-    who = f"another trainer (pid {first.pid}{since})" + (f" and {plural(more, 'other')}" if more else "")
-    return f"{who} writes to {first.folder or 'the same output folder'}, too"
-
-
 def _evidence(trainers: Sequence[OtherTrainer]) -> Iterator[Evidence]:
     for each in trainers[:SHOWN]:
-        who = f"pid {each.pid}"
         since = f", since {each.began}" if each.began else ""
-        yield Evidence(what=f"{who}{since}, in {each.cwd}: {each.command}")
         what = "the command of this run" if each.same == "training" else "the script of this run with other options"
-        yield Evidence(what=f"{who} runs {what}")
-        alone = tuple(file for file in each.files if file not in each.shared)
-        if each.shared:
-            yield Evidence(what=f"both have open for writing: {_files(each.shared)}")
-        if alone:
-            yield Evidence(what=f"{who} has open for writing: {_files(alone)}")
-        if not each.files:
-            yield Evidence(what=f"{who} has no file there open for writing at this moment")
-
-
-def _files(files: Sequence[str]) -> str:
-    more = len(files) - SHOWN
-    return ", ".join(files[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        yield Evidence(what=f"pid {each.pid}{since}, in {each.cwd}: {each.command}; it runs {what}")
+        shared = "both have open for writing" if each.shared else f"pid {each.pid} has open for writing"
+        files, more = each.shared or each.files, len(each.shared or each.files) - SHOWN
+        names = ", ".join(files[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        yield Evidence(what=f"{shared}: {names or 'no file there at this moment'}")
 
 
 # A trainer that was stopped by a signal that is not ours: the run is *suspended* until somebody continues it.

@@ -4,7 +4,7 @@ import msgspec
 
 from ...model.attempt import DIVERGING, OTHER_TRAINER, EndedBy, EndFacts
 from ...model.decision import EndWatch, GiveUp, RequestSave, StartAttempt
-from ...model.fact import ActionWithheld, AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
+from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
 from ...model.observation import Exit, Outcome
 from ...model.preset import NO_PROFILE
 from ...model.progress import PLAIN, HoldKind, Progress, Why
@@ -18,7 +18,7 @@ from ..memory import nth_wait_s
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
-from ..resume.save_overdue import MISSING
+from ..resume.resume_point import MISSING
 from ..run_states import (
     BackingOff,
     EndedEarly,
@@ -120,14 +120,13 @@ def launch(builder: StepBuilder, plan: RestartPlan) -> None:
         gate.withhold(builder, "restart", plan, live=False)
         return
     checkpoint_jobs.set_time(builder)
-    state = builder.state
-    number = state.attempts + 1
-    profile = next_profile(state)
+    state, number = builder.state, builder.state.attempts + 1
+    pending = state.profile_pending
+    profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
     builder.set(attempts=number, profile_pending=None, switch=False, profile=profile)
-    if state.profile_pending is not None:
+    if pending is not None:
         builder.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
-    known = checkpoint_index.find(state.checkpoints, plan.path)
-    begun = checkpoint_index.find(state.checkpoints, builder.knowledge.begin_from)
+    known, begun = builder.checkpoint(plan.path), builder.checkpoint(builder.knowledge.begin_from)
     _leave_branch(builder, plan, number)
     where = _where(plan)
     order = builder.decide(
@@ -154,33 +153,26 @@ def _where(plan: RestartPlan) -> str:
     return f"from {base_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
 
 
-def next_profile(state: JudgeState) -> str | None:
-    """The profile of the next launch: the one that was asked for, else the present one."""
-    pending = state.profile_pending
-    return state.profile if pending is None else None if pending == NO_PROFILE else pending
-
-
 def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
     """Set aside the checkpoints that are newer than the resume point: no restart takes them by itself.
 
     One that an operator names later is taken back in.
     """
-    index, known = builder.index, builder.checkpoint(plan.path)
+    known = builder.checkpoint(plan.path)
     if known is not None and known.left is not None:
-        index = checkpoint_index.changed(index, (known.path,), left=None, aside=None)
+        builder.mark((known.path,), left=None, aside=None)
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=""))
-    left = resume_point.left_behind(index, plan.path, builder.support)
+    left = resume_point.left_behind(builder.index, plan.path, builder.support)
     if plan.path is None:
-        left = tuple(dict.fromkeys((*left, *(k.path for k in output_folders.states(index)))))
+        left = tuple(dict.fromkeys((*left, *(k.path for k in output_folders.states(builder.index)))))
     to = "the beginning" if plan.path is None else base_name(plan.path)
     why = f"the run went back to {to} with attempt {number}"
     if left:
-        index = checkpoint_index.changed(index, left, left=why, aside=why)
+        builder.mark(left, left=why, aside=why)
         builder.fact(CheckpointsSetAside(paths=left, why=why, left=True))
     if left or plan.wanted is not None or plan.fresh:
         since = 0.0 if known is None or known.mtime is None else checkpoint_index.time_of(known)
-        index = replace(index, went_back=(since, builder.t, why))
-    builder.set(checkpoints=index)
+        builder.set(checkpoints=replace(builder.index, went_back=(since, builder.t, why)))
     if plan.before_t is not None or (left and (plan.wanted is not None or plan.fresh)):
         best, epochs = (None, None) if known is None else (known.position, known.epochs_done)
         builder.set(budget=replace(builder.state.budget, best=best, epochs=epochs))
@@ -328,21 +320,15 @@ def end_facts(state: JudgeState) -> EndFacts:
         verdict = known.damage[0]
     elif known is not None:
         verdict = "complete" if known.complete and known.bad is None else None
+    kills = state.oom_kills, state.oom_kills_before
     return EndFacts(
         disk_free_bytes=state.disk_free_bytes if low is None else low.free_bytes,
         disk_free_inodes=state.disk_free_inodes,
         swap_used=state.swap_used,
-        oom_kills=new_oom_kills(state),
+        oom_kills=None if kills[0] is None or kills[1] is None else kills[0] - kills[1],
         checkpoint=verdict,
         kernel=state.diagnosis.kernel,
     )
-
-
-def new_oom_kills(state: JudgeState) -> int | None:
-    """Processes that the kernel killed for memory during the attempt; None = unknown."""
-    if state.oom_kills is None or state.oom_kills_before is None:
-        return None
-    return state.oom_kills - state.oom_kills_before
 
 
 # A command that has no place for the path of a checkpoint: a start would begin anew and write over what was saved.
@@ -413,18 +399,10 @@ def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:
         return
     if gate.is_closed(builder):
         builder.set(save_asked_t=builder.t)
-        gate.tell(
-            builder,
-            ActionWithheld(
-                action="save",
-                ask="ask the trainer for a checkpoint",
-                would="asked the trainer for a checkpoint",
-                why=why,
-                incident=incident,
-            ),
-        )
-        return
-    request(builder, f"ask for a checkpoint: {why}", incident)
+        what = "the trainer for a checkpoint"
+        gate.tell(builder, "save", f"ask {what}", f"asked {what}", why, incident=incident)
+    else:
+        request(builder, f"ask for a checkpoint: {why}", incident)
 
 
 def came(state: JudgeState, saving: Saving) -> bool:
@@ -439,23 +417,19 @@ def came(state: JudgeState, saving: Saving) -> bool:
 
 def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
     """Progress for people: with the total that the settings know if the log shows none, and the time left."""
-    run, attempt = state.reading.now.run, state.attempt
-    told = knowledge.told.get(attempt.profile or "")
+    now, attempt = state.reading.now, state.attempt
+    run, told = now.run, knowledge.told.get(attempt.profile or "")
     resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored"
     before = whole_epochs(attempt, run.whole or run.total)
     progress = pace.with_told(state.progress, run, told, resumed=resumed, epochs_before=before)
-    if run.step is None and progress.epoch is not None:
-        return _of_epochs(state, progress)
-    return pace.with_own_pace(progress, state.pace, state.clock.step_s)
-
-
-def _of_epochs(state: JudgeState, progress: Progress) -> Progress:
-    """Progress of a log that prints an epoch as it ends, and no step. A log that was read late tells no times."""
-    attempt, reading = state.attempt, state.reading.now
-    first, last, epoch = attempt.first_beat_t, attempt.beat_t, progress.epoch
-    if attempt.adopted or first is None or last is None or epoch is None or reading.first_epoch is None:
+    epoch = progress.epoch
+    if run.step is not None or epoch is None:
+        return pace.with_own_pace(progress, state.pace, state.clock.step_s)
+    # A log that prints an epoch as it ends, and no step. One that was read late tells no times.
+    first, last = attempt.first_beat_t, attempt.beat_t
+    if attempt.adopted or first is None or last is None or now.first_epoch is None:
         return progress
-    return pace.with_epoch_pace(progress, epoch - reading.first_epoch, last - first, epoch + (reading.run.base == 0))
+    return pace.with_epoch_pace(progress, epoch - now.first_epoch, last - first, epoch + (run.base == 0))
 
 
 def progress_made(knowledge: Knowledge, state: JudgeState) -> ProgressMade:

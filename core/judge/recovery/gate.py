@@ -9,10 +9,11 @@ A hung trainer stays hung, and is running again once a step comes. A trainer tha
 """
 
 import shlex
+from typing import Any
 
 import msgspec
 
-from ...model.fact import ActionWithheld, QuestionClosed
+from ...model.fact import ActionWithheld, QuestionClosed, Withheld
 from ...model.progress import Why
 from ...model.settings import Act
 from ...model.text import plural
@@ -108,17 +109,17 @@ def withhold(
     _ask(builder, waiting)
 
 
-def tell(builder: StepBuilder, action: ActionWithheld) -> None:
+def tell(builder: StepBuilder, action: Withheld, ask: str, would: str, why: str, **fields: Any) -> None:
     """Record what would have been done and does not wait: a deletion, a climb of the ramp."""
-    builder.fact(replace(action, attempt=builder.attempt.number))
+    number = builder.attempt.number
+    builder.fact(ActionWithheld(action=action, ask=ask, would=would, why=why, attempt=number, **fields))
 
 
 def ask_again(builder: StepBuilder, waiting: Waiting) -> None:
     """Send a question again that nobody answered. It is never answered by itself."""
-    again_t = builder.t + builder.settings.restart.ask_timeout_s
-    builder.set(withheld=replace(waiting, again_t=again_t))
-    since_s = builder.settings.restart.ask_timeout_s
-    builder.note(f"no answer for {since_s / 60:.0f} min: nothing is ended or started, and the question is sent again")
+    again_s = builder.settings.restart.ask_timeout_s
+    builder.set(withheld=replace(waiting, again_t=builder.t + again_s))
+    builder.note(f"no answer for {again_s / 60:.0f} min: nothing is ended or started, and the question is sent again")
     _notify(builder, waiting.action)
 
 
@@ -157,15 +158,12 @@ def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
     name = shlex.quote(builder.knowledge.run_id or builder.knowledge.run)
     answers = [answer.partition(": ") for answer in action.answers]
     lines = [action.why, action.price, *(f"{what}: `{does.format(run=name)}`" for what, _, does in answers)]
-    if action.asks:
-        minutes = builder.settings.restart.ask_timeout_s / 60
-        lines.append(f"without an answer nothing is ended or started, and this is asked again in {minutes:.0f} min")
-        builder.notify("question", action.question, "\n".join(filter(None, lines)), incident=action.incident)
-        return
-    lines.append(f"nothing was done: {act_words(builder)}")
-    builder.notify(
-        "withheld", f"would have {action.sentence}", "\n".join(filter(None, lines)), incident=action.incident
-    )
+    minutes = builder.settings.restart.ask_timeout_s / 60
+    last = f"without an answer nothing is ended or started, and this is asked again in {minutes:.0f} min"
+    last = last if action.asks else f"nothing was done: {act_words(builder)}"
+    title = action.question if action.asks else f"would have {action.sentence}"
+    body = "\n".join(filter(None, [*lines, last]))
+    builder.notify("question" if action.asks else "withheld", title, body, incident=action.incident)
 
 
 def act_words(builder: StepBuilder) -> str:
@@ -202,22 +200,15 @@ def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, 
 
 def _price(builder: StepBuilder, lost: int | None, *, live: bool) -> str:
     """What a restart costs, and what waiting costs; unknown parts are left out."""
-    state, progress = builder.state, builder.state.progress
-    step_s = state.clock.step_s if state.clock.step_s is not None else progress.sec_per_step
-    repeats = "how many steps it repeats is unknown"
-    if lost is not None:
-        took = f" (about {_span(lost * state.attempt.stride * step_s)})" if lost and step_s is not None else ""
-        repeats = f"it repeats {plural(lost, 'step')}{took}" if lost else "it repeats no step"
+    step_s = builder.state.clock.step_s
+    step_s = step_s if step_s is not None else builder.state.progress.sec_per_step
+    repeats = "how many steps it repeats is unknown" if lost is None else "it repeats no step"
+    if lost:
+        repeats = f"it repeats {plural(lost, 'step')}"
+        if step_s is not None:
+            took_s = lost * builder.attempt.stride * step_s
+            repeats += f" (about {took_s:.0f} s)" if took_s < 120.0 else f" (about {took_s / 60:.0f} min)"
     if not step_s:
         return f"{repeats}; while it waits, nothing is trained"
-    still, hour, left = "if it hangs, " if live else "", HOUR_S / step_s, None
-    if progress.run_total_steps is not None and progress.run_step is not None:
-        left = progress.run_total_steps - progress.run_step
-    if left is None or left >= hour:
-        return f"{repeats}; {still}each hour of waiting costs {plural(round(hour), 'step')}"
-    last = "step" if left == 1 else f"{left} steps"
-    return f"{repeats}; {still}waiting delays the last {last} (about {_span(left * step_s)} of training)"
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60:.0f} min"
+    still = "if it hangs, " if live else ""
+    return f"{repeats}; {still}each hour of waiting costs {plural(round(HOUR_S / step_s), 'step')}"

@@ -24,7 +24,7 @@ from ..memory import Cause, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
 from ..run_states import RestartPlan
 from ..state import JudgeState, StepBuilder
-from . import ramp, remedy_choice
+from . import ramp, remedies
 from .remedies import Option
 
 # The input of the policy and its answers: what is known of a failure, and what can follow it.
@@ -390,10 +390,7 @@ def checkpoint_is_not_read(failure: FailureInput) -> Answer | None:
 
 
 def start_ends_alike(failure: FailureInput) -> Answer | None:
-    """Two starts ended within seconds with the same line of the person's own code, or of the parser of its options.
-
-    Source: a typo in the first line of a script was started four times in 80 s. Nothing that waiting can cure ends so.
-    """
+    """Two starts ended within seconds with the same line: a typo in a script was started four times in 80 s."""
     cause, last = failure.cause, failure.history[-1] if failure.history else None
     if last is None or failure.elsewhere or failure.waits_for is not None or not (_is_quick(cause) and _is_quick(last)):
         return None
@@ -408,7 +405,7 @@ QUICK_S = 30.0
 
 
 def _is_quick(cause: Cause) -> bool:
-    ended = cause.kind == "crash" and not cause.stepped and bool(cause.raised and cause.said)
+    ended = cause.kind == "crash" and not cause.stepped and cause.of_code and bool(cause.said)
     return ended and cause.lasted_s is not None and cause.lasted_s <= QUICK_S
 
 
@@ -580,7 +577,7 @@ def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: st
         return words  # an operator or a remedy chose another profile meanwhile
     builder.set(profile_pending=to)
     builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
-    remedy_choice.restore(builder, ran.applied, words, incident)
+    remedies.restore(builder, ran.applied, words, incident)
     return words
 
 
@@ -590,7 +587,7 @@ def _without_new_remedies(builder: StepBuilder, ran: SettingsThatRan, failure: s
     words = f"trainwatch's own change ({', '.join(names)}) does not start here: it is taken back"
     builder.note(f"{words} ({failure}: {reason})")
     builder.set(withdrawn=(*builder.state.withdrawn, *names))
-    remedy_choice.restore(builder, ran.applied, words, incident)
+    remedies.restore(builder, ran.applied, words, incident)
     return words
 
 

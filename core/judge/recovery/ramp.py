@@ -8,7 +8,7 @@ held for some hours may still fail; then the run steps back.
 import msgspec
 
 from ...model.change import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
-from ...model.fact import ActionWithheld, ProfileChanged, RampMoved
+from ...model.fact import ProfileChanged, RampMoved
 from ...model.text import plural
 from ..hang import pauses
 from ..memory import Ramp, Rung
@@ -75,20 +75,12 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
 def _is_withheld(builder: StepBuilder, to: str, why: str) -> bool:
     """Whether the ramp may not switch; that it would is recorded once. A person can order it as any switch."""
     ramp = builder.state.ramp
-    if not gate.is_closed(builder) or ramp.withheld == to:
-        return gate.is_closed(builder)
-    builder.set(ramp=replace(ramp, withheld=to))
-    gate.tell(
-        builder,
-        ActionWithheld(
-            action="switch",
-            ask=f"switch to the profile {to}",
-            would=f"switched to the profile {to}",
-            why=why,
-            answers=(f"yes: trainwatch profile {to} {{run}}",),
-        ),
-    )
-    return True
+    if gate.is_closed(builder) and ramp.withheld != to:
+        builder.set(ramp=replace(ramp, withheld=to))
+        answers = (f"yes: trainwatch profile {to} {{run}}",)
+        what = f"to the profile {to}"
+        gate.tell(builder, "switch", f"switch {what}", f"switched {what}", why, answers=answers)
+    return gate.is_closed(builder)
 
 
 def rung(builder: StepBuilder) -> Rung | None:
@@ -192,8 +184,7 @@ def _reached(goal: RampGoal, ramp: Ramp, epochs_done: int | None) -> str | None:
 
 def _nearly_done(builder: StepBuilder) -> bool:
     progress = builder.state.progress
-    if progress.epoch is not None and progress.total_epochs:
-        return progress.epoch >= LAST_SHARE * progress.total_epochs
-    if progress.run_step is None or not progress.run_total_steps:
-        return False
-    return progress.run_step >= LAST_SHARE * progress.run_total_steps
+    made, whole = progress.epoch, progress.total_epochs
+    if made is None or not whole:
+        made, whole = progress.run_step, progress.run_total_steps
+    return made is not None and bool(whole) and made >= LAST_SHARE * (whole or 0)

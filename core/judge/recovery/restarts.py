@@ -97,10 +97,8 @@ def _signal(builder: StepBuilder, machine: Stopping, mode: Literal["gentle", "ki
 
 def _save_first(builder: StepBuilder, then: Then, plan: RestartPlan, by: str) -> None:
     order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
-    wait_s = builder.settings.restart.save_wait_s
-    left_s = _left_s(builder, plan)
-    if left_s is not None:
-        wait_s = min(wait_s, max(0.0, left_s - STOP_S))
+    left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
+    wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
     saving = Saving(asked_t=builder.t, until_t=builder.t + wait_s)
     reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
     builder.move("stop", Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
@@ -143,30 +141,23 @@ def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
 
 def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -> None:
     """No process is left, or one would not end: then kill, and if that fails, give up."""
+    detail, incident = outcome.detail or "no detail", machine.plan.incident
     if machine.saving is not None:
         if not outcome.ok:
-            end_saving(builder, machine, f"it was not asked for a checkpoint: {outcome.detail or 'no detail'}")
-        return
-    if outcome.ok:
+            end_saving(builder, machine, f"it was not asked for a checkpoint: {detail}")
+    elif outcome.ok:
         gone = replace(machine, gone_t=builder.t)
         builder.move("processes_gone", gone, "no process is left")
         if machine.exited:
             after_end(builder, gone)
-        return
-    if not machine.kill:
-        reason = f"the gentle stop did not end it ({outcome.detail or 'no detail'})"
-        order = builder.decide(
-            EndLeftovers if machine.leftovers else StopAttempt,
-            reason,
-            incident=machine.plan.incident,
-            attempt=builder.attempt.number,
-            mode="kill",
-        )
+    elif machine.kill:
+        if not machine.exited:
+            _ended(builder, machine, None)
+        give_up(builder, f"its processes cannot be stopped: {detail}", incident)
+    else:
+        reason, kind = f"the gentle stop did not end it ({detail})", EndLeftovers if machine.leftovers else StopAttempt
+        order = builder.decide(kind, reason, incident=incident, attempt=builder.attempt.number, mode="kill")
         builder.move("kill", replace(machine, order=order, kill=True), reason)
-        return
-    if not machine.exited:
-        _ended(builder, machine, None)
-    give_up(builder, f"its processes cannot be stopped: {outcome.detail or 'no detail'}", machine.plan.incident)
 
 
 def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation: Exit) -> None:
@@ -195,11 +186,11 @@ def _ended(builder: StepBuilder, machine: Stopping, observation: Exit | None) ->
 
 def after_end(builder: StepBuilder, machine: Stopping) -> None:
     """The attempt ended and no process of it is left."""
-    plan = machine.plan
+    plan, by = machine.plan, machine.by or "a person"
     match machine.then:
         case "restart":
-            held, number = "the GPU memory of the ended processes", builder.attempt.number
-            what = f"wait until {held} is released"
+            held = "the GPU memory of the ended processes"
+            what, number = f"wait until {held} is released", builder.attempt.number
             order = builder.decide(ClearGpu, what, incident=plan.incident, attempt=number)
             builder.move("clear_gpu", Cleaning(order=order, plan=plan), f"waiting for {held}")
         case "give_up":
@@ -207,9 +198,7 @@ def after_end(builder: StepBuilder, machine: Stopping) -> None:
         case "finish":
             conclude(builder, "the training is done; its process did not exit and was stopped")
         case "hold":
-            builder.move(
-                "hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart", Why("person")
-            )
+            builder.move("hold", Stopped(), f"stopped by {by}; held until resume or restart", Why("person"))
         case "end_by":
             builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
             checkpoint_jobs.over(builder)
@@ -217,7 +206,7 @@ def after_end(builder: StepBuilder, machine: Stopping) -> None:
             builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
             builder.decide(EndWatch, f"the trainer was stopped: {plan.reason}", exit_code=0)
         case "end":
-            builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor", Why("person"))
+            builder.move("hold", Stopped(), f"stopped by {by} with the supervisor", Why("person"))
             builder.decide(EndWatch, "the trainer was stopped as requested", exit_code=0)
         case _:
             assert_never(machine.then)
@@ -225,19 +214,18 @@ def after_end(builder: StepBuilder, machine: Stopping) -> None:
 
 def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) -> None:
     """The GPU memory is released, or the time limit passed: then go on or hold, as the settings say."""
-    plan = machine.plan
-    if outcome.ok or builder.settings.restart.if_gpu_not_clear == "go_on":
-        if not outcome.ok:
-            builder.note(f"the GPU memory is not released ({outcome.detail or 'time limit passed'}); continuing anyway")
-        if plan.need_bytes is not None:
-            wait_for_room(builder, plan, plan.need_bytes)
-        elif plan.needs_gpu:
-            _wait_for_gpu(builder, plan)
-        else:
-            choose(builder, plan)
+    plan, why = machine.plan, outcome.detail or "time limit passed"
+    if not outcome.ok and builder.settings.restart.if_gpu_not_clear != "go_on":
+        attempts.hold(builder, plan, "gpu_memory", f"the GPU memory of the ended processes was not released: {why}")
         return
-    reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
-    attempts.hold(builder, plan, "gpu_memory", reason)
+    if not outcome.ok:
+        builder.note(f"the GPU memory is not released ({why}); continuing anyway")
+    if plan.need_bytes is not None:
+        wait_for_room(builder, plan, plan.need_bytes)
+    elif plan.needs_gpu:
+        _wait_for_gpu(builder, plan)
+    else:
+        choose(builder, plan)
 
 
 def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -258,33 +246,26 @@ def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
 
 def on_gpus(builder: StepBuilder, machine: WaitingForGpu) -> None:
     """A sample of the GPUs came: go on if one of the run answers again."""
-    usable = builder.state.gpus_usable
-    if usable is False and not machine.gone:
+    if builder.state.gpus_usable is False and not machine.gone:
         builder.set(machine=replace(machine, gone=True))
-    if not usable or not machine.gone:
-        return
-    builder.note("a GPU of this run answers again")
-    choose(builder, machine.plan)
+    elif builder.state.gpus_usable and machine.gone:
+        builder.note("a GPU of this run answers again")
+        choose(builder, machine.plan)
 
 
 def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) -> None:
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
-    state = builder.state
-    free = state.disk_free_bytes
+    free, output_dir = builder.state.disk_free_bytes, builder.knowledge.output_dir
     need, then = sizes_apart(need_bytes, free)
-    output_dir = builder.knowledge.output_dir
     where = f" in {output_dir}" if output_dir else ""
     reason = f"the disk is full; it continues when {need} are free{then and f' ({then} were)'}{where}"
-    folder = output_dir or "DIR"
     why = Why("disk_full", need_bytes=need_bytes, free_bytes=free)
-    how = f"make room: `{typed('checkpoints prune', folder, '--keep', 'N')}` shows what could go"
-    if not has_inodes(state.disk_free_inodes):
+    how = f"make room: `{typed('checkpoints prune', output_dir or 'DIR', '--keep', 'N')}` shows what could go"
+    if not has_inodes(builder.state.disk_free_inodes):
         reason = "no more files can be created on the disk (no free inodes); it continues when some are deleted"
         why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"
-    for incident in state.incidents:
-        if incident.class_ == health.CLASS:
-            builder.close_incident(incident.id, "the disk is full")
+    builder.close_all("the disk is full", health.CLASS)
     builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason, why)
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
@@ -363,30 +344,22 @@ def on_beat(builder: StepBuilder) -> None:
 
 def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgress:
     """Copy the resume point out of the way of a trainer that may have begun anew, unless there is a copy."""
-    known = builder.checkpoint(attempt.resume_from)
-    kept = builder.state.found_resume.kept
+    known, kept = builder.checkpoint(attempt.resume_from), builder.state.found_resume.kept
     if known is None or known.kept is not None or (kept is not None and kept[0] == known.path):
         return attempt
-    name = base_name(known.path)
-    order = builder.decide(
-        CopyAside,
-        f"copy {name} aside: the trainer counts from the beginning and may write over it",
-        paths=(known.path,),
-    )
-    return replace(attempt, aside=order)
+    why = f"copy {base_name(known.path)} aside: the trainer counts from the beginning and may write over it"
+    return replace(attempt, aside=builder.decide(CopyAside, why, paths=(known.path,)))
 
 
 def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:
     """The resume point was copied aside while the trainer runs, or could not be."""
-    attempt = builder.attempt
-    builder.set(attempt=replace(attempt, aside=None))
-    name, folder = name_of(attempt.resume_from), str(outcome.data.get("folder") or "")
-    if not outcome.ok:
-        builder.note(f"{name} cannot be copied aside: {outcome.detail or 'no reason given'}")
-        return
-    index = checkpoint_index.changed(builder.index, (attempt.resume_from,), kept=folder)
-    builder.set(checkpoints=index)
-    builder.note(f"{name} was copied to {folder or 'a folder of its own'}")
+    path, folder = builder.attempt.resume_from, str(outcome.data.get("folder") or "")
+    builder.change_attempt(aside=None)
+    if outcome.ok:
+        builder.mark((path,), kept=folder)
+        builder.note(f"{name_of(path)} was copied to {folder or 'a folder of its own'}")
+    else:
+        builder.note(f"{name_of(path)} cannot be copied aside: {outcome.detail or 'no reason given'}")
 
 
 def _proved(builder: StepBuilder, found: Evidence) -> None:
@@ -452,9 +425,8 @@ def _how(attempt: AttemptProgress, step: int | None) -> str:
 
 def _ends(builder: StepBuilder) -> bool:
     """Whether an attempt that is known to train from the beginning is ended: it may write over a better checkpoint."""
-    attempt = builder.attempt
-    known = builder.checkpoint(attempt.resume_from)
-    if builder.settings.restart.if_resume_not_taken == "go_on" or attempt.told_resume is False:
+    known = builder.checkpoint(builder.attempt.resume_from)
+    if builder.settings.restart.if_resume_not_taken == "go_on" or builder.attempt.told_resume is False:
         return False
     return known is not None and known.own and checkpoint_index.is_verified(known)
 
@@ -555,25 +527,18 @@ def is_due(state: JudgeState) -> bool:
 def compare(builder: StepBuilder) -> None:
     """Compare them, once for each attempt."""
     attempt, reading = builder.attempt, main_reading(builder.state).certain
-    builder.set(attempt=replace(attempt, losses_compared=True))
+    builder.change_attempt(losses_compared=True)
     found = loss_began_again(attempt, reading)
     if found is None:
         return
-    builder.set(
-        attempt=replace(builder.attempt, began_again=True),
-        found_resume=replace(builder.state.found_resume, proven=False),
-    )
+    builder.change_attempt(began_again=True)
+    builder.set(found_resume=replace(builder.state.found_resume, proven=False))
     name = name_of(attempt.resume_from)
     said = f"the step was restored from {name}, the weights apparently not"
     if attempt.counts_anew:
         said = f"{name} was named as loaded, but steps and loss begin again"
-    numbers = (
-        f"loss {found.before:.4g} around step {found.before_at} before the resume",
-        f"{found.after:.4g} after it, {found.first:.4g} at step {found.first_at}",
-        f"{found.start:.4g} at the beginning of the run",
-    )
+    numbers = f"loss {found.words}"
     builder.note(f"the resume from {name} is not verified any more: the loss does not go on")
-    reason = f"{said}: {'; '.join(numbers)}"
-    evidence = tuple(AttemptEvidence(what=each) for each in numbers)
+    reason, evidence = f"{said}: {numbers}", (AttemptEvidence(what=numbers),)
     incident = builder.open_incident("resume", WEIGHTS_NOT_LOADED, reason, evidence=evidence, explanation=WHAT_TO_DO)
     builder.notify("incident", "the weights were not restored", f"{reason}\n{WHAT_TO_DO}", incident=incident)

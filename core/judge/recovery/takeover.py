@@ -16,18 +16,15 @@ from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
 from ..attempt_progress import AttemptProgress, read_anew
-from ..failure.evidence_state import DiagnosisState
 from ..findings import loss, pace, unread_steps
-from ..findings.pace import SaveCost
 from ..findings.slow import Stall
 from ..findings.unread_steps import UnreadLog
 from ..handlers import checkpoint_jobs
 from ..hang import deadlines, liveness, pauses
 from ..hang.activity import LogActivity
-from ..hang.deadlines import SavePhase, StepPeak
-from ..hang.launcher import Launcher
-from ..hang.pauses import ActiveTime, Pause
-from ..memory import Evaluations, Printed, SettingsThatRan
+from ..hang.deadlines import StepPeak
+from ..hang.pauses import ActiveTime
+from ..memory import Evaluations, SettingsThatRan
 from ..progress import begin_attempt
 from ..resume import checkpoint_index
 from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
@@ -66,6 +63,12 @@ replace = msgspec.structs.replace
 CHANGES_KEPT = 6
 """Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
+FRESH = JudgeState()
+OF_AN_ATTEMPT = (
+    "other_logs", "reads_beats", "reads_log", "diagnosis", "pause", "saving", "ranks", "launcher", "gpu_fault",
+    "save_cost", "disk_low", "progress_t", "printed",
+)  # fmt: skip
+"""Parts of the state of which nothing is left when an attempt begins."""
 
 
 def go_on(builder: StepBuilder) -> None:
@@ -176,32 +179,20 @@ def started(builder: StepBuilder, start: Start) -> None:
         reading=begin_attempt(
             state.reading, resumed=attempt.resume_from is not None and not attempt.weights_only, began=attempt.began
         ),
-        other_logs={},
         beating=same and state.beating,
-        reads_beats=False,
-        reads_log=None,
-        diagnosis=DiagnosisState(),
         clock=deadlines.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
         liveness=liveness.begin_attempt(state.liveness, now),
         log_activity=LogActivity(phase_at=now),
-        pause=Pause(),
-        saving=SavePhase(),
         peak=StepPeak(at=now),
-        ranks=(),
-        launcher=Launcher(),
-        gpu_fault=None,
         loss=loss.begin_attempt(state.loss),
-        save_cost=SaveCost(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=pace.begin_attempt(state.pace),
         unread=unread_steps.read_anew(state.unread) if same else UnreadLog(),
         time=replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
-        disk_low=None,
-        progress_t=None,
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
-        printed=Printed(),
+        **{name: getattr(FRESH, name) for name in OF_AN_ATTEMPT},
     )
     ramp.begin_attempt(builder, attempt.resume_epochs)
     if not same:
@@ -315,9 +306,10 @@ def from_story(
 def _attempts(state: JudgeState, story: RunStory, newest_folder: int | None) -> int:
     """The newest number in use. A launch that was decided and has no folder did not begin: its number is free."""
     begun = max((a.number for a in story.attempts), default=0)
-    if newest_folder is not None and _is_pending(state):
-        return max(begun, newest_folder, state.attempts - 1)
-    return max(begun, state.attempts)
+    known = (
+        state.attempts if newest_folder is None or not _is_pending(state) else max(newest_folder, state.attempts - 1)
+    )
+    return max(begun, known)
 
 
 def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
@@ -366,10 +358,10 @@ def _attempt(learned: AttemptProgress, last: AttemptStory | None) -> AttemptProg
 
 def _checkpoints(learned: CheckpointIndex, story: RunStory) -> tuple[KnownCheckpoint, ...]:
     known = {k.path: k for k in learned.known}
-    for checkpoint in story.checkpoints:
-        before = known.get(checkpoint.path)
-        if before is None or (before.mtime is not None and before.mtime != checkpoint.mtime):
-            known[checkpoint.path] = _known(checkpoint, story)
+    for found in story.checkpoints:
+        before = known.get(found.path)
+        if before is None or (before.mtime is not None and before.mtime != found.mtime):
+            known[found.path] = _known(found, story)
     return tuple(known.values())
 
 

@@ -131,14 +131,11 @@ def continues(fall: Fall, now: float) -> bool | None:
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """Losses (medians) at the beginning of the run, before the resume and after it; ``first``: the first after it."""
+    """Losses (medians) at the beginning of the run, before the resume and after it."""
 
     start: float
     before: float
     after: float
-    before_at: int
-    first_at: int
-    first: float
 
     @property
     def words(self) -> str:
@@ -170,7 +167,7 @@ def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch
         return None  # the run comes to such losses, or near them, by itself
     if min(back) > max(begun) or max(back) < min(begun):
         return None  # not those of the beginning: it may have exploded
-    return Compared(fall.start, fall.late, now, _around(former, resumed_at)[0].step, after[0].step, after[0].loss)
+    return Compared(fall.start, fall.late, now)
 
 
 def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compared | None:
@@ -181,7 +178,7 @@ def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compar
     now = _median(p.loss for p in after)
     if not continues(fall, now):
         return None
-    return Compared(fall.start, fall.late, now, resumed_at or 0, after[0].step, after[0].loss)
+    return Compared(fall.start, fall.late, now)
 
 
 def has_fallen(former: LossCurve, resumed_at: int | None) -> bool:
