@@ -141,14 +141,6 @@ class OutputKnown(FactBase, frozen=True, kw_only=True, tag="output_known"):
     why: str = ""
 
 
-class SaveMeasured(FactBase, frozen=True, kw_only=True, tag="save_measured"):
-    """What a checkpoint cost: how much longer than usual its step took. ``every_s``: since the save before."""
-
-    attempt: int
-    cost_s: float
-    every_s: float | None = None
-
-
 class CheckpointsSetAside(FactBase, frozen=True, kw_only=True, tag="checkpoints_set_aside"):
     """Complete checkpoints that automatic restarts do not use from now on. ``why`` empty: they are used again.
 
@@ -382,7 +374,6 @@ Fact = (
     | PhaseChanged
     | CheckpointKnown
     | OutputKnown
-    | SaveMeasured
     | CheckpointsSetAside
     | IncidentOpened
     | IncidentUpdated

@@ -39,7 +39,6 @@ from .fact import (
     RemedyProposed,
     ResumeWayKnown,
     RunCreated,
-    SaveMeasured,
     StateChanged,
     SupervisorEnded,
     SupervisorStarted,
@@ -167,7 +166,6 @@ def _age(known: Checkpoint) -> AgeOrder:
 
 NOTICES = 50
 PHASES = 2000
-SAVES = 9
 ACTIONS = 400
 
 
@@ -242,8 +240,6 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
         case OutputKnown():
             told = _with_notice(story, f"saves to {fact.folder}: {fact.why}")
             return replace(told, outputs=(*story.outputs, OutputPlace(folder=fact.folder, why=fact.why)))
-        case SaveMeasured():
-            return replace(story, saves=(*story.saves, fact)[-SAVES:])
         case CheckpointsSetAside():
             rest = {path: other for path, other in story.set_aside.items() if path not in fact.paths}
             return replace(story, set_aside=rest | (dict.fromkeys(fact.paths, fact) if fact.why else {}))

@@ -7,7 +7,7 @@ out-of-memory error that was caught, a retry of wandb, an earlier run in the sam
 import msgspec
 
 from ..text.carriers import peel
-from ..text.lines import Finished, fold, is_quiet, lines_with, plain
+from ..text.lines import Finished, fold, lines_with, plain
 from ..text.reading import Reading
 from ..text.shapes import ShapeTable
 from ..text.worded_lines import read_segment
@@ -30,7 +30,7 @@ START_EVIDENCE = DiagnosisState()
 def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue) -> DiagnosisState:
     """The state after ``text`` (any chunk of the log). Lines count from 1 over the whole log."""
     after, done = fold(state.fold, text)
-    if done.text and (state.hot or not is_quiet(done, catalogue.gates if state.watch is None else catalogue.watching)):
+    if done.text:
         state = _read_finished(state, done, catalogue)
     tail = done.text[-TAIL_CHARS:] if len(done.text) >= TAIL_CHARS else f"{state.tail}{done.text}"[-TAIL_CHARS:]
     return msgspec.structs.replace(state, fold=after, tail=tail)

@@ -19,7 +19,7 @@ from ..run_states import Hung, Queued, Running, Stopping, Suspended, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.lines import LineFold
 from ..text.reading import Reading
-from . import hints, on_checkpoints, on_samples, saving
+from . import hints, on_checkpoints, on_samples
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -91,8 +91,6 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if changed and log.trusted:
         _phase_ended(builder)
     builder.set(log_activity=log)
-    if source is None and state.unread.saves:
-        hints.on_text(builder, chunk.text)
     if after.loss_is_nan:
         _nan(builder, after.now)
     if changed and _is_read(state, source):
@@ -141,11 +139,8 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         builder.set(phase_times=phase_times.started(state.phase_times, now - state.clock.start, quiet_s))
     if announced:
         _phase_ended(builder)
-    usual_s = None if state.clock.step_s is None else steps * state.clock.step_s
-    cost, measured = pace.with_saved_step(state.save_cost, t, usual_s)
     take_step = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
     builder.set(
-        save_cost=cost,
         clock=clock,
         attempt=attempt_progress.with_beat(
             state.attempt, step, t, epoch=progress.epoch, first_step=after.certain.opening.first_step
@@ -160,8 +155,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if progress.loss is not None:
         position = None if step is None else (state.attempt.offset or 0) + step
         builder.set(loss=loss.with_loss(state.loss, progress.loss, t, position))
-    saving.tell_cost(builder, measured)
-    if state.unread.saves or state.incidents or not isinstance(state.machine, Running):
+    if state.saves_unread or state.incidents or not isinstance(state.machine, Running):
         _advance(builder)
     if state.launcher.from_step is not None:
         on_samples.on_first_step(builder)

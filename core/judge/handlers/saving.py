@@ -2,7 +2,6 @@
 
 import msgspec
 
-from ...model.fact import SaveMeasured
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
@@ -77,10 +76,3 @@ def on_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
         saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
         phase_times=phase_times.ended(state.phase_times, "save", took_s, 0.0),
     )
-
-
-def tell_cost(builder: StepBuilder, measured: pace.Measured | None) -> None:
-    """Write down what a save cost, if the step after it was made."""
-    if measured is not None:
-        number = builder.state.attempt.number
-        builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))

@@ -17,10 +17,8 @@ from ...model.story import RunStory
 from .. import run_states
 from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.evidence_state import DiagnosisState
-from ..findings import loss, pace, unread_steps
-from ..findings.pace import SaveCost
+from ..findings import loss, pace
 from ..findings.slow import Stall
-from ..findings.unread_steps import UnreadLog
 from ..handlers import checkpoint_jobs
 from ..hang import deadlines, liveness, pauses
 from ..hang.activity import LogActivity
@@ -193,10 +191,9 @@ def started(builder: StepBuilder, start: Start) -> None:
         launcher=Launcher(),
         gpu_fault=None,
         loss=loss.begin_attempt(state.loss),
-        save_cost=SaveCost(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=pace.begin_attempt(state.pace),
-        unread=unread_steps.read_anew(state.unread) if same else UnreadLog(),
+        saves_unread=state.saves_unread if same else (),
         time=replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
         disk_low=None,

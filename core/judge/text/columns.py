@@ -390,11 +390,6 @@ def key_of(low: str) -> str:
     return _key(_TIMES.sub(" ", low))
 
 
-def without_times(line: str) -> str:
-    """The line with spaces in place of dates and clock times; what else it holds stays where it is."""
-    return _TIMES.sub(lambda found: " " * len(found[0]), line)
-
-
 def is_of_another_task(low: str) -> bool:
     """True if words of a lower-cased line name another task than training."""
     return _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is not None

@@ -178,12 +178,6 @@ def find_pair(low: str) -> Step | None:
     return None
 
 
-def names_other_count(low: str, at: int) -> bool:
-    """True if the word before a number of a lower-cased line says that it counts no steps: "fold 3", "rank: 2"."""
-    found = _NOT_STEPS.search(low, 0, at)
-    return found is not None and not low[found.start() - 1 : found.start()].isalpha()
-
-
 LEAST_TOTAL = 2
 _SHARE_BEFORE = LazyPattern(
     r"(?:acc\w*|top-?\d|correct|precision|recall|f1|score|rate|mem\w*|gpu|cpu|v?ram|disk|usage|used|util\w*|free)"

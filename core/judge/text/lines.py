@@ -80,8 +80,8 @@ class Gates(msgspec.Struct, frozen=True):
     """Fixed texts and patterns; each line with relevant content has at least one.
 
     ``any``: the same as one pattern; ``common``: the literal to try first. ``keys``: for each literal the longest part
-    of it that cannot be split over two words ("" = none). ``quiet``: texts without news so far, with digits set to
-    zero; None if digits matter. ``pairs``: a line with two numbers as a position and its end passes, too.
+    of it that cannot be split over two words ("" = none). ``pairs``: a line with two numbers as a position and its
+    end passes, too.
     """
 
     literals: tuple[str, ...]
@@ -89,7 +89,6 @@ class Gates(msgspec.Struct, frozen=True):
     patterns: tuple[LazyPattern, ...]
     any: LazyPattern
     common: str = ""
-    quiet: set[bytes] | None = None
     pairs: bool = False
 
 
@@ -121,9 +120,7 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = (), *, pairs: bo
     every = "|".join([*_by_first_letters(kept), *(f"(?:{row})" for row in rows), *forms])
     compiled = tuple(LazyPattern(row, re.MULTILINE) for row in rows)
     keys = tuple(max(literal.encode().translate(_SPACED, _DIGITS).split(), key=len, default=b"") for literal in kept)
-    # A project's pattern may tell one number from another.
-    quiet: set[bytes] | None = None if rows or any(char.isdigit() for char in "".join(kept)) else set()
-    return Gates(tuple(kept), keys, compiled, LazyPattern(every or r"(?!)", re.MULTILINE), common, quiet, pairs)
+    return Gates(tuple(kept), keys, compiled, LazyPattern(every or r"(?!)", re.MULTILINE), common, pairs)
 
 
 def _by_first_letters(literals: Iterable[str]) -> list[str]:
@@ -173,34 +170,12 @@ def _present_literals(text: str, gates: Gates) -> list[str]:
     return [literal for literal, key in zip(gates.literals, gates.keys, strict=True) if key in words]
 
 
-def is_quiet(done: Finished, gates: Gates) -> bool:
-    """True if no segment of a short text passes ``gates``; the answer for texts that differ in digits only is cached.
-
-    The redraws of a bar differ in their digits, and no gate holds a digit: the first one answers for the others.
-    """
-    quiet = gates.quiet
-    if quiet is None or len(done.text) > QUIET_CHARS:
-        return False
-    known = done.text.encode(errors="surrogatepass").translate(_ZEROED)
-    if known in quiet:
-        return True
-    if next(lines_with(done, gates), None) is not None:
-        return False
-    if len(quiet) >= QUIET_KEPT:
-        quiet.clear()
-    quiet.add(known)
-    return True
-
-
 def shape_of(line: str) -> bytes:
     """The line with every digit set to one: the same for all lines that differ in their numbers only."""
     return line.encode(errors="surrogatepass").translate(_ONES)
 
 
 _ONES = bytes.maketrans(b"023456789", b"1" * 9)
-QUIET_CHARS = 400
-QUIET_KEPT = 512
-_ZEROED = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
