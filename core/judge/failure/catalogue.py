@@ -38,13 +38,17 @@ OWN_WEIGHT = 1.0
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What one sign proves: a class, and how much (0..1). ``meaning``: the sign in words, for kernel lines."""
+    """What one sign proves: a class, and how much (0..1). ``meaning``: the sign in words, for kernel lines.
+
+    ``told``: by the words of a message or the line that raised it, not by the type of an exception alone.
+    """
 
     failure: str
     weight: float
     meaning: str = ""
     told: bool = False
-    """By the words of a message or the line that raised it, not by the type of an exception alone."""
+    role: str = "root"
+    warned: bool = False
 
 
 class CompiledSignature(msgspec.Struct, frozen=True):
@@ -63,11 +67,14 @@ class CompiledSignature(msgspec.Struct, frozen=True):
 
 
 class Match(NamedTuple):
-    """A signature found in a line, and where."""
+    """A signature or status code found in a line, and where. ``pattern``: of the signature."""
 
-    row: CompiledSignature
+    failure: str
+    role: str
+    weight: float
     start: int
     end: int
+    pattern: str = ""
 
 
 class CompiledCatalogue:
@@ -156,7 +163,7 @@ class CompiledCatalogue:
                 continue
             if row.role == "noise":
                 return None
-            found.append(Match(row, at.start(), at.end()))
+            found.append(Match(row.failure, row.role, row.weight, *at.span(), row.pattern.text))
         return found
 
     def _signatures_like(self, shape: bytes) -> tuple[CompiledSignature, ...]:
@@ -261,15 +268,6 @@ CLEAR_CHARS = 20
 """A text of this length is a library's own."""
 
 
-class Coded(NamedTuple):
-    """A status code in a line, and what it proves."""
-
-    failure: str
-    weight: float
-    start: int
-    end: int
-
-
 class StatusCodes:
     """The codes of all classes, compiled for ``find``."""
 
@@ -293,7 +291,7 @@ class StatusCodes:
         like = shape.decode(errors="surrogatepass")
         return any(pattern.search(like) is not None for pattern in (self._name, self._text, *_NUMBERS.values()))
 
-    def find(self, line: str) -> Iterator[Coded]:
+    def find(self, line: str) -> Iterator[Match]:
         """The codes that a line names."""
         if not self._is_coded(shape_of(line)):
             return
@@ -309,9 +307,9 @@ class StatusCodes:
                     yield self._coded(row, found)
 
     @staticmethod
-    def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Coded:
+    def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Match:
         failure, code = row
-        return Coded(failure, code.weight, found.start(), found.end())
+        return Match(failure, "root", code.weight, *found.span())
 
 
 def _of_system(errnos: Mapping[str, float]) -> Iterator[StatusCode]:

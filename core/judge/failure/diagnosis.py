@@ -14,10 +14,11 @@ from ...model.patterns import LazyPattern
 from ...model.shipped import CauseVariant, Diagnosis, EvidenceLine, FailureClass
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof, signal_of
 from .circumstances import SIGKILL, Circumstances, fused, is_lasting, retry_reason
-from .evidence_state import CASCADE_KEPT, GENERIC, DiagnosisState, Finding, RankEnd
+from .evidence_state import CASCADE_KEPT, GENERIC, DiagnosisState, RankEnd
 from .evidence_state import exited as exited_rank
 from .evidence_state import killed as killed_rank
 from .log_evidence import with_last_line, with_last_words
+from .tracebacks import Finding
 
 SUREST = 0.97
 """The highest confidence that a log can give."""

@@ -13,8 +13,8 @@ from ..text.shapes import ShapeTable
 from ..text.worded_lines import read_segment
 from .catalogue import CompiledCatalogue, read_kernel_line
 from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
-from .evidence_state import NO_ENDS, TAIL_CHARS, TEXT_KEPT, DiagnosisState, Finding, with_finding
-from .tracebacks import find_exception
+from .evidence_state import NO_ENDS, TAIL_CHARS, TEXT_KEPT, DiagnosisState, with_finding
+from .tracebacks import Finding, find_exception
 
 SURVIVED_STEPS = 4
 """A failure line counts as survived once the step has moved this often. Why not once: a bar is redrawn once more after

@@ -44,17 +44,31 @@ _OPENERS = LazyPattern(
 )
 
 
-class Raised(msgspec.Struct, frozen=True):
-    """What a traceback ended with, as evidence. ``failure`` "": its type and message prove nothing."""
+class Finding(msgspec.Struct, frozen=True):
+    """The best evidence of one kind for one class. ``line`` 0: from the kernel log. ``last``: the newest line of it.
+
+    ``beats``: steps from the first evidence to the newest of this kind. ``terminal``: it stands at the end of a
+    traceback or of another report of a program's death. ``warned``: the line is a warning. ``told``: its words
+    say so, not the type of an exception alone. ``source``: the rank or process that printed it. ``details``: the first
+    lines in which its message goes on. ``place``: ``file:line`` of the user's own code or settings that raised it.
+    ``reported``: raised by a library that reports or uploads. ``failure`` "": it proves nothing.
+    """
 
     failure: str
+    role: str
     weight: float
     line: int
     text: str
-    told: bool = False
-    """By its message, not by its type alone."""
+    last: int
+    count: int = 1
+    beats: int = 0
+    terminal: bool = False
+    warned: bool = False
+    told: bool = True
+    source: str = ""
+    details: tuple[str, ...] = ()
+    place: str = ""
     reported: bool = False
-    """Raised by a library that reports or uploads."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -69,7 +83,7 @@ class Block(msgspec.Struct, frozen=True):
     source: str
     began: int
     link: Link = ""
-    before: Raised | None = None
+    before: Finding | None = None
     before_first: str = ""
     before_library: bool = False
     first: str = ""
@@ -78,7 +92,7 @@ class Block(msgspec.Struct, frozen=True):
     raises: bool = False
     code: str = ""
     own: str = ""
-    raised: Raised | None = None
+    raised: Finding | None = None
     ended: bool = False
 
 
@@ -121,7 +135,9 @@ def with_inner(block: Block, text: str) -> Block:
 
 def ended(block: Block, number: int, text: str) -> Block:
     """The block after an exception that only wraps another one, which follows."""
-    return msgspec.structs.replace(block, raised=Raised("", 0.0, number, text[:80]), ended=True, link="")
+    return msgspec.structs.replace(
+        block, raised=Finding("", "root", 0.0, number, text[:80], number), ended=True, link=""
+    )
 
 
 def is_inner(text: str) -> bool:
@@ -129,7 +145,7 @@ def is_inner(text: str) -> bool:
     return not text or text[0] in " \t│|╭╰❱" or text.startswith(("File ", "+-", "~", "^", '"""', "'''"))
 
 
-def earlier_counts(block: Block, before: Raised, raised: Raised) -> bool:
+def earlier_counts(block: Block, before: Finding, raised: Finding) -> bool:
     """Whether an earlier exception of the chain is the cause, not the one that follows it.
 
     What was raised first counts, with three exceptions. A handler that raises at once names what it caught in its own
