@@ -17,14 +17,14 @@ from ...model.shipped import (
     MessageWords,
     StatusCode,
 )
-from ..text.carriers import TRACEBACK
-from ..text.lines import gate_of, gates_of, shape_of
-from ..text.numbers import GATE as FRAME_GATE
+from ..text.lines import TRACEBACK, gate_of, gates_of, shape_of
 from ..text.shapes import ShapeTable
 
 CONFIG_READS = ("args[", "cfg[", "onfig[")
 CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
 """Source lines of tracebacks that decide what a KeyError means."""
+FRAME_GATE = 'File "'
+"""Stands in the header of a syntax error that no traceback announces."""
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
 """Texts of lines that may show a moving step. They are searched for only after the first evidence of a failure."""
 SHAPES_KEPT = 2048

@@ -11,8 +11,7 @@ from typing import Literal
 import msgspec
 
 from ...model.patterns import LazyPattern
-from ..text.carriers import TRACEBACK, Carried, peel, unglued
-from ..text.numbers import frame_of
+from ..text.lines import TRACEBACK, Carried, peel, unglued
 from ..text.reading import Reading
 from . import tracebacks
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, OWN_WEIGHT, CompiledCatalogue, Match, Proof, read_kernel_line
@@ -37,6 +36,7 @@ from .tracebacks import (
     Finding,
     any_exception,
     find_exception,
+    frame_of,
     proof_of,
     proof_of_message,
     proof_of_words,
@@ -110,7 +110,7 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         state = with_block(state, opened, hot=TRACEBACK_SEGMENTS)
         return msgspec.structs.replace(state, traceback=number, watch=state.watch or _NO_PROGRESS)
     open_block = block if block is not None and not block.ended else None
-    if _reads_config(text):
+    if text[:1] in " \t│[" and any(word in text for word in CONFIG_READS) and reads_configuration(text):
         state = msgspec.structs.replace(state, config_read=number)
         return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
     if text[:1] in " \t│[" and any(word in text for word in CHECKPOINT_READS) and "rror" not in text:
@@ -189,7 +189,9 @@ def _weigh(
         return _with_raised(state, block, msgspec.structs.replace(mine, place=block.own, reported=reported), weighed)
     if named.type in catalogue.consequences:
         state = with_cascade_line(state, number, shown)
-    return _with_line(state, msgspec.structs.replace(mine, place=_headed(state, number)), weighed)
+    at, place = state.header  # of a syntax error of the file that Python was to run: it has no traceback
+    place = place if 0 < number - at <= HEADER_LINES else ""
+    return _with_line(state, msgspec.structs.replace(mine, place=place), weighed)
 
 
 def _strongest(known: Iterable[Proof]) -> Proof | None:
@@ -208,12 +210,6 @@ def _by_place(named: Named, block: Block, carried: Carried, catalogue: CompiledC
     placed = Carried(f"{named.type} in {block.last}", carried.source, carried.level)
     matches = catalogue.matches(placed.text)
     return None if matches is None else _strongest(_evidence(placed, matches, raised=True, catalogue=catalogue))
-
-
-def _headed(state: DiagnosisState, number: int) -> str:
-    """The place of a syntax error of the file that Python was to run: it has a header and no traceback."""
-    at, place = state.header
-    return place if 0 < number - at <= HEADER_LINES else ""
 
 
 def _explains_untold(state: DiagnosisState, number: int, source: str) -> bool:
@@ -342,10 +338,6 @@ def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
         return True
     block = state.block(carried.source)
     return block is not None and block.raised is not None and 0 <= number - block.raised.line <= DETAIL_LINES
-
-
-def _reads_config(text: str) -> bool:
-    return any(word in text for word in CONFIG_READS) and text[:1] in " \t│[" and reads_configuration(text)
 
 
 # What a line does: report an event, warn, say that something was handled, or speak of failures without having one.

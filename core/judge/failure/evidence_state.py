@@ -8,10 +8,9 @@ from ...model.patterns import LazyPattern
 from ...model.shipped import EvidenceLine
 from ...model.text import beginning
 from ..text.lines import LineFold, plain
-from ..text.numbers import frame_of, marked
 from ..text.reading import Reading
 from .tracebacks import KEPT as BLOCKS_KEPT
-from .tracebacks import Block, Finding
+from .tracebacks import Block, Finding, frame_of, marked
 
 # Which rank of a distributed training ended first by itself, from what its launcher and its ranks print.
 #

@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.other_files import says_state
 from ...model.resume import ResumeSupport
-from ..text.carriers import peel
+from ..text.lines import peel
 from . import output_folders
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, find, is_verified
 

@@ -6,10 +6,9 @@ import msgspec
 
 from ...model.patterns import LazyPattern
 from ...model.progress import Phase
-from .carriers import peel
-from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step
+from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step, parse_count, parse_number
 from .line_fields import find_loss, find_lr
-from .numbers import parse_count, parse_number
+from .lines import peel
 
 LINES_BETWEEN = 60
 """Most lines between two rows of a table: the output of one epoch lies in between."""
