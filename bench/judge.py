@@ -203,7 +203,7 @@ def cross_validate(paths: list[Path], *, verbose: bool) -> None:
 def known_signatures(lines: list[str]) -> Iterator[str]:
     for line in lines:
         for found in CATALOGUE.matches(line) or ():
-            yield found.row.pattern.text
+            yield found.pattern
 
 
 def quiet_log(size: int) -> str:

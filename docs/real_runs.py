@@ -130,7 +130,6 @@ class Project:
         self.run = run
         for file in EXAMPLES.glob("*.py"):
             shutil.copy(file, self.folder)
-        shutil.copy(EXAMPLES / "demo_text.txt", self.folder)
         shutil.copy(ROOT / "docs" / "picture_trainer.py", self.folder / "train.py")
         (self.folder / "train.toml").write_text(CONFIG.format(steps=steps))
         (self.folder / "profiles").mkdir()

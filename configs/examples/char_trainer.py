@@ -1,4 +1,4 @@
-"""A small real training: a character model (embedding, hidden layer, softmax) learns a story, with nothing but numpy.
+"""A small real training: a character model (embedding, hidden layer, softmax) learns this file, with numpy only.
 
 Real gradients, real Adam, a loss that falls, checkpoints in safetensors that hold model, optimizer and counters, and a
 resume that goes on bit for bit. Made to be watched, interrupted and broken (see demo_trouble.py):
@@ -46,7 +46,7 @@ AVERAGE = 0.98
 
 
 class Text:
-    """The story as numbers."""
+    """The text as numbers."""
 
     def __init__(self, path: Path, seed: int, batch: int) -> None:
         text = path.read_text(encoding="utf-8")
@@ -296,7 +296,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output-dir", required=True)
     parser.add_argument("--name", default="demo", help="checkpoints are called NAME-step00000040.safetensors")
-    parser.add_argument("--text", default=str(Path(__file__).resolve().with_name("demo_text.txt")))
+    parser.add_argument("--text", default=__file__, help="what it learns; default: its own source")
     parser.add_argument("--steps", type=int, default=1000, help="last step")
     parser.add_argument("--epoch-steps", type=int, default=100, help="steps that make an epoch")
     parser.add_argument("--save-every", type=int, default=100, metavar="STEPS")

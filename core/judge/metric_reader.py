@@ -12,11 +12,10 @@ from collections.abc import Mapping
 
 from ..model.observation import MOST_METRICS
 from ..model.progress import Phase
-from .text.carriers import message_of, own_text
 from .text.columns import values_in
+from .text.counters import unwrapped
 from .text.line_fields import Metrics, find_loss, is_evaluation, metrics_of, row_of
-from .text.lines import LineFold, fold, plain
-from .text.numbers import unwrapped
+from .text.lines import LineFold, fold, message_of, own_text, plain
 from .text.reading import Reading
 from .text.shapes import ShapeTable
 from .text.worded_lines import read_segment

@@ -34,9 +34,7 @@ from .failure.circumstances import SeenGpu
 from .failure.evidence_state import DiagnosisState
 from .findings.health import Bands, DiskUse, Faults
 from .findings.loss import Loss
-from .findings.pace import Pace, SaveCost, pace_of
-from .findings.slow import Stall
-from .findings.unread_steps import UnreadLog
+from .findings.pace import Pace, Stall, pace_of
 from .hang import pauses
 from .hang.activity import LogActivity
 from .hang.deadlines import SavePhase, StepClock, StepPeak
@@ -127,13 +125,12 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpus_seen: tuple[SeenGpu, ...] = ()
     loss: Loss = Loss()
     pace: Pace = Pace()
-    unread: UnreadLog = UnreadLog()
-    """What the attempt saved and printed without a step that is read."""
+    saves_unread: tuple[float, ...] = ()
+    """When the attempt saved while no step was read: the first file of its newest two saves, active seconds."""
     stall: Stall = Stall()
     bands: Bands = {}
     gpu_faults: Faults = {}
     disk: DiskUse = DiskUse()
-    save_cost: SaveCost = SaveCost()
     saves: SaveClock = SaveClock()
     checkpoints: CheckpointIndex = CheckpointIndex()
     outputs: OutputFolders = OutputFolders()
@@ -212,7 +209,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def trains(self) -> bool:
         """A step of the attempt was read, or it saved a checkpoint."""
-        return self.clock.beats > 0 or self.unread.saves > 0
+        return self.clock.beats > 0 or bool(self.saves_unread)
 
 
 Result = tuple[JudgeState, tuple[Entry, ...]]

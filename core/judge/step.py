@@ -19,7 +19,7 @@ from ..model.fact import CommandReceived, MetricFilesKnown
 from ..model.story import RunStory
 from . import state as unseen
 from .failure.circumstances import is_of_run, names_lost_gpu
-from .failure.log_evidence import kernel_evidence
+from .failure.diagnosis import kernel_evidence
 from .handlers import checkpoint_jobs, hang_check, hints, on_checkpoints, on_log, on_samples
 from .hang import activity, deadlines, liveness, pauses
 from .hang.evidence import GpuFault

@@ -133,14 +133,6 @@ class OutputKnown(FactBase, frozen=True, kw_only=True, tag="output_known"):
     why: str = ""
 
 
-class SaveMeasured(FactBase, frozen=True, kw_only=True, tag="save_measured"):
-    """What a checkpoint cost: how much longer than usual its step took. ``every_s``: since the save before."""
-
-    attempt: int
-    cost_s: float
-    every_s: float | None = None
-
-
 class CheckpointsSetAside(FactBase, frozen=True, kw_only=True, tag="checkpoints_set_aside"):
     """Complete checkpoints that automatic restarts do not use from now on. ``why`` empty: they are used again.
 
@@ -356,7 +348,7 @@ class Note(FactBase, frozen=True, kw_only=True, tag="note"):
 
 Fact = (
     RunCreated | ResumeWayKnown | SupervisorStarted | SupervisorEnded | StateChanged | AttemptStarted | AttemptEnded
-    | ProgressMade | PhaseChanged | CheckpointKnown | OutputKnown | SaveMeasured | CheckpointsSetAside
+    | ProgressMade | PhaseChanged | CheckpointKnown | OutputKnown | CheckpointsSetAside
     | IncidentOpened | IncidentUpdated | HealthChanged | BudgetChanged | ProfileChanged | RampMoved | RemedyApplied
     | RemedyProposed | RemediesDropped | ActionWithheld | QuestionClosed | ActChanged | CommandReceived
     | JudgeSnapshot | MetricFilesKnown | CheckpointEvaluated | NothingSeen | Note

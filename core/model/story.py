@@ -16,7 +16,6 @@ from .fact import (
     RemedyApplied,
     RemedyProposed,
     RunCreated,
-    SaveMeasured,
 )
 from .output_place import OutputPlace
 from .progress import HealthReading, Progress, Why
@@ -122,8 +121,6 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that the trainer was seen to save to, in the order found."""
     metric_files: tuple[MetricFilesKnown, ...] = ()
     """Folders with files of the trainer's metrics, in the order found."""
-    saves: tuple[SaveMeasured, ...] = ()
-    """What the newest saves cost, oldest first, at most SAVES."""
     origins: dict[str, CheckpointOrigin] = {}
     """By path, of those whose modification time says another thing."""
     set_aside: dict[str, CheckpointsSetAside] = {}

@@ -83,7 +83,6 @@ def _without(known: dict[str, T], *paths: str) -> dict[str, T]:
 
 NOTICES = 50
 PHASES = 2000
-SAVES = 9
 ACTIONS = 400
 
 
@@ -158,8 +157,6 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
         case facts.OutputKnown():
             told = _with_notice(story, f"saves to {fact.folder}: {fact.why}")
             return replace(told, outputs=(*story.outputs, OutputPlace(folder=fact.folder, why=fact.why)))
-        case facts.SaveMeasured():
-            return replace(story, saves=(*story.saves, fact)[-SAVES:])
         case facts.CheckpointsSetAside():
             rest = _without(story.set_aside, *fact.paths)
             return replace(story, set_aside=rest | (dict.fromkeys(fact.paths, fact) if fact.why else {}))

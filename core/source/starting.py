@@ -94,7 +94,8 @@ _LEAVES = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})
 
 def _ends(node: ast.If | ast.IfExp) -> bool:
     return isinstance(node, ast.If) and any(
-        isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and called(each) in _LEAVES) for each in ast.walk(node)
+        isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and called(each) in _LEAVES)
+        for each in ast.walk(node)
     )
 
 

@@ -17,7 +17,7 @@ from ..model.record import Record
 from ..model.run import RunSpec
 from ..model.story import Need
 from . import quantity
-from .state.cadence import Cadence, LostTime, cadence_words
+from .state.lost_time import LostTime
 from .words import STATE_WORDS
 
 # Which attempt came next: looked up for each attempt and each incident of a run, which may have thousands.
@@ -234,7 +234,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     of_perfect: float | None = None
     """The wall time of a perfect supervisor over this one's."""
     lost: LostTime | None = None
-    cadence: Cadence = Cadence()
     """Saves and failures, and how often a save would lose the least time."""
     last_seen: str = ""
     """If nobody watches the run now: in which state it was last seen, and how long ago."""
@@ -301,7 +300,6 @@ def overview(report: Report) -> list[tuple[str, str]]:
         ("productive time (ETTR)", _share(report.ettr)),
         ("lost time", lost_words(report)),
         ("against a perfect supervisor", _share(report.of_perfect, digits=1)),
-        ("save interval", cadence_words(report.cadence)),
         ("restarts", quantity.count(report.restarts)),
         ("checkpoints", _checkpoint_counts(report)),
         *([("scores", report.scores)] if report.scores else []),

@@ -22,8 +22,8 @@ from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, Report
 from .run_summary import summarise
 from .short_report import SummaryNumbers, summary_sentence
 from .state.by_itself import next_by_itself, reason_of
-from .state.cadence import cadence, lost_time
 from .state.concerns import reason_now
+from .state.lost_time import lost_time
 from .state.position_words import nobody_sees
 from .state.run_progress import last_step, live_progress, overall_step
 from .withheld_words import would_have
@@ -81,7 +81,6 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         ettr=None if lost is None else lost.ettr,
         of_perfect=None if lost is None else lost.of_perfect,
         lost=lost,
-        cadence=cadence(story, now.now_t),
         last_seen=said.last_seen,
         step=step,
         total_steps=total,

@@ -12,7 +12,7 @@ from ..model.story import Summary
 from . import quantity
 from .length_words import by_words
 from .report import IncidentRow, Report, state_words
-from .state.cadence import LostTime
+from .state.lost_time import LostTime
 
 MOST_INCIDENTS = 8
 MOST_CHANGES = 8

@@ -13,7 +13,6 @@ from ..model.verdict_words import verdict_in_words
 from . import quantity
 from .charts import AttemptSpan, attempt_spans
 from .checkpoint_list import score_of, scores_of, step_words
-from .state.cadence import cadence
 from .state.concerns import NAN, nan_since
 from .state.run_progress import last_step, live_progress
 
@@ -266,20 +265,12 @@ def _title(now: Situation) -> str:
     c = story.checkpoints[-1]
     age = quantity.age(max(0.0, now.now_wall - c.mtime))
     what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_in_words(c.verdict)}"
-    return f"checkpoint {age} · {what}{_quality(now)}{_cadence(now)}"
+    return f"checkpoint {age} · {what}{_quality(now)}"
 
 
 def _quality(now: Situation) -> str:
     scores = scores_of(now.story)
     return f" · {scores}" if scores else ""
-
-
-def _cadence(now: Situation) -> str:
-    """``; save every 12 min, not every 35 min``: only if another interval would lose clearly less."""
-    known = cadence(now.story, now.now_t)
-    if not known.is_off:
-        return ""
-    return f" · better a save every {quantity.duration(known.best_s)} than every {quantity.duration(known.every_s)}"
 
 
 def _loss(now: Situation) -> str:

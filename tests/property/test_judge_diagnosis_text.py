@@ -7,7 +7,7 @@ from tests.logs.carriers import CARRIERS
 from tests.shipped import CATALOGUE
 from trainwatch.core.judge.failure.circumstances import pattern_of
 from trainwatch.core.judge.recovery.ending import diagnosis_of
-from trainwatch.core.judge.text.carriers import peel, unglued
+from trainwatch.core.judge.text.lines import peel, unglued
 
 PIECES = st.sampled_from(
     [

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from tests.shipped import CATALOGUE, read_progress
 from tests.tiers import examples
-from trainwatch.core.judge.failure.diagnosis import diagnose
+from trainwatch.core.judge.failure.diagnosis import START_EVIDENCE, diagnose, read_evidence
 from trainwatch.core.judge.failure.evidence_state import DiagnosisState
-from trainwatch.core.judge.failure.log_evidence import START_EVIDENCE, read_evidence
 from trainwatch.core.judge.progress import START, ProgressState
 from trainwatch.core.judge.text.lines import Finished, LineFold, fold, gates_of, lines_with
 

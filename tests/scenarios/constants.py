@@ -27,7 +27,7 @@ MODULES = (
     "hang.pauses",
     "hang.launcher",
     "handlers.hang_check",
-    "findings.slow",
+    "findings.pace",
     "resume.resume_point",
 )
 SETTINGS = "settings.hang"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.judge.text.carriers import Carried, peel, unglued
+from trainwatch.core.judge.text.lines import Carried, peel, unglued
 
 BOOM = "KeyError: 'x'"
 

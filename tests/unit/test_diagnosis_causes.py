@@ -6,13 +6,13 @@ import pytest
 from tests.shipped import CATALOGUE, FAILURES, LOG_SHAPES, SHAPES
 from tests.tiers import SECOND_TIER
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.failure.diagnosis import diagnose
-from trainwatch.core.judge.failure.evidence_state import DiagnosisState
-from trainwatch.core.judge.failure.log_evidence import (
+from trainwatch.core.judge.failure.diagnosis import (
     START_EVIDENCE,
+    diagnose,
     is_news,
     read_evidence,
 )
+from trainwatch.core.judge.failure.evidence_state import DiagnosisState
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.text.shapes import ShapeTable
 

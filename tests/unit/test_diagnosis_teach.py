@@ -72,10 +72,7 @@ def test_unknown_class_and_empty_log_are_refused(log: Path, capsys: pytest.Captu
 def test_options_say_what_else_was_so(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernel = log.parent / "dmesg.txt"
     kernel.write_text("NVRM: Xid (PCI:0000:41:00): 79, pid=7, GPU has fallen off the bus.\n", encoding="utf-8")
-    stacks = log.parent / "stacks.txt"
-    stacks.write_text('File "dataloader.py", line 1, in _try_get_data\n', encoding="utf-8")
     options = {
-        "dataloader_crash": ("--stacks", str(stacks)),
         "disk_full": ("--disk-free", "1000"),
         "host_oom": ("--swap-used", "99", "--exit-code", "137"),
         "checkpoint_corrupt": ("--checkpoint", "torn"),

@@ -1,16 +1,10 @@
 """A training that saves checkpoints while no step is read from its log."""
 
 import msgspec
-import pytest
 
 from tests.builders import Story, World, judge
-from tests.shipped import LOG_SHAPES, SHAPES
-from trainwatch.core.judge.findings import unread_steps
-from trainwatch.core.judge.findings.unread_steps import LINE_CHARS, UnreadLog
-from trainwatch.core.judge.progress import progress_of
 from trainwatch.core.judge.run_states import Hung, Running, Starting
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model.attempt import NO_STEP, Incident
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import StateChanged
@@ -36,6 +30,10 @@ def begun() -> World:
     return prints(World(judge()).begin(), 1, 2, 3)
 
 
+def twice(world: World) -> World:
+    return saves(saves(world, "a"), "b", after_s=40.0)
+
+
 def told(world: World) -> list[Incident]:
     return [incident for incident in world.incidents if incident.class_ == NO_STEP]
 
@@ -50,49 +48,33 @@ def test_a_checkpoint_before_any_step_ends_the_state_starting_and_claims_no_step
     assert world.state.attempt.beat_t is None
 
 
-def test_lines_that_count_on_after_a_checkpoint_are_told_with_the_shape_that_reads_them() -> None:
-    world = prints(saves(begun(), "a"), 4, 5)
-    assert told(world) == []
-    prints(world, 6, 7)
-    (incident,) = told(world)
-    assert (incident.kind, incident.severity, incident.open) == ("progress", "warning", True)
-    assert incident.reason.startswith("no step is read from the log")
-    assert [e.what for e in incident.evidence] == ["it prints: sweep 6 of 2400  q 3.940"]
-    shape = r"\bsweep +(?P<step>\d+) of (?P<total_steps>\d+)"
-    assert f"shapes = ['{shape}'] under [progress] in trainwatch.toml" in incident.explanation
-    assert "`run --progress-shape` with that expression" in incident.explanation
-    assert [n.title for n in world.of(NotifyPeople)] == ["run: no step is read from the log"]
-    table = ShapeTable(LOG_SHAPES, [shape])
-    assert progress_of([UNREAD.format(7, 3.0)], table).step == 7
-
-
-def test_a_second_save_is_told_without_an_example_if_nothing_counts() -> None:
-    world = saves(World(judge()).begin(), "a")
-    for word in ("alpha", "beta", "gamma"):
-        world.see(LogChunk(t=world.t + 1.0, text=f"{word} goes on\n"))
+def test_a_second_save_without_a_step_is_told() -> None:
+    world = prints(saves(begun(), "a"), 4, 5, 6, 7)
     saves(world, "a.ema", after_s=20.0)
     assert told(world) == []  # a file of the same save
     saves(world, "b", after_s=40.0)
     (incident,) = told(world)
-    assert incident.evidence == ()
-    assert "no line of it looks like a counter" in incident.explanation
+    assert (incident.kind, incident.severity, incident.open) == ("progress", "warning", True)
+    assert incident.reason.startswith("no step is read from the log")
+    assert "describe your lines under [progress] shapes" in incident.explanation
+    assert [n.title for n in world.of(NotifyPeople)] == ["run: no step is read from the log"]
 
 
 def test_a_step_that_is_read_closes_it_and_nothing_is_kept_any_more() -> None:
-    world = prints(saves(begun(), "a"), 4, 5, 6, 7)
+    world = twice(begun())
     prints(world, 8, 9, form=READ)
     assert [(i.open, i.ending) for i in told(world)] == [(False, "a step is read")]
-    assert world.state.unread == UnreadLog()
+    assert world.state.saves_unread == ()
     prints(saves(world, "b", after_s=60.0), 10, 11, 12, 13)
     assert len(told(world)) == 1
 
 
 def test_the_end_of_the_attempt_closes_it_and_the_next_one_starts_again() -> None:
-    world = prints(saves(begun(), "a"), 4, 5, 6, 7)
+    world = twice(begun())
     world.see(Exit(t=world.t + 1.0, code=1)).wait(5.0)
     assert [i.open for i in told(world)] == [False]
     assert isinstance(world.state.machine, Starting)
-    assert world.state.unread == UnreadLog()
+    assert world.state.saves_unread == ()
 
 
 def test_a_checkpoint_from_before_the_attempt_shows_nothing_of_it() -> None:
@@ -127,9 +109,9 @@ def test_state_of_an_unknown_format_shows_that_it_trains_and_counts_once() -> No
     world.see(save)
     assert world.of(StateChanged)[-1].reason == "it saved state_1.pkl"
     world.wait(40.0).see(save)
-    assert world.state.unread.saves == 1
+    assert len(world.state.saves_unread) == 1
     world.see(msgspec.structs.replace(save, path="out/state_2.pkl", mtime=2.0))
-    assert world.state.unread.saves == 2
+    assert len(world.state.saves_unread) == 2
 
 
 def test_a_new_supervisor_of_the_same_attempt_knows_that_it_trains() -> None:
@@ -140,51 +122,5 @@ def test_a_new_supervisor_of_the_same_attempt_knows_that_it_trains() -> None:
     world.state = msgspec.structs.replace(restored, taken_over=False)
     world.see(start)
     assert isinstance(world.state.machine, Running)
-    prints(world, 4, 5, 6, 7)
+    saves(world, "b", after_s=40.0)
     assert len(told(world)) == 1
-
-
-def unread(*lines: str) -> UnreadLog:
-    log = unread_steps.with_save(UnreadLog(), 10.0, 30.0)
-    return unread_steps.with_text(log, "".join(f"{line}\n" for line in lines), SHAPES)
-
-
-@pytest.mark.parametrize(
-    ("form", "shape"),
-    [
-        ("sweep {n} of 2400  q {v}", r"\bsweep +(?P<step>\d+) of (?P<total_steps>\d+)"),
-        ("[12:00:0{n}] sweep {n}/90 q {v}", r"\bsweep +(?P<step>\d+)/(?P<total_steps>\d+)"),
-        ("upd={n} q={v}", r"\bupd=(?P<step>\d+)"),
-        ("q {v} after 1,20{n} rows (of 3)", r"\bafter +(?P<step>[\d,]+)"),
-        ("{n}  {v}", r"^ *(?P<step>\d+)"),
-        ("took 1{n} s, seen 40{n}", r"\bseen +(?P<step>\d+)"),
-        ("{{'seen': {n}, 'of': 9}}", r"\bseen.: +(?P<step>\d+)"),
-    ],
-)
-def test_the_shape_of_an_example_reads_its_count(form: str, shape: str) -> None:
-    lines = [form.format(n=n, v=n / 7) for n in (1, 2, 3, 4)]
-    found = unread_steps.example_of(unread(*lines))
-    assert found is not None
-    assert (found.line, found.shape) == (lines[-1], shape)
-    read = progress_of([f"{line}\n" for line in lines], ShapeTable(LOG_SHAPES, [shape]))
-    assert read.step is not None
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["sweep 1 of 9", "sweep 2 of 9"],
-        ["sweep 3 of 9", "sweep 3 of 9", "sweep 3 of 9"],
-        ["sweep 3 of 9", "sweep 2 of 9", "sweep 5 of 9", "sweep 1 of 9"],
-        ["q 0.1", "q 0.2", "q 0.3"],
-        ["took 1 ms", "took 2 ms", "took 3 ms"],
-        ["at 12:00:01", "at 12:00:02", "at 12:00:03"],
-        ["fold 1 of 5", "fold 2 of 5", "fold 3 of 5"],
-        ["saved part 1", "saved part 2", "saved part 3"],
-        ["rank: 1 of 8 is up", "rank: 2 of 8 is up", "rank: 3 of 8 is up"],
-        ["out/1 written", "out/2 written", "out/3 written"],
-        [f"{'x' * LINE_CHARS} {n}" for n in (1, 2, 3)],
-    ],
-)
-def test_lines_that_do_not_count_are_no_example(lines: list[str]) -> None:
-    assert unread_steps.example_of(unread(*lines)) is None

@@ -20,7 +20,7 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.story import STATES, RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.state.cadence import lost_time
+from trainwatch.core.views.state.lost_time import lost_time
 
 
 def told(*facts: tuple[float, Fact]) -> RunStory:

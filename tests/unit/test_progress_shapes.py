@@ -10,7 +10,7 @@ from tests.shipped import LOG_SHAPES, SHAPES, progress_of
 from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.shipped import read_log_shapes
 from trainwatch.core.judge import progress as log_progress
-from trainwatch.core.judge.text.numbers import NUMBER
+from trainwatch.core.judge.text.counters import NUMBER
 from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.shipped import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape

@@ -56,7 +56,6 @@ from .host_checks import (
     own_checkpoint_bytes,
 )
 from .launch_checks import (
-    check_cadence,
     check_command,
     check_ladder,
     check_launch,
@@ -150,7 +149,6 @@ RUN_CHECKS = (
     Row("hardware", check_advice, told=True, here=True, gpus=True),
     Row("measured here", check_measured, quick=True, told=True),
     Row("length", check_length, told=True),
-    Row("save interval", check_cadence),
     Row("notify", check_notify, quick=True, stops=ExitCode.FAILED),
     Row("supervisor", check_supervisor),
     Row("old sessions", check_old_sessions),

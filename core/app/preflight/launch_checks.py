@@ -27,12 +27,9 @@ from ...model.length import (
 from ...model.run import RunSpec, with_place
 from ...model.text import memory
 from ...source.trainer_source import source_of
-from ...store.journal import load_story
 from ...store.learned import HabitsFile
-from ...store.run_directory import RunDirectory
 from ...views import quantity
 from ...views.length_words import length_words
-from ...views.state.cadence import cadence, cadence_words
 from ..plan.launch_plan import LaunchPlan
 from ..plan.told_length import told_lengths
 from ..runs.forgetting import measured_here
@@ -232,24 +229,6 @@ def looks_like_a_path(value: str) -> bool:
     """``org/model`` is a name on a hub; ``./x``, ``/x``, ``a/b/c`` and ``x.safetensors`` are paths."""
     starts = value.startswith(("/", "./", "../", "~"))
     return starts or value.count("/") > 1 or Path(value).suffix.lower() in FILE_SUFFIXES
-
-
-# Whether the run saves as often as it should, by what its last attempts showed.
-
-
-def check_cadence(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """Compare the interval between saves with the one that loses the least time. None: nothing is known yet."""
-    run = RunDirectory(machine.home / "runs" / plan.spec.id)
-    if not run.journal.exists():
-        return None
-    story = load_story(run.journal)
-    known = cadence(story, story.t)
-    if known.best_s is None or known.every_s is None:
-        return None
-    text = f"saves {cadence_words(known)}"
-    if not known.is_off:
-        return passed(text)
-    return warned(text, "change how often the trainer saves (save_every_n_steps, save_steps …)")
 
 
 # Check: how long the run will be, by its settings, the samples in its folder and the pace of earlier runs.

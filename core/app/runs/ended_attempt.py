@@ -9,7 +9,7 @@ import msgspec
 from ...act.launch.launching import find_attempt, settle_launch
 from ...judge.failure.catalogue import signal_of
 from ...judge.failure.circumstances import Circumstances
-from ...judge.failure.log_evidence import MEANING
+from ...judge.failure.diagnosis import MEANING
 from ...model.attempt import EndFacts
 from ...model.decision import StartAttempt
 from ...model.run import RunSpec
@@ -20,9 +20,7 @@ from ...store.journal import load_story, read_journal
 from ...store.run_directory import RunDirectory
 from .known_runs import log_of
 
-STACKS = ("stacks", "py-spy", "stack")
-"""Beginnings of the names of evidence files that hold stacks."""
-STACK_CHARS = 20_000
+EVIDENCE_CHARS = 20_000
 
 
 class EndedAttempt(NamedTuple):
@@ -53,7 +51,6 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     about = Circumstances(
         **msgspec.structs.asdict(facts),
         earlier=tuple(each.class_ for each in crashes if each.attempt < attempt.number),
-        stack="".join(_text(file) for file in evidence if file.name.startswith(STACKS)),
     )
     if attempt.facts is None:  # an older supervisor, or none when it ended
         kept = "".join(_text(file) for file in evidence if file.name == "kernel-log.txt")
@@ -84,7 +81,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace")[:STACK_CHARS]
+        return file.read_text(encoding="utf-8", errors="replace")[:EVIDENCE_CHARS]
     except OSError:
         return ""
 

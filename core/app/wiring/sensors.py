@@ -15,7 +15,7 @@ from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...config.bounds import end_after
 from ...config.shipped import load_failures, load_log_shapes, load_remedies, with_learned
 from ...judge.failure.catalogue import CompiledCatalogue
-from ...judge.failure.log_evidence import is_news
+from ...judge.failure.diagnosis import is_news
 from ...judge.knowledge import Knowledge
 from ...judge.progress import progress_of
 from ...judge.step import Judge

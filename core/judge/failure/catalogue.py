@@ -3,6 +3,7 @@
 import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -16,17 +17,18 @@ from ...model.shipped import (
     MessageWords,
     StatusCode,
 )
-from ..text.carriers import TRACEBACK
-from ..text.lines import gate_of, gates_of, shape_of
-from ..text.numbers import GATE as FRAME_GATE
+from ..text.lines import TRACEBACK, gate_of, gates_of, shape_of
 from ..text.shapes import ShapeTable
 
 CONFIG_READS = ("args[", "cfg[", "onfig[")
 CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
 """Source lines of tracebacks that decide what a KeyError means."""
+FRAME_GATE = 'File "'
+"""Stands in the header of a syntax error that no traceback announces."""
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
 """Texts of lines that may show a moving step. They are searched for only after the first evidence of a failure."""
 SHAPES_KEPT = 2048
+"""Kinds of lines, which differ in digits only, of which it is kept what they may have: a log repeats its lines."""
 _DIGIT = LazyPattern(r"\d")
 TYPE_ALONE = 0.8
 """Most that the type of an exception proves without a known message. Without this bound, of the answers above 0.8 in a
@@ -36,13 +38,17 @@ OWN_WEIGHT = 1.0
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What one sign proves: a class, and how much (0..1). ``meaning``: the sign in words, for kernel lines."""
+    """What one sign proves: a class, and how much (0..1). ``meaning``: the sign in words, for kernel lines.
+
+    ``told``: by the words of a message or the line that raised it, not by the type of an exception alone.
+    """
 
     failure: str
     weight: float
     meaning: str = ""
     told: bool = False
-    """By the words of a message or the line that raised it, not by the type of an exception alone."""
+    role: str = "root"
+    warned: bool = False
 
 
 class CompiledSignature(msgspec.Struct, frozen=True):
@@ -61,11 +67,14 @@ class CompiledSignature(msgspec.Struct, frozen=True):
 
 
 class Match(NamedTuple):
-    """A signature found in a line, and where."""
+    """A signature or status code found in a line, and where. ``pattern``: of the signature."""
 
-    row: CompiledSignature
+    failure: str
+    role: str
+    weight: float
     start: int
     end: int
+    pattern: str = ""
 
 
 class CompiledCatalogue:
@@ -92,7 +101,7 @@ class CompiledCatalogue:
             ),
         )
         """Noise first, then the project's own, then the shipped ones."""
-        self._kept: dict[bytes, tuple[CompiledSignature, ...]] = {}
+        self._like = lru_cache(SHAPES_KEPT)(self._signatures_like)
         words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS, TRACEBACK, FRAME_GATE]
         words += [gate for each in classes for gate in each.gates]
         loose = [gate_of(row.pattern.text) for row in mine]
@@ -146,7 +155,7 @@ class CompiledCatalogue:
         """Signatures that the plain line matches, in order; None if a noise row matches."""
         low = line.lower()
         found: list[Match] = []
-        for row in self._candidates(line, low):
+        for row in self._like(shape_of(line)):
             if row.literal not in (low if row.caseless else line):
                 continue
             at = row.pattern.search(line)
@@ -154,20 +163,14 @@ class CompiledCatalogue:
                 continue
             if row.role == "noise":
                 return None
-            found.append(Match(row, at.start(), at.end()))
+            found.append(Match(row.failure, row.role, row.weight, *at.span(), row.pattern.text))
         return found
 
-    def _candidates(self, line: str, low: str) -> tuple[CompiledSignature, ...]:
-        """The signatures whose literal the line may have; the answer for lines that differ in digits only is kept."""
-        key = shape_of(line)
-        rows = self._kept.get(key)
-        if rows is None:
-            if len(self._kept) >= SHAPES_KEPT:
-                self._kept.clear()
-            rows = self._kept[key] = tuple(
-                row for row in self.signatures if row.numbered or row.literal in (low if row.caseless else line)
-            )
-        return rows
+    def _signatures_like(self, shape: bytes) -> tuple[CompiledSignature, ...]:
+        """The signatures whose literal lines of this shape may have."""
+        like = shape.decode(errors="surrogatepass")
+        low = like.lower()
+        return tuple(row for row in self.signatures if row.numbered or row.literal in (low if row.caseless else like))
 
 
 def _message(row: MessageWords, concepts: Mapping[str, tuple[str, ...]]) -> str:
@@ -265,15 +268,6 @@ CLEAR_CHARS = 20
 """A text of this length is a library's own."""
 
 
-class Coded(NamedTuple):
-    """A status code in a line, and what it proves."""
-
-    failure: str
-    weight: float
-    start: int
-    end: int
-
-
 class StatusCodes:
     """The codes of all classes, compiled for ``find``."""
 
@@ -291,19 +285,15 @@ class StatusCodes:
         spelt += [rf"(?:{_SAID_OF}|^\s*Error )(?P<short>{'|'.join(map(re.escape, short))})"] if short else []
         self._text = LazyPattern(rf"(?i:{'|'.join(spelt)})" if spelt else r"(?!)")
 
-        self._kept: dict[bytes, bool] = {}
+        self._is_coded = lru_cache(SHAPES_KEPT)(self._has_code)
 
-    def find(self, line: str) -> Iterator[Coded]:
+    def _has_code(self, shape: bytes) -> bool:
+        like = shape.decode(errors="surrogatepass")
+        return any(pattern.search(like) is not None for pattern in (self._name, self._text, *_NUMBERS.values()))
+
+    def find(self, line: str) -> Iterator[Match]:
         """The codes that a line names."""
-        key = shape_of(line)
-        known = self._kept.get(key)
-        if known is None:
-            if len(self._kept) >= SHAPES_KEPT:
-                self._kept.clear()
-            like = key.decode(errors="surrogatepass")
-            patterns = (self._name, self._text, *_NUMBERS.values())
-            known = self._kept[key] = any(pattern.search(like) is not None for pattern in patterns)
-        if not known:
+        if not self._is_coded(shape_of(line)):
             return
         for found in self._name.finditer(line):
             yield self._coded(self._names[found[0]], found)
@@ -317,9 +307,9 @@ class StatusCodes:
                     yield self._coded(row, found)
 
     @staticmethod
-    def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Coded:
+    def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Match:
         failure, code = row
-        return Coded(failure, code.weight, found.start(), found.end())
+        return Match(failure, "root", code.weight, *found.span())
 
 
 def _of_system(errnos: Mapping[str, float]) -> Iterator[StatusCode]:

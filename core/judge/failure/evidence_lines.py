@@ -11,8 +11,7 @@ from typing import Literal
 import msgspec
 
 from ...model.patterns import LazyPattern
-from ..text.carriers import TRACEBACK, Carried, peel, unglued
-from ..text.numbers import frame_of
+from ..text.lines import TRACEBACK, Carried, peel, unglued
 from ..text.reading import Reading
 from . import tracebacks
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, OWN_WEIGHT, CompiledCatalogue, Match, Proof, read_kernel_line
@@ -21,7 +20,6 @@ from .evidence_state import GATES as RANK_GATES
 from .evidence_state import (
     GENERIC,
     DiagnosisState,
-    Finding,
     kept_text,
     with_block,
     with_cascade_line,
@@ -35,9 +33,10 @@ from .evidence_state import (
 from .tracebacks import (
     DETAIL_LINES,
     Block,
-    Raised,
+    Finding,
     any_exception,
     find_exception,
+    frame_of,
     proof_of,
     proof_of_message,
     proof_of_words,
@@ -84,31 +83,6 @@ FENCE = "```"
 _NO_PROGRESS = Reading()
 
 
-class Weighed(msgspec.Struct, frozen=True):
-    """What one line proves for one class."""
-
-    failure: str
-    role: str
-    weight: float
-    warned: bool = False
-    told: bool = True
-
-
-class Line(msgspec.Struct, frozen=True):
-    """A line that was weighed. ``best``: its strongest root; ``terminal``: it reports the end of the program.
-
-    ``place``: where what it names was raised, "" = not told.
-    """
-
-    number: int
-    text: str
-    source: str
-    best: Weighed | None
-    weighed: list[Weighed]
-    terminal: bool
-    place: str = ""
-
-
 def read_line(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
     """The state after a plain line, which may have a bar glued before its message."""
     if any(gate in line for gate in RANK_GATES):
@@ -136,7 +110,7 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         state = with_block(state, opened, hot=TRACEBACK_SEGMENTS)
         return msgspec.structs.replace(state, traceback=number, watch=state.watch or _NO_PROGRESS)
     open_block = block if block is not None and not block.ended else None
-    if _reads_config(text):
+    if text[:1] in " \t│[" and any(word in text for word in CONFIG_READS) and reads_configuration(text):
         state = msgspec.structs.replace(state, config_read=number)
         return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
     if text[:1] in " \t│[" and any(word in text for word in CHECKPOINT_READS) and "rror" not in text:
@@ -183,20 +157,20 @@ def _weigh(
     if matches is None:
         return state if block is None or named is None else with_block(state, tracebacks.ended(block, number, text))
     weighed = list(_evidence(carried, matches, raised=raised, catalogue=catalogue))
-    best = max((each for each in weighed if each.role == "root"), key=lambda each: each.weight, default=None)
+    best = _strongest(weighed)
     if best is None and block is not None and named is not None and named.type in catalogue.consequences:
         best = _by_place(named, block, carried, catalogue)
+    terminal = raised or _in_report(state, number, carried)
     if named is None:
         said = _WHAT.match(text)
         if said is not None and best is None:
-            proof = proof_of_message("Exception", said["message"], catalogue) or UNTOLD
-            best = Weighed(proof.failure, "root", proof.weight, told=proof.told)
+            best = proof_of_message("Exception", said["message"], catalogue) or UNTOLD
         if best is None and all(each.role == "cascade" for each in weighed):
             if _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
                 best = _worded(text, carried, catalogue, least=SURE_WORDS if weighed else 0.0)
             elif _explains_untold(state, number, carried.source):
                 best = _worded(text, carried, catalogue, least=DETAIL_LEAST)
-        return _with_line(state, Line(number, shown, carried.source, best, weighed, _in_report(state, number, carried)))
+        return _with_line(state, _finding(best, number, shown, carried.source, terminal=terminal), weighed)
     at = text.find(named.type)
     if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:
         return state
@@ -206,32 +180,36 @@ def _weigh(
     known = _typed(state, number, named, catalogue, with_message=best is None)
     if known is None and named.type not in catalogue.consequences and block is not None and best is None:
         known = UNTOLD
-    told = best is not None
     if known is not None and (best is None or (best.weight < GENERIC and known.weight > best.weight)):
-        told = known.told
-        best = Weighed(known.failure, "root", known.weight, carried.level == "warning", told)
-    place = block.own if block is not None else _headed(state, number)
-    line = Line(number, shown, carried.source, best, weighed, raised or _in_report(state, number, carried), place)
+        best = msgspec.structs.replace(known, warned=carried.level == "warning")
+    mine = _finding(best, number, shown, carried.source, terminal=terminal)
     if block is not None:
         state = msgspec.structs.replace(state, traced=number, traceback=0)
-        return _with_raised(state, block, line, told=told, reported=named.module.split(".")[0] in REPORTERS)
+        reported = named.module.split(".")[0] in REPORTERS
+        return _with_raised(state, block, msgspec.structs.replace(mine, place=block.own, reported=reported), weighed)
     if named.type in catalogue.consequences:
         state = with_cascade_line(state, number, shown)
-    return _with_line(state, line)
+    at, place = state.header  # of a syntax error of the file that Python was to run: it has no traceback
+    place = place if 0 < number - at <= HEADER_LINES else ""
+    return _with_line(state, msgspec.structs.replace(mine, place=place), weighed)
 
 
-def _by_place(named: Named, block: Block, carried: Carried, catalogue: CompiledCatalogue) -> Weighed | None:
-    """What a type that proves nothing alone does by its place: ``EOFError in …/getpass.py:_raw_input``."""
-    placed = Carried(f"{named.type} in {block.last}", carried.source, carried.level)
-    matches = catalogue.matches(placed.text)
-    known = [] if matches is None else _evidence(placed, matches, raised=True, catalogue=catalogue)
+def _strongest(known: Iterable[Proof]) -> Proof | None:
     return max((each for each in known if each.role == "root"), key=lambda each: each.weight, default=None)
 
 
-def _headed(state: DiagnosisState, number: int) -> str:
-    """The place of a syntax error of the file that Python was to run: it has a header and no traceback."""
-    at, place = state.header
-    return place if 0 < number - at <= HEADER_LINES else ""
+def _finding(best: Proof | None, number: int, text: str, source: str, *, terminal: bool) -> Finding:
+    """``best``: the strongest root of the line; without one the class is "": it proves nothing."""
+    best = best or Proof("", 0.0)
+    mine = Finding(best.failure, "root", best.weight, number, kept_text(text), number, terminal=terminal)
+    return msgspec.structs.replace(mine, warned=best.warned, told=best.told, source=source)
+
+
+def _by_place(named: Named, block: Block, carried: Carried, catalogue: CompiledCatalogue) -> Proof | None:
+    """What a type that proves nothing alone does by its place: ``EOFError in …/getpass.py:_raw_input``."""
+    placed = Carried(f"{named.type} in {block.last}", carried.source, carried.level)
+    matches = catalogue.matches(placed.text)
+    return None if matches is None else _strongest(_evidence(placed, matches, raised=True, catalogue=catalogue))
 
 
 def _explains_untold(state: DiagnosisState, number: int, source: str) -> bool:
@@ -249,7 +227,7 @@ def _untraced(state: DiagnosisState, source: str, number: int) -> Block:
     if last is None:
         return Block(source, number)
     told = last.weight >= tracebacks.CERTAIN
-    return Block(source, number, raised=Raised(last.failure, last.weight, last.line, last.text, told), ended=True)
+    return Block(source, number, raised=msgspec.structs.replace(last, told=told), ended=True)
 
 
 def read_last_words(
@@ -262,13 +240,12 @@ def read_last_words(
     if matches is None:
         return state
     carried = Carried(text, carried.source, carried.level)
-    known = [each for each in _evidence(carried, matches, raised=False, catalogue=catalogue) if each.role == "root"]
-    best = max(known, key=lambda each: each.weight, default=None)
+    best = _strongest(_evidence(carried, matches, raised=False, catalogue=catalogue))
     if best is None and not matches:  # a line that speaks of a failure that it does not report has no further words
         best = _worded(text, carried, catalogue, least=least)
     if best is None or "\n" in text or (best.failure == UNTOLD.failure and _LOCATED.match(text) is None):
         return state
-    return _with_line(state, Line(number, line, carried.source, best, [], terminal=False))
+    return _with_line(state, _finding(best, number, line, carried.source, terminal=False), ())
 
 
 _LOCATED = LazyPattern(r"(?:[\w.-]+: )?[\w./\\-]+\.\w{1,5}:\d+: ")
@@ -281,12 +258,12 @@ def is_of_traceback(line: str) -> bool:
     return TRACEBACK in text or tracebacks.is_inner(text)
 
 
-def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.0) -> Weighed | None:
+def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.0) -> Proof | None:
     """What the words of a line prove that names no exception and that no signature knows; None below ``least``."""
     if catalogue.matches(text) is None or is_talk(text, carried.level):
         return None
     proof = proof_of_words(text, catalogue)
-    return None if proof is None or proof.weight < least else Weighed(proof.failure, "root", proof.weight)
+    return None if proof is None or proof.weight < least else proof
 
 
 _WHAT = LazyPattern(r"\s*what\(\):\s+(?P<message>\S.*)")
@@ -310,57 +287,49 @@ def _typed(
     )
 
 
-def _with_raised(state: DiagnosisState, block: Block, line: Line, *, told: bool, reported: bool) -> DiagnosisState:
+def _with_raised(state: DiagnosisState, block: Block, mine: Finding, weighed: Iterable[Proof]) -> DiagnosisState:
     """The state after a traceback's end: of a chain of exceptions one counts."""
-    failure, weight = (line.best.failure, line.best.weight) if line.best is not None else ("", 0.0)
-    mine = Raised(failure, weight, line.number, kept_text(line.text), told, reported)
     if block.before is not None and tracebacks.earlier_counts(block, block.before, mine):
         kept = msgspec.structs.replace(block, raised=block.before, ended=True, link="")
         return with_cascade_line(with_block(state, kept), mine.line, mine.text)
     if block.before is not None and block.before.failure:
         state = without_raised(state, block.before)
     state = with_block(state, msgspec.structs.replace(block, raised=mine, ended=True, link=""), hot=DETAIL_LINES)
-    return _with_line(state if failure else with_cascade_line(state, mine.line, mine.text), line)
+    return _with_line(state if mine.failure else with_cascade_line(state, mine.line, mine.text), mine, weighed)
 
 
-def _with_line(state: DiagnosisState, line: Line) -> DiagnosisState:
+def _with_line(state: DiagnosisState, mine: Finding, weighed: Iterable[Proof]) -> DiagnosisState:
     """The strongest root of a line counts, once; confirmations and consequences beside it if they add to it."""
-    number, text, best = line.number, line.text, line.best
-    if best is not None:
-        mine = Finding(best.failure, "root", best.weight, number, text, number)
-        mine = msgspec.structs.replace(mine, terminal=line.terminal, warned=best.warned, source=line.source)
-        mine = msgspec.structs.replace(mine, told=best.told, place=line.place)
+    if mine.failure:
         state = with_finding(state, mine)
-    for each in line.weighed:
-        if each.role == "confirmation" and (best is None or each.failure == "success"):
-            state = with_finding(state, Finding(each.failure, each.role, each.weight, number, text, number))
-        elif each.role == "cascade" and best is None:
-            state = with_cascade_line(state, number, text)
+    for each in weighed:
+        other = Finding(each.failure, each.role, each.weight, mine.line, mine.text, mine.line)
+        if each.role == "confirmation" and (not mine.failure or each.failure == "success"):
+            state = with_finding(state, other)
+        elif each.role == "cascade" and not mine.failure:
+            state = with_cascade_line(state, mine.line, mine.text)
             if each.failure != "unknown":
-                state = with_finding(state, Finding(each.failure, each.role, each.weight, number, text, number))
+                state = with_finding(state, other)
     return state
 
 
 def _evidence(
     carried: Carried, matches: Iterable[Match], *, raised: bool, catalogue: CompiledCatalogue
-) -> Iterator[Weighed]:
+) -> Iterator[Proof]:
     """What the signatures, status codes and kernel messages in a line prove, if the line reports an event."""
     text, level = carried.text, carried.level
-    for row, start, end in matches:
-        own = row.weight >= OWN_WEIGHT  # a project's pattern says itself what is an event
-        act = "event" if own else act_of(text, start, end, failure=row.failure, level=level, raised=raised)
-        if act in EVIDENT:
-            yield Weighed(row.failure, row.role, row.weight, act == "warning")
-    for code in catalogue.codes.find(text):
-        act = act_of(text, code.start, code.end, failure=code.failure, level=level, raised=raised)
-        if act in EVIDENT:
-            yield Weighed(code.failure, "root", code.weight, act == "warning")
+    for each in (*matches, *catalogue.codes.find(text)):
+        own = each.weight >= OWN_WEIGHT  # a project's pattern says itself what is an event
+        act = act_of(text, each.start, each.end, failure=each.failure, level=level, raised=raised)
+        if own or act in EVIDENT:
+            warned = act == "warning" and not own
+            yield Proof(each.failure, each.weight, told=True, role=each.role, warned=warned)
     at = next((text.find(gate) for gate in KERNEL_GATES if gate in text), None)
     proof = None if at is None else read_kernel_line(text, catalogue)
     if at is None or proof is None or proof.failure == "unknown":
         return
     if act_of(text, at, len(text), failure=proof.failure, level="", raised=raised) == "event":
-        yield Weighed(proof.failure, "root", proof.weight)
+        yield Proof(proof.failure, proof.weight, told=True)
 
 
 def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
@@ -369,10 +338,6 @@ def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
         return True
     block = state.block(carried.source)
     return block is not None and block.raised is not None and 0 <= number - block.raised.line <= DETAIL_LINES
-
-
-def _reads_config(text: str) -> bool:
-    return any(word in text for word in CONFIG_READS) and text[:1] in " \t│[" and reads_configuration(text)
 
 
 # What a line does: report an event, warn, say that something was handled, or speak of failures without having one.

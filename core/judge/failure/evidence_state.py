@@ -8,10 +8,9 @@ from ...model.patterns import LazyPattern
 from ...model.shipped import EvidenceLine
 from ...model.text import beginning
 from ..text.lines import LineFold, plain
-from ..text.numbers import frame_of, marked
 from ..text.reading import Reading
 from .tracebacks import KEPT as BLOCKS_KEPT
-from .tracebacks import Block, Raised
+from .tracebacks import Block, Finding, frame_of, marked
 
 # Which rank of a distributed training ended first by itself, from what its launcher and its ranks print.
 #
@@ -118,31 +117,6 @@ TAIL_CHARS = 6000
 """Characters kept of the end of the log."""
 HOT_SEGMENTS = 12
 """Segments read after evidence although no gate opens for them: the details of a message."""
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """The best evidence of one kind for one class. ``line`` 0: from the kernel log. ``last``: the newest line of it.
-
-    ``beats``: steps from the first evidence to the newest of this kind. ``terminal``: it stands at the end of a
-    traceback or of another report of a program's death. ``warned``: the line is a warning. ``told``: its words
-    say so, not the type of an exception alone. ``source``: the rank or process that printed it. ``details``: the first
-    lines in which its message goes on. ``place``: ``file:line`` of the user's own code or settings that raised it.
-    """
-
-    failure: str
-    role: str
-    weight: float
-    line: int
-    text: str
-    last: int
-    count: int = 1
-    beats: int = 0
-    terminal: bool = False
-    warned: bool = False
-    told: bool = True
-    source: str = ""
-    details: tuple[str, ...] = ()
-    place: str = ""
 
 
 class DiagnosisState(msgspec.Struct, frozen=True):
@@ -260,7 +234,7 @@ def with_place(state: DiagnosisState, source: str, number: int, text: str) -> Di
     return msgspec.structs.replace(state, findings=tuple(told if e is last else e for e in state.findings))
 
 
-def without_raised(state: DiagnosisState, raised: Raised) -> DiagnosisState:
+def without_raised(state: DiagnosisState, raised: Finding) -> DiagnosisState:
     """The state without the evidence of an exception that was not the cause; its line becomes a consequence."""
     kept = tuple(each for each in state.findings if (each.failure, each.line) != (raised.failure, raised.line))
     return with_cascade_line(msgspec.structs.replace(state, findings=kept), raised.line, raised.text)

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ...model.patterns import LazyPattern
-from ..text.numbers import frame_of
 from .catalogue import CompiledCatalogue, Proof
 
 # Reports of several lines: tracebacks with their chain, C++ ``terminate``, Rust panics, fatal checks.
@@ -43,17 +42,31 @@ _OPENERS = LazyPattern(
 )
 
 
-class Raised(msgspec.Struct, frozen=True):
-    """What a traceback ended with, as evidence. ``failure`` "": its type and message prove nothing."""
+class Finding(msgspec.Struct, frozen=True):
+    """The best evidence of one kind for one class. ``line`` 0: from the kernel log. ``last``: the newest line of it.
+
+    ``beats``: steps from the first evidence to the newest of this kind. ``terminal``: it stands at the end of a
+    traceback or of another report of a program's death. ``warned``: the line is a warning. ``told``: its words
+    say so, not the type of an exception alone. ``source``: the rank or process that printed it. ``details``: the first
+    lines in which its message goes on. ``place``: ``file:line`` of the user's own code or settings that raised it.
+    ``reported``: raised by a library that reports or uploads. ``failure`` "": it proves nothing.
+    """
 
     failure: str
+    role: str
     weight: float
     line: int
     text: str
-    told: bool = False
-    """By its message, not by its type alone."""
+    last: int
+    count: int = 1
+    beats: int = 0
+    terminal: bool = False
+    warned: bool = False
+    told: bool = True
+    source: str = ""
+    details: tuple[str, ...] = ()
+    place: str = ""
     reported: bool = False
-    """Raised by a library that reports or uploads."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -68,7 +81,7 @@ class Block(msgspec.Struct, frozen=True):
     source: str
     began: int
     link: Link = ""
-    before: Raised | None = None
+    before: Finding | None = None
     before_first: str = ""
     before_library: bool = False
     first: str = ""
@@ -77,7 +90,7 @@ class Block(msgspec.Struct, frozen=True):
     raises: bool = False
     code: str = ""
     own: str = ""
-    raised: Raised | None = None
+    raised: Finding | None = None
     ended: bool = False
 
 
@@ -120,7 +133,9 @@ def with_inner(block: Block, text: str) -> Block:
 
 def ended(block: Block, number: int, text: str) -> Block:
     """The block after an exception that only wraps another one, which follows."""
-    return msgspec.structs.replace(block, raised=Raised("", 0.0, number, text[:80]), ended=True, link="")
+    return msgspec.structs.replace(
+        block, raised=Finding("", "root", 0.0, number, text[:80], number), ended=True, link=""
+    )
 
 
 def is_inner(text: str) -> bool:
@@ -128,7 +143,7 @@ def is_inner(text: str) -> bool:
     return not text or text[0] in " \t│|╭╰❱" or text.startswith(("File ", "+-", "~", "^", '"""', "'''"))
 
 
-def earlier_counts(block: Block, before: Raised, raised: Raised) -> bool:
+def earlier_counts(block: Block, before: Finding, raised: Finding) -> bool:
     """Whether an earlier exception of the chain is the cause, not the one that follows it.
 
     What was raised first counts, with three exceptions. A handler that raises at once names what it caught in its own
@@ -298,3 +313,73 @@ def _proof_of_shape(kind: str, message: str, catalogue: CompiledCatalogue) -> Pr
     message = _VALUE.sub("'value'", _ADDRESS.sub(r"\g<host>", message))
     low = (message if kind in catalogue.generic_exceptions else f"{_HUMP.sub(' ', kind)}: {message}").lower()
     return next((proof for pattern, proof in catalogue.messages if pattern.search(low) is not None), None)
+
+
+# Places in source files that a log names: the frames of a traceback, the mark of a parser of settings.
+#
+# Forms: ``File "F", line N, in f`` (traceback.py; without ``, in`` the header of a syntax error; faulthandler without
+# the comma), ``│ F:N in f`` (rich, typer), ``File F:N, in f`` (IPython), ``in "F", line N`` (PyYAML), ``file: 'F',
+# line: N`` (configparser).
+
+_FRAME = LazyPattern(
+    r'\s*File "(?P<file>[^"]*)", line (?P<line>\d+)(?:,? in (?P<function>.*))?'
+    r"|\s*[│|]\s*(?P<boxed>[^\s│|][^│|]*?):(?P<row>\d+) in (?P<name>[^\s│|]+)\s*[│|]?\s*$"
+    r"|\s*File (?P<shown>[^\s\"]\S*?):(?P<at>\d+),? in (?P<called>.*)"
+)
+_MARK = LazyPattern(
+    r"""\s+in "(?P<file>[^"<][^"]*)", line (?P<line>\d+)\b|file: '(?P<quoted>[^'<][^']*)', line: (?P<row>\d+)"""
+)
+_INSTALLED = LazyPattern(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|^<")
+_ENTRY = LazyPattern(r"[/\\]s?bin[/\\][^/\\.]+$")
+"""A script that pip made for a command: ``bin/accelerate``."""
+
+
+class Frame(NamedTuple):
+    """A frame of a traceback. ``function`` "": not told."""
+
+    file: str
+    line: int
+    function: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether it lies in the user's own code: not in an installed package, nor in Python itself."""
+        return _INSTALLED.search(self.file) is None and _ENTRY.search(self.file) is None
+
+    @property
+    def place(self) -> str:
+        """``F:N``."""
+        return f"{self.file}:{self.line}"
+
+
+def frame_of(text: str) -> Frame | None:
+    """The frame that the line names, None if it names none."""
+    found = _FRAME.match(text)
+    if found is None:
+        return None
+    file, line = found["file"], found["line"]
+    if file is None:
+        file, line = (found["boxed"], found["row"]) if found["boxed"] else (found["shown"], found["at"])
+    return Frame(file, int(line), found["function"] or found["name"] or found["called"] or "")
+
+
+def marked(text: str) -> str:
+    """Where a parser of settings stopped, as ``F:N``; "" if the line does not say."""
+    found = _MARK.match(text)
+    if found is None:
+        return ""
+    return f"{found['file']}:{found['line']}" if found["file"] else f"{found['quoted']}:{found['row']}"
+
+
+def placed(text: str, place: str) -> str:
+    """``text (at train.py:12)``; the text alone if the place is not known, or if the text names it."""
+    file, _, line = place.rpartition(":")
+    name = short(file)
+    said = re.search(rf"{re.escape(name)}(?::|\W{{0,3}}(?:on |at )?line:? ){line}\b", text) is not None
+    return text if not place or said else f"{text} (at {name}:{line})"
+
+
+def short(path: str) -> str:
+    """The name of the file; with that of its folder if many files have it (``models/__init__.py``)."""
+    parts = path.replace("\\", "/").split("/")
+    return "/".join(parts[-2:] if parts[-1].startswith("__") else parts[-1:])

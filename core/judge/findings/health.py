@@ -58,11 +58,9 @@ FAR = 1e300
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The level of one metric, and the values between which it stays (inclusive)."""
+    """The level of one metric, and since when its values have been outside it."""
 
     level: Level = "unknown"
-    low: float = 0.0
-    high: float = 0.0
     outside_t: float | None = None
 
 
@@ -119,69 +117,36 @@ def take(
     new: Bands | None = None
     changes: list[Change] = []
     for name, row, value in values:
-        band = bands.get(name)
-        if band is not None and band.low <= value <= band.high:
-            if band.outside_t is not None:
-                new = dict(bands) if new is None else new
-                new[name] = msgspec.structs.replace(band, outside_t=None)
-            continue
-        new = dict(bands) if new is None else new
-        metric = table[row]
-        if band is not None and (band.outside_t is None or t - band.outside_t < HOLD_S):
-            new[name] = band if band.outside_t is not None else msgspec.structs.replace(band, outside_t=t)
-            continue
-        before: Level = band.level if band is not None else "unknown"
-        level = level_of(metric, value)
-        new[name] = band_of(metric, level)
-        if level != before:
+        metric, band = table[row], bands.get(name)
+        before: Level = "unknown" if band is None else band.level
+        level = level_of(metric, value, before)
+        if level == before:
+            held = Band(level=level)
+        elif band is not None and (band.outside_t is None or t - band.outside_t < HOLD_S):
+            held = Band(level=before, outside_t=t if band.outside_t is None else band.outside_t)
+        else:
+            held = Band(level=level)
             alarming = ORDER[level] >= ORDER[metric.incident_from]
             limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
-            changes.append(
-                Change(
-                    metric=name,
-                    value=value,
-                    unit=metric.unit,
-                    level=level,
-                    before=before,
-                    alarming=alarming,
-                    limit=limit,
-                )
-            )
+            change = Change(metric=name, value=value, unit=metric.unit, level=level, before=before)
+            changes.append(msgspec.structs.replace(change, alarming=alarming, limit=limit))
+        if held != band:
+            new = dict(bands) if new is None else new
+            new[name] = held
     return (bands if new is None else new), tuple(changes)
 
 
-def level_of(metric: Metric, value: float) -> Level:
-    """Return the level of a value, without hysteresis."""
-    if metric.falling:
-        return "danger" if value < metric.danger else "warning" if value < metric.warning else "safe"
-    if value > metric.danger:
-        return "danger"
-    if value > metric.warning:
-        return "warning"
-    return "underused" if metric.underused is not None and value < metric.underused else "safe"
-
-
-def band_of(metric: Metric, level: Level) -> Band:
-    """Return where a level holds: from its own bound, widened by the margin on the better side."""
-    if metric.falling:
-        match level:
-            case "danger":
-                return Band(level=level, low=-FAR, high=metric.danger * (1.0 + MARGIN))
-            case "warning":
-                return Band(level=level, low=metric.danger, high=metric.warning * (1.0 + MARGIN))
-            case _:
-                return Band(level=level, low=metric.warning, high=FAR)
-    match level:
-        case "danger":
-            return Band(level=level, low=metric.danger * (1.0 - MARGIN), high=FAR)
-        case "warning":
-            return Band(level=level, low=metric.warning * (1.0 - MARGIN), high=metric.danger)
-        case "underused":
-            assert metric.underused is not None
-            return Band(level=level, low=-FAR, high=metric.underused)
-        case _:
-            low = -FAR if metric.underused is None else metric.underused * (1.0 - MARGIN)
-            return Band(level=level, low=low, high=metric.warning)
+def level_of(metric: Metric, value: float, before: Level = "unknown") -> Level:
+    """The level of a value. A level ``before`` is left for a better one only beyond the margin of its bound."""
+    sign = -1.0 if metric.falling else 1.0
+    bounds: tuple[tuple[Level, float], ...] = (("danger", metric.danger), ("warning", metric.warning))
+    for level, bound in bounds:
+        margin = MARGIN * bound if before == level else 0.0
+        if sign * value > sign * bound - margin:
+            return level
+    if metric.underused is None:
+        return "safe"
+    return "underused" if value < metric.underused * (1.0 - MARGIN if before == "safe" else 1.0) else "safe"
 
 
 def sentence(change: Change) -> str:

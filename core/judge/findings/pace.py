@@ -1,12 +1,15 @@
-"""Pace and length of a run: when it will be done, how long it is, what a save costs."""
+"""Pace and length of a run: when it will be done, how long it is, and whether it advances slower than it used to."""
 
-from typing import NamedTuple
+from typing import Literal, get_args
 
 import msgspec
 
 from ...model.length import ToldLength
 from ...model.progress import Progress
+from ..hang.deadlines import StepClock
+from ..hang.liveness import Liveness
 from ..text.run_count import RunCount
+from .health import Bands
 
 # When the training will be done, from this run's own pace, including pauses and across restarts.
 
@@ -182,74 +185,100 @@ def _with_total(progress: Progress, step: int, total: int, by: str) -> Progress:
     return replace(progress, run_step=step, run_total_steps=total, total_by=by, eta_s=left, of_part=False)
 
 
-# What a checkpoint costs the training: how much longer than usual the step is in which it is written.
+StallClass = Literal["slow", "spilling", "throttled"]
+CLASSES: tuple[StallClass, ...] = get_args(StallClass)
+
+# A run that advances much slower than it used to. It warns and never stops.
 #
-# A trainer that saves in the background makes its next step as usual: the cost is 0. The time at which a checkpoint
-# was written (its modification time) says which step was the long one. Known false alarm: an evaluation right after
-# each save counts as its cost, if both fall between the same two printed steps.
+# Known causes: thermal or power throttling; on WSL2 and Windows drivers, memory that spilled from the GPU into host RAM
+# (reported as "util pinned at 100 %, temps low, crawl"); a loader that fell behind. Known false alarms: longer batches
+# by design (bucketed resolutions, growing sequence lengths); so the slow-down must be large and last.
 
-KEPT = 8
-"""Longest gaps remembered."""
-WINDOW_S = 180.0
-"""A checkpoint is noticed at most this long after its step: large folders are examined, events get lost."""
-SLACK_S = 2.0
-"""The log is read a little after it was written."""
-TOGETHER_S = 30.0
-"""Files that come closer together belong to one save (as in resume_point.py)."""
-LEAST_SHARE = 0.5
-"""x the usual step: a gap that is longer by less is noise."""
-
-
-class Gap(NamedTuple):
-    """Two steps in a row, in run seconds, and how much longer than usual it took from one to the other."""
-
-    begin_t: float
-    end_t: float
-    excess_s: float
+LEARN_BLOCKS = 6
+"""Blocks of the step clock that set the first usual pace: the first batches may come from a cache."""
+SLOW_RATIO = 2.0
+"""x the usual distance of progress lines: from this on a run is slow."""
+WAITING_RATIO = 1.5
+"""The same if the GPU's utilisation fell, too: two signs that say the same are surer than one."""
+WAITING_SHARE = 0.5
+"""Share of the usual GPU utilisation below which it fell: the GPU waits for something else."""
+FAST_RATIO = 1.4
+"""x the usual distance: below this a slow-down is over."""
+SLOW_S = 60.0
+"""A slow-down lasts at least this long before it is reported."""
+SLOW_BLOCKS = 3
+"""A slow-down has at least this many blocks: one step of a minute is not a slow-down."""
+PACE_WEIGHT = 0.05
+"""Weight of the newest block in the usual pace, slow ones left out: a slow beginning is forgotten."""
 
 
-class SaveCost(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``step_t``: of the newest step. ``open_t``: when a checkpoint was written after which no step came yet.
+UTIL_FALL_PCT = 20.0
+"""A fall of GPU utilisation by at least this many points is named: the GPU waits for something else."""
 
-    ``saved_t``: when the last one that was counted was written, ``cost_s``: its cost.
+
+class Stall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``usual_s``: usual distance of progress lines. ``slow_s``, ``blocks``: how long it has been slow.
+
+    ``usual_util_pct``: usual utilisation of the trainer's GPUs.
     """
 
-    gaps: tuple[Gap, ...] = ()
-    step_t: float | None = None
-    open_t: float | None = None
-    saved_t: float | None = None
+    usual_s: float | None = None
+    usual_util_pct: float | None = None
+    learned: int = 0
+    blocks: int = 0
+    slow_s: float = 0.0
+    open: bool = False
 
 
-class Measured(NamedTuple):
-    """One save. ``every_s``: since the save before, None = the first of the attempt."""
-
-    cost_s: float
-    every_s: float | None
-
-
-def with_saved_step(known: SaveCost, t: float, usual_s: float | None) -> tuple[SaveCost, Measured | None]:
-    """A step at ``t``, for which ``usual_s`` is usual (None = not known)."""
-    gaps, begin_t = known.gaps, known.step_t
-    if begin_t is not None and usual_s is not None and t - begin_t - usual_s > LEAST_SHARE * usual_s:
-        fresh = [gap for gap in gaps if gap.end_t >= t - WINDOW_S]
-        gaps = tuple(sorted((*fresh, Gap(begin_t, t, t - begin_t - usual_s)), key=lambda gap: -gap.excess_s)[:KEPT])
-    known = msgspec.structs.replace(known, gaps=gaps, step_t=t)
-    if known.open_t is None or t < known.open_t + SLACK_S or usual_s is None:
-        return known, None
-    return _measured(known, known.open_t)
-
-
-def with_checkpoint(known: SaveCost, written_t: float) -> tuple[SaveCost, Measured | None]:
-    """A checkpoint of this attempt is complete; it was written at ``written_t``."""
-    if known.step_t is None or (known.saved_t is not None and written_t - known.saved_t < TOGETHER_S):
-        return known, None
-    if known.step_t < written_t + SLACK_S:
-        return msgspec.structs.replace(known, open_t=written_t), None
-    return _measured(known, written_t)
+def with_block(stall: Stall, mean_s: float, lasted_s: float, util_pct: float | None = None) -> Stall:
+    """Add a block of the step clock: ``mean_s`` between lines, over ``lasted_s``, and GPU utilisation at its end."""
+    usual = stall.usual_s
+    if usual is None or stall.learned < LEARN_BLOCKS:
+        known = mean_s if usual is None else usual + (mean_s - usual) / (stall.learned + 1)
+        return Stall(usual_s=known, learned=stall.learned + 1, usual_util_pct=_blend(stall.usual_util_pct, util_pct))
+    usual_pct = stall.usual_util_pct
+    waits = usual_pct is not None and util_pct is not None and util_pct < WAITING_SHARE * usual_pct
+    if mean_s > (WAITING_RATIO if waits else SLOW_RATIO) * usual:
+        slow_s = stall.slow_s + lasted_s
+        blocks = stall.blocks + 1
+        now_open = stall.open or (blocks >= SLOW_BLOCKS and slow_s >= SLOW_S)
+        return msgspec.structs.replace(stall, blocks=blocks, slow_s=slow_s, open=now_open)
+    still = stall.open and mean_s > FAST_RATIO * usual
+    return Stall(
+        usual_s=usual + PACE_WEIGHT * (mean_s - usual),
+        usual_util_pct=stall.usual_util_pct if still else _blend(stall.usual_util_pct, util_pct),
+        learned=stall.learned,
+        blocks=stall.blocks if still else 0,
+        slow_s=stall.slow_s if still else 0.0,
+        open=still,
+    )
 
 
-def _measured(known: SaveCost, written_t: float) -> tuple[SaveCost, Measured]:
-    around = [gap.excess_s for gap in known.gaps if gap.begin_t - SLACK_S <= written_t <= gap.end_t + SLACK_S]
-    every_s = None if known.saved_t is None else written_t - known.saved_t
-    new = msgspec.structs.replace(known, open_t=None, saved_t=written_t)
-    return new, Measured(max(around, default=0.0), every_s)
+def _blend(before: float | None, newest: float | None) -> float | None:
+    if before is None or newest is None:
+        return before if newest is None else newest
+    return before + PACE_WEIGHT * (newest - before)
+
+
+def classify_slow(seen: Liveness, bands: Bands) -> StallClass:
+    """Return why it may be slow, from what the GPUs show."""
+    low_power = "spin" in seen.gpu or "dim" in seen.gpu
+    for normal in seen.normals:
+        memory = bands.get(f"gpu{normal.index}.vram")
+        heat = bands.get(f"gpu{normal.index}.temp")
+        if low_power and memory is not None and memory.level == "warning":
+            return "spilling"
+        if heat is not None and heat.level in {"warning", "danger"}:
+            return "throttled"
+    return "throttled" if seen.throttle else "slow"
+
+
+def describe_slow(stall: Stall, clock: StepClock, seen: Liveness) -> str:
+    """Describe a slow-down in a sentence."""
+    now_s = clock.means[-1] if clock.means else 0.0
+    held = f"; the GPU's clocks are held down: {', '.join(seen.throttle)}" if seen.throttle else ""
+    fell = ""
+    usual, now = stall.usual_util_pct, seen.util_pct
+    if usual is not None and now is not None and usual - now >= UTIL_FALL_PCT:
+        fell = f"; GPU utilisation {now:.0f} % instead of {usual:.0f} %"
+    return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{fell}{held}"

@@ -6,7 +6,6 @@ import msgspec
 
 from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, LookForLoop
-from ...model.fact import SaveMeasured
 from ...model.observation import Outcome, ProcessSample
 from ...model.patterns import LazyPattern
 from ...model.progress import Outlook
@@ -463,10 +462,3 @@ def on_save_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
         saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
         phase_times=phase_times.ended(state.phase_times, "save", took_s, 0.0),
     )
-
-
-def tell_save_cost(builder: StepBuilder, measured: pace.Measured | None) -> None:
-    """Write down what a save cost, if the step after it was made."""
-    if measured is not None:
-        number = builder.attempt.number
-        builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))

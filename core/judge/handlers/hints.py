@@ -11,13 +11,11 @@ from functools import cache
 
 import msgspec
 
-from ...model.attempt import NO_STEP, Evidence, IncidentKind
+from ...model.attempt import NO_STEP, IncidentKind
 from ...model.fact import RemediesDropped
 from ...model.observation import HostSample
 from ...model.run import GpuHabit, Habits
 from ...model.text import memory, plural
-from ..findings import unread_steps
-from ..findings.unread_steps import UnreadLog
 from ..hang import phase_times
 from ..hang.activity import GpuNormal
 from ..hang.phase_times import PhaseTimes
@@ -251,7 +249,12 @@ def describe_habits(habits: Habits) -> str:
 TITLE = "no step is read from the log"
 REASON = f"{TITLE}: position, pace and time left are not known"
 FOLLOWS = "a hang shows only when GPU, processes and log are silent, and a resume cannot be verified by its step"
-PAGE = "docs/how-to/own-log-lines.md"
+ADVICE = (
+    "print one per step (step 12/900 loss 0.5), or describe your lines under [progress] shapes in trainwatch.toml, as "
+    "docs/how-to/own-log-lines.md says"
+)
+SAVES = 2
+"""After so many saves it is told: a log prints a step between two of them."""
 
 
 def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
@@ -259,45 +262,19 @@ def on_saved(builder: StepBuilder, known: KnownCheckpoint) -> None:
     state = builder.state
     if not is_watched(state.machine) or state.attempt.beat_t is not None or known.t < state.attempt.start_t:
         return
-    builder.set(unread=unread_steps.with_save(state.unread, builder.now, TOGETHER_S))
+    if not state.saves_unread or builder.now - state.saves_unread[-1] >= TOGETHER_S:
+        builder.set(saves_unread=(*state.saves_unread, builder.now)[-SAVES:])
     if isinstance(state.machine, Starting):
         builder.move("saved", Running(), f"it saved {base_name(known.path)}")
-    _tell(builder)
-
-
-def on_text(builder: StepBuilder, text: str) -> None:
-    """The trainer printed text in which no step is read."""
-    builder.set(unread=unread_steps.with_text(builder.state.unread, text, builder.knowledge.shapes))
-    _tell(builder)
+    if len(builder.state.saves_unread) >= SAVES and builder.open_of(NO_STEP) is None:
+        builder.warn("progress", NO_STEP, REASON, title=TITLE, explanation=f"{FOLLOWS}; {ADVICE}")
 
 
 def on_step(builder: StepBuilder) -> None:
     """A step is read."""
-    if builder.state.unread.saves > 0:
-        builder.set(unread=UnreadLog())
+    if builder.state.saves_unread:
+        builder.set(saves_unread=())
     builder.close_all("a step is read", NO_STEP)
-
-
-def _tell(builder: StepBuilder) -> None:
-    log = builder.state.unread
-    if not unread_steps.is_shown(log) or builder.open_of(NO_STEP) is not None:
-        return
-    found = unread_steps.example_of(log)
-    if found is None:
-        advice = f"no line of it looks like a counter: print one per step (step 12/900 loss 0.5; more in {PAGE})"
-    else:
-        advice = (
-            f"if \"{found.line}\" counts steps, write shapes = ['{found.shape}'] under [progress] in trainwatch.toml "
-            f"(without the file: `run --progress-shape` with that expression); a live run takes it over as {PAGE} says"
-        )
-    builder.warn(
-        "progress",
-        NO_STEP,
-        REASON,
-        title=TITLE,
-        evidence=() if found is None else (Evidence(what=f"it prints: {found.line}"),),
-        explanation=f"{FOLLOWS}; {advice}",
-    )
 
 
 # Whether the trainer's own words at its start show what a remedy changed; one that does not show is withdrawn.

@@ -10,7 +10,6 @@ from ...model.other_files import kind_of_name
 from ...model.output_place import is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, with_saved
-from ..findings import pace
 from ..hang import liveness
 from ..knowledge import Knowledge
 from ..recovery import apply, commands, exits, gate, ramp, remedies, restarts, unclear_states
@@ -157,9 +156,6 @@ def _complete(
         why = "written by an attempt that had started over"
         builder.set(checkpoints=checkpoint_index.mark_bad(builder.index, event.path, why))
     elif good and is_live(machine):
-        cost, measured = pace.with_checkpoint(builder.state.save_cost, known.t)
-        builder.set(save_cost=cost)
-        hang_check.tell_save_cost(builder, measured)
         if not aside:  # of this run's branch: progress, and a moment at which a restart loses little
             restarts.saved(builder, known)
             if known.unclear is None:

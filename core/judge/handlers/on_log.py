@@ -7,8 +7,8 @@ from ...model.fact import PhaseChanged
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.progress import Progress
 from .. import attempt_progress
-from ..failure.log_evidence import read_evidence
-from ..findings import loss, pace, slow
+from ..failure.diagnosis import read_evidence
+from ..findings import loss, pace
 from ..hang import activity, deadlines, liveness, pauses, phase_times, ranks
 from ..hang.deadlines import NO_SAVE
 from ..progress import START, ProgressState, after_gap, read_progress
@@ -90,8 +90,6 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if changed and log.trusted:
         _phase_ended(builder)
     builder.set(log_activity=log)
-    if source is None and state.unread.saves:
-        hints.on_text(builder, chunk.text)
     if after.loss_is_nan:
         _nan(builder, after.now)
     if changed and _is_read(state, source):
@@ -140,11 +138,8 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         builder.set(phase_times=phase_times.started(state.phase_times, now - state.clock.start, quiet_s))
     if announced:
         _phase_ended(builder)
-    usual_s = None if state.clock.step_s is None else steps * state.clock.step_s
-    cost, measured = pace.with_saved_step(state.save_cost, t, usual_s)
     take_step = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
     builder.set(
-        save_cost=cost,
         clock=clock,
         attempt=attempt_progress.with_beat(
             state.attempt, step, t, epoch=progress.epoch, first_step=after.certain.opening.first_step
@@ -159,8 +154,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if progress.loss is not None:
         position = None if step is None else (state.attempt.offset or 0) + step
         builder.set(loss=loss.with_loss(state.loss, progress.loss, t, position))
-    hang_check.tell_save_cost(builder, measured)
-    if state.unread.saves or state.incidents or not isinstance(state.machine, Running):
+    if state.saves_unread or state.incidents or not isinstance(state.machine, Running):
         _advance(builder)
     if state.launcher.from_step is not None:
         on_samples.on_first_step(builder)
@@ -252,14 +246,14 @@ def _nan(builder: StepBuilder, read: Reading) -> None:
 def _pace(builder: StepBuilder) -> None:
     """Compare the newest block of the step clock with the usual pace."""
     before, clock, seen = builder.state.stall, builder.state.clock, builder.state.liveness
-    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], deadlines.BLOCK_S), seen.util_pct)
+    after = pace.with_block(before, clock.means[-1], max(clock.means[-1], deadlines.BLOCK_S), seen.util_pct)
     builder.set(stall=after)
     if after.open and not before.open:
-        name = slow.classify_slow(seen, builder.state.bands)
+        name = pace.classify_slow(seen, builder.state.bands)
         advice = hints.advice(builder, "slow") if name == "slow" else ""
-        builder.warn("stall", name, f"{slow.describe_slow(after, clock, seen)}{advice}", title=f"slow ({name})")
+        builder.warn("stall", name, f"{pace.describe_slow(after, clock, seen)}{advice}", title=f"slow ({name})")
     elif before.open and not after.open:
-        builder.close_all("as fast as usual again", *slow.CLASSES)
+        builder.close_all("as fast as usual again", *pace.CLASSES)
 
 
 def _on_loss(builder: StepBuilder) -> None:

@@ -23,7 +23,7 @@ from ...model.observation import (
 from ...model.suggestion import typed
 from ...model.text import beginning, plural
 from ..failure.circumstances import SeenGpu
-from ..failure.log_evidence import read_evidence
+from ..failure.diagnosis import read_evidence
 from ..findings import health, pace
 from ..findings.health import Faults
 from ..hang import activity, deadlines, launcher, liveness, pauses, ranks

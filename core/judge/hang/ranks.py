@@ -9,8 +9,8 @@ import msgspec
 
 from ...model.observation import Rank
 from ...model.patterns import LazyPattern
-from ..text.carriers import own_text
 from ..text.counters import find_step
+from ..text.lines import own_text
 
 AT_MOST = 512
 """Ranks remembered."""

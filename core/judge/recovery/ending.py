@@ -23,9 +23,19 @@ from ...model.shipped import Diagnosis, EvidenceLine
 from ..attempt_progress import AttemptProgress, whole_epochs
 from ..failure.catalogue import CompiledCatalogue
 from ..failure.circumstances import Circumstances
-from ..failure.diagnosis import diagnose, diagnosis_as, ends_after, finished, hidden_failure, line_of
+from ..failure.diagnosis import (
+    START_EVIDENCE,
+    diagnose,
+    diagnosis_as,
+    ends_after,
+    finished,
+    hidden_failure,
+    kernel_evidence,
+    line_of,
+    read_evidence,
+    with_last_line,
+)
 from ..failure.evidence_state import DiagnosisState, kept_text
-from ..failure.log_evidence import START_EVIDENCE, kernel_evidence, read_evidence, with_last_line
 from ..knowledge import Knowledge
 from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import KnownCheckpoint, base_name

@@ -18,6 +18,7 @@ from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
 from ..failure.circumstances import Circumstances, last_line, words_of
 from ..failure.diagnosis import diagnosis_as
+from ..failure.tracebacks import placed
 from ..findings import pace
 from ..handlers import checkpoint_jobs
 from ..hang import ranks
@@ -37,7 +38,6 @@ from ..run_states import (
     is_live,
 )
 from ..state import JudgeState, StepBuilder
-from ..text.numbers import placed
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
 from .attempts import PASSING, TERMINATION, end_early, end_facts, ended, finish, launch_again_later

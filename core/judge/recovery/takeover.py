@@ -16,9 +16,8 @@ from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
 from ..attempt_progress import AttemptProgress, read_anew
-from ..findings import loss, pace, unread_steps
-from ..findings.slow import Stall
-from ..findings.unread_steps import UnreadLog
+from ..findings import loss, pace
+from ..findings.pace import Stall
 from ..handlers import checkpoint_jobs
 from ..hang import deadlines, liveness, pauses
 from ..hang.activity import LogActivity
@@ -66,7 +65,7 @@ GO_ON = RestartPlan(reason="continue after an interruption")
 FRESH = JudgeState()
 OF_AN_ATTEMPT = (
     "other_logs", "reads_beats", "reads_log", "diagnosis", "pause", "saving", "ranks", "launcher", "gpu_fault",
-    "save_cost", "disk_low", "progress_t", "printed",
+    "disk_low", "progress_t", "printed",
 )  # fmt: skip
 """Parts of the state of which nothing is left when an attempt begins."""
 
@@ -187,7 +186,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         loss=loss.begin_attempt(state.loss),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=pace.begin_attempt(state.pace),
-        unread=unread_steps.read_anew(state.unread) if same else UnreadLog(),
+        saves_unread=state.saves_unread if same else (),
         time=replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
         profile=start.profile if start.profile is not None else state.profile,

@@ -13,10 +13,9 @@ import msgspec
 
 from ...model.patterns import LazyPattern
 from ...model.progress import Phase
-from .carriers import message_of
-from .counters import find_epoch, find_seconds_per_step
+from .counters import find_epoch, find_seconds_per_step, parse_clock, parse_count, parse_number, parse_rate
 from .line_fields import Loss, find_loss, find_lr
-from .numbers import parse_clock, parse_count, parse_number, parse_rate
+from .lines import message_of
 from .reading import Bar, Reading, advance, enter
 from .run_count import Rule, TrainingFields, is_evaluated, without_counts
 from .shapes import CompiledShape, ShapeTable
@@ -91,7 +90,9 @@ def read_bar(
     trusted = phase == "train" or loss is not None or news.epoch is not None
     if not trusted and _FOREIGN_LOSS.search(rest) is not None:
         return enter(reading, "eval")
-    if loss is not None and phase is None and label.epoch is None and _evaluation_announced(reading, label.key, number):
+    unknown = reading.main is None or reading.main.label != label.key
+    announced = reading.progress.phase == "eval" and 0 < reading.announced >= number - ANNOUNCED_LINES
+    if loss is not None and phase is None and label.epoch is None and unknown and announced:
         return enter(reading, "eval")
     if not trusted:
         other = _side_phase(reading, label.key, total, rest, number)
@@ -156,12 +157,6 @@ def _rule(row: Rule, label: Label, news: TrainingFields, rest: str) -> Rule:
 
 _COUNTS_STEPS = LazyPattern(r"(?:^|[^a-z])(?:global |train(?:ing)? )?steps?$")
 """A label that says that the bar counts steps, not batches."""
-
-
-def _evaluation_announced(reading: Reading, key: str, number: int) -> bool:
-    """True if words just above announced an evaluation and this is not the known training bar."""
-    known = reading.main is not None and reading.main.label == key
-    return not known and reading.progress.phase == "eval" and 0 < reading.announced >= number - ANNOUNCED_LINES
 
 
 def _read_description(news: TrainingFields, before: str) -> None:
@@ -257,11 +252,6 @@ def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number
     return None
 
 
-def _are_columns(words: list[str]) -> bool:
-    """True if the words are the columns after an epoch: GPU memory, or at least three losses."""
-    return len(words) == 3 and (words[0][-1:] in "GMK" or all("." in word and parse_number(word) for word in words))
-
-
 def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: str) -> None:
     """Columns before a bar: ``41/100 1.12G 1.817 1.034 …`` (YOLO) or ``Epoch 0/9`` (Lightning's rich bar)."""
     if groups.get("epoch"):
@@ -270,7 +260,10 @@ def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: s
     words = before.replace(":", " ").split()
     for at, word in enumerate(words):
         epoch, slash, epochs = word.partition("/")
-        if slash and epoch.isdecimal() and epochs.isdecimal() and _are_columns(words[at + 1 : at + 4]):
+        behind = words[at + 1 : at + 4]  # GPU memory, or at least three losses
+        losses = all("." in each and parse_number(each) for each in behind)
+        columns = len(behind) == 3 and (behind[0][-1:] in "GMK" or losses)
+        if slash and columns and epoch.isdecimal() and epochs.isdecimal():
             news.epoch, news.epochs = parse_number(epoch), parse_count(epochs)
             news.rule = Rule(names_last=True)  # YOLOv5 and v7 count from 0, later ones from 1
             numbers = [value for value in (parse_number(text) for text in words[at + 2 : at + 6]) if value is not None]

@@ -6,10 +6,9 @@ import msgspec
 
 from ...model.patterns import LazyPattern
 from ...model.progress import Phase
-from .carriers import peel
-from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step
+from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step, parse_count, parse_number
 from .line_fields import find_loss, find_lr
-from .numbers import parse_count, parse_number
+from .lines import peel
 
 LINES_BETWEEN = 60
 """Most lines between two rows of a table: the output of one epoch lies in between."""
@@ -388,11 +387,6 @@ def _lines_needed(text: str) -> int | None:
 def key_of(low: str) -> str:
     """The skeleton of a lower-cased line: the same for lines that differ in their numbers and times only."""
     return _key(_TIMES.sub(" ", low))
-
-
-def without_times(line: str) -> str:
-    """The line with spaces in place of dates and clock times; what else it holds stays where it is."""
-    return _TIMES.sub(lambda found: " " * len(found[0]), line)
 
 
 def is_of_another_task(low: str) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...model.checkpoint import better_of
 from ...model.patterns import LazyPattern
-from .numbers import NUMBER, parse_number
+from .counters import NUMBER, parse_number
 
 GATES = (
     *("tep", "iter", "Iter", "poch", "oss", "atch ", "atch=", "atch:", "STEP", "ITER", "EPOCH", "LOSS", "pisode"),
@@ -114,15 +114,13 @@ def find_loss(low: str) -> Loss | None:
     """The first training loss of the line."""
     if _DIGIT_BEFORE.search(low) is not None and (behind := _first_loss(low, _LOSS_BEHIND)) is not None:
         return behind
-    return _first_loss(low, _LOSS) or _first_loss(low, _LOSS_AT) or _like_loss(low)
+    if (named := _first_loss(low, _LOSS) or _first_loss(low, _LOSS_AT)) is not None:
+        return named
+    like = _LOSS_LIKE.search(low) if "l_" in low else None
+    return None if like is None else Loss(parse_number(like["loss"]), like.start())
 
 
 _DIGIT_BEFORE = LazyPattern(r"\d (?:[a-z]+[ _])?loss(?! ?[:=])")
-
-
-def _like_loss(low: str) -> Loss | None:
-    like = _LOSS_LIKE.search(low) if "l_" in low else None
-    return None if like is None else Loss(parse_number(like["loss"]), like.start())
 
 
 def find_objective(low: str) -> Loss | None:
@@ -260,7 +258,7 @@ Metrics = dict[str, float | None]
 
 def metrics_of(line: str) -> Metrics:
     """Each named number of a plain line, in its order. The first value of a name counts: its average stands behind."""
-    text = _PREFIX.sub(_blank, line) if ":" in line or "|" in line else line
+    text = _PREFIX.sub(lambda found: " " * len(found[0]), line) if ":" in line or "|" in line else line
     found: Metrics = {}
     ends: list[tuple[int, int]] = []
     for match in _NAMED.finditer(text):
@@ -304,10 +302,6 @@ def row_of(line: str) -> tuple[str, float | None] | None:
 def _is_assigned(name: str, value: str) -> bool:
     """Whether ``NAME=value`` sets a variable of the environment."""
     return value.isdecimal() and _ASSIGNMENT.fullmatch(name.rsplit(maxsplit=1)[-1]) is not None
-
-
-def _blank(match: re.Match[str]) -> str:
-    return " " * len(match[0])
 
 
 def _name(text: str, match: re.Match[str]) -> str:

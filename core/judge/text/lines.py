@@ -1,11 +1,19 @@
-"""A log's text as finished lines and the unfinished rest; any chunking gives the same state.
+"""A log's text as finished lines, and each line without what carries it: container, journal, launcher and logger.
 
-A carriage return ends a segment as a newline does: a progress bar that redraws itself is a row of segments on one
-line. Only newlines count as lines, so line numbers are those an editor shows.
+Any chunking gives the same lines. A carriage return ends a segment as a newline does: a progress bar that redraws
+itself is a row of segments on one line. Only newlines count as lines, so line numbers are those an editor shows.
+
+Two kinds of carriers. A *transport* (CRI, Docker and journald as JSON, syslog, compose, ranks, Ray, srun) is put before
+every line, whatever it says: ``own_text`` removes it and leaves the line as it was printed. What a logger writes (time,
+level, name, place in the source) is part of the line, and tells its level: ``peel`` removes both kinds, in any nesting,
+and keeps what they tell. ``unglued`` divides a line on which a bar and a message stand together.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 
@@ -80,8 +88,8 @@ class Gates(msgspec.Struct, frozen=True):
     """Fixed texts and patterns; each line with relevant content has at least one.
 
     ``any``: the same as one pattern; ``common``: the literal to try first. ``keys``: for each literal the longest part
-    of it that cannot be split over two words ("" = none). ``quiet``: texts without news so far, with digits set to
-    zero; None if digits matter. ``pairs``: a line with two numbers as a position and its end passes, too.
+    of it that cannot be split over two words ("" = none). ``pairs``: a line with two numbers as a position and its
+    end passes, too.
     """
 
     literals: tuple[str, ...]
@@ -89,7 +97,6 @@ class Gates(msgspec.Struct, frozen=True):
     patterns: tuple[LazyPattern, ...]
     any: LazyPattern
     common: str = ""
-    quiet: set[bytes] | None = None
     pairs: bool = False
 
 
@@ -121,9 +128,7 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = (), *, pairs: bo
     every = "|".join([*_by_first_letters(kept), *(f"(?:{row})" for row in rows), *forms])
     compiled = tuple(LazyPattern(row, re.MULTILINE) for row in rows)
     keys = tuple(max(literal.encode().translate(_SPACED, _DIGITS).split(), key=len, default=b"") for literal in kept)
-    # A project's pattern may tell one number from another.
-    quiet: set[bytes] | None = None if rows or any(char.isdigit() for char in "".join(kept)) else set()
-    return Gates(tuple(kept), keys, compiled, LazyPattern(every or r"(?!)", re.MULTILINE), common, quiet, pairs)
+    return Gates(tuple(kept), keys, compiled, LazyPattern(every or r"(?!)", re.MULTILINE), common, pairs)
 
 
 def _by_first_letters(literals: Iterable[str]) -> list[str]:
@@ -173,34 +178,12 @@ def _present_literals(text: str, gates: Gates) -> list[str]:
     return [literal for literal, key in zip(gates.literals, gates.keys, strict=True) if key in words]
 
 
-def is_quiet(done: Finished, gates: Gates) -> bool:
-    """True if no segment of a short text passes ``gates``; the answer for texts that differ in digits only is cached.
-
-    The redraws of a bar differ in their digits, and no gate holds a digit: the first one answers for the others.
-    """
-    quiet = gates.quiet
-    if quiet is None or len(done.text) > QUIET_CHARS:
-        return False
-    known = done.text.encode(errors="surrogatepass").translate(_ZEROED)
-    if known in quiet:
-        return True
-    if next(lines_with(done, gates), None) is not None:
-        return False
-    if len(quiet) >= QUIET_KEPT:
-        quiet.clear()
-    quiet.add(known)
-    return True
-
-
 def shape_of(line: str) -> bytes:
     """The line with every digit set to one: the same for all lines that differ in their numbers only."""
     return line.encode(errors="surrogatepass").translate(_ONES)
 
 
 _ONES = bytes.maketrans(b"023456789", b"1" * 9)
-QUIET_CHARS = 400
-QUIET_KEPT = 512
-_ZEROED = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
@@ -277,3 +260,273 @@ def is_dense(text: str, gates: Gates) -> bool:
 
 SMALL = 4096
 """Shorter texts (a redraw or a few lines) are read segment by segment: scanning costs more, in characters."""
+
+
+DEEPEST = 8
+"""Prefixes of one line that are removed. Real logs have up to five (journal, pod, rank, time, level)."""
+LEVELS = {
+    "d": "debug",
+    "i": "info",
+    "n": "info",
+    "w": "warning",
+    "e": "error",
+    "s": "error",
+    "c": "fatal",
+    "f": "fatal",
+}
+"""By the first letter: D/DEBUG, I/INFO, NOTICE, W/WARN/WARNING, E/ERR/ERROR, SEVERE, CRITICAL, F/FATAL."""
+
+_TIME = r"\d{4}[-/.]\d\d[-/.]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,:]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
+_LEVEL = r"(?P<level>DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SEVERE)"
+_OF_A_STEP = r"(?!(?:(?:train\w*|avg|mean)[ _]?)?loss(?:\s*[:=]|\s+is)?\s*(?:[-\d]|nan|inf)|\d+\.\d)"
+"""What does not follow the label of a rank: "120: loss 0.4" and "120: 0.4" are steps."""
+_TRANSPORT = LazyPattern(
+    rf"(?:{_TIME}\s(?:stdout|stderr)\s[FP]\s"  # CRI: containerd, Kubernetes
+    # syslog, journald
+    r"|[A-Z][a-z]{2}\s[\s\d]\d\s\d\d:\d\d:\d\d(?:\.\d+)?\s[\w.-]+\s[\w./@-]+(?:\[(?P<pid>\d+)\])?:\s"
+    rf"|{_TIME}\s[\w.-]+\s(?:[\w./@-]+\[(?P<unit>\d+)\]|kernel):\s"
+    r"|(?!(?i:epoch|ep|step|iter|batch|round))[\w.-]+[-_]\d+\s{2,}\|\s"  # docker compose: trainer-1  | …
+    r"|\[(?i:default|rank)[ :]{0,2}(?P<a>\d+)\]:?\s?"  # torch: [rank3]:   torchrun --tee: [default3]:   Lightning
+    r"|(?i:default|rank)\s?(?P<b>\d+)\s?[:|]\s?"
+    rf"|\[(?P<c>\d{{1,4}})\]: {_OF_A_STEP}"  # accelerate, torchrun
+    r"|\[\d+,(?P<d>\d+)\]<std\w+>:?\s?"  # mpirun --tag-output
+    r"|\((?P<e>(?:[\w.]+ )*pid=\d+)[^)]*\)\s?"  # Ray
+    rf"|(?P<f>\d{{1,4}}): {_OF_A_STEP})"  # srun --label
+)
+_RANKS = "abcdef"
+"""Groups that name a rank."""
+_HEADS = frozenset("0123456789([{rRdDJFMASON")
+"""First characters of transports, but for those of compose."""
+_COMPOSED = "  | "
+_LOGGER = LazyPattern(
+    r"(?:\[\s*\d+\.\d{3,6}\]\s"  # dmesg
+    r"|[a-z][\w.-]*\d:\s(?=\[|\d{4}-|Traceback|\s+File|[\w.]+(?:Error|Exception)\b)"  # pdsh, clush
+    # glog, c10, TensorFlow
+    r"|\[?(?P<glog>[DIWEF])\d{0,8}\s(?:\d\d:\d\d:\d\d[.\d]*\s+)?(?:\d+\s+)?"
+    r"[\w/.<>-]+(?::\d+)?\](?:\s\[\w+\])?\s?"
+    rf"|\[?{_TIME}\]?[\s:|,-]*(?:\d+\s)?(?=\S|\s{{2}})"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?[\s|-]+(?![\d:<])"
+    rf"|\[?{_LEVEL}\b\s?\]?(?:\s*[:|-]|\s*\|\s*\S+:\S+:\d+\s-)?\s"
+    rf"|\|\s(?={_LEVEL.replace('?P<level>', '?:')}\b)"  # fairseq: | WARNING: …
+    rf"|[\w.]+(?:\[\d+\])?:\s(?={_LEVEL.replace('?P<level>', '?:')}\b)"  # wandb: ERROR …
+    r"|\[[\w.<>-]+(?::\d+)?(?::[\w<>]+)?\]\s(?=\[|\S+\s)(?<=\d\]\s)|\[[\w.]+:\d+:\w+\]\s"  # [launch.py:10:main]
+    rf"|{_LEVEL.replace('?P<level>', '?P<named>')}:[\w.]+:"  # logging.basicConfig: ERROR:root:…
+    r"|[\w.]+\s-\s(?:(?P<late>DEBUG|INFO|WARNING|ERROR|CRITICAL)\s-\s)?)"  # logging: name - LEVEL - …
+)
+
+
+class Own(NamedTuple):
+    """A line without its transports; several lines if a record holds them. ``rank``: "" = none is named."""
+
+    text: str
+    rank: str = ""
+
+
+class Carried(NamedTuple):
+    """A line without all that carries it, and what its carriers told.
+
+    ``text``: the trainer's own text, several lines if a JSON record holds them. ``source``: the rank or process that
+    printed it, "" = not named. ``level``: debug, info, warning, error or fatal; "" = not named.
+    """
+
+    text: str
+    source: str = ""
+    level: str = ""
+
+
+def own_text(line: str) -> Own:
+    """The line as it was printed. Indentation is kept."""
+    rank = ""
+    for _ in range(DEEPEST):
+        head = line[:1]
+        if head not in _HEADS and _COMPOSED not in line[:_COMPOSED_CHARS]:
+            break
+        if head == "{":
+            opened = _record(line)
+            if opened is None:
+                break
+            line = opened.text
+            if "\n" in line:
+                break
+            continue
+        found = _TRANSPORT.match(line)
+        if found is None or found.end() == len(line):
+            break
+        rank = _rank_in(found) or rank
+        line = line[found.end() :]
+    if not rank and "rank" in line[:10].lower():
+        named = _RANK_WORD.match(line)
+        rank = "" if named is None else named["rank"]
+    return Own(line, rank)
+
+
+_COMPOSED_CHARS = 64
+"""Characters in which the name of a service of compose ends."""
+_RANK_WORD = LazyPattern(r"\s*\[?(?i:rank)[ :]{0,2}(?P<rank>\d+)\]?:?\s")
+"""A rank that the trainer itself names first."""
+
+
+def peel(line: str) -> Carried:
+    """The line without the prefixes of its carriers. Indentation behind them is kept."""
+    text, source, level = line, "", ""
+    for _ in range(DEEPEST):
+        if text[:1] in " \t" or not text:
+            break
+        if text.startswith("{") and (opened := _record(text)) is not None:
+            inner = peel(opened.text) if "\n" not in opened.text else opened
+            return Carried(inner.text, inner.source or opened.source or source, inner.level or opened.level or level)
+        found = _TRANSPORT.match(text)
+        if found is not None:
+            source = _rank_in(found) or source or found["pid"] or found["unit"] or ""
+        else:
+            found = _LOGGER.match(text)
+            if found is None or found.end() == 0:
+                break
+            named = found["level"] or found["glog"] or found["late"] or found["named"]
+            level = LEVELS[named[0].lower()] if named else level
+        text = text[found.end() :]
+    return Carried(text, source, level)
+
+
+_UPPER = r"(?P<level>DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SUCCESS|TRACE)"
+_PLACE = (
+    r"(?=[A-Za-z/~.<])(?:[\w<>-]{0,60}[./\\][\w./\\<>-]{0,160}:\d+(?::[\w<>]+)?|[\w./\\<>-]{1,160}\(\d+\)"
+    r"|[\w./-]{1,160}:\w[\w.<>]{0,60}:\d+)"
+)
+"""A file or module with a line: "a/train.py:12", "a.train:main:42", "launch.py:10:main", "train.py(12)"."""
+_NAMES = LazyPattern(
+    # all that stands before a level, and what divides the level from the rest
+    rf"\A(?:(?:[^\n]{{0,160}}?(?<![^\s\[|(:<-]))??{_UPPER}(?=[\s\]|:>)-])(?: *\](?:\s[-:])?|\s*\||\s+-|:)?\s*"
+    r"|\[?[DIWEF]\d{0,8}\s(?:\d\d:\d\d:\d\d[.\d]*\s+)?(?:\d+\s+)?[\w/.<>-]{1,160}(?::\d+)?\]\s?"  # glog, absl
+    r"|\[(?:debug|info|warning|error|critical) *\]\s+"  # structlog
+    rf"|{_PLACE}(?:\]|:)?(?:\s(?:[-|]|>>)|[:\]])?(?:\s+|$)"
+    rf"|\[(?:{_PLACE}|[Rr]ank \d+|[A-Za-z]\w*[_./-][\w./-]*|[a-z]+\d+)\](?:\s?[-:]\s|\s+)?"
+    r"|\((?:[\w./-]+ )*pid=\d+[^)]{0,80}\)\s?"
+    rf"|\[[^\s|\]\[]{{1,40}}\|[^\s\]\[]{{1,80}}\]\s*(?:>>\s)?"
+    r"|(?:\d{2,4}[-/.]\d\d(?:[-/.]\d{2,4})?[T _])?\d\d:\d\d:\d\d(?:[.,:-]\d+)?Z?\]?[\s|,:-]+(?![\d:<])"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./@-]+(?:\[\d+\])?: "
+    r"|>>\s"
+    # a name of several parts that is divided from the rest as a logger divides
+    r"|(?!\S+\.(?:safetensors|bin|json|pth?|ckpt|gguf|parquet|zip|model|txt):)"
+    r"[A-Za-z]\w*(?:[./-]\w+)+(?:\s-\s|:\s|\s\|\s)(?![-+\d'\"]))"
+)
+_AFTER_LEVEL = LazyPattern(
+    r"(?!(?i:eval(?:uation)?|val(?:id(?:ation)?)?|test(?:ing)?|dev|inference)\s)"
+    r"[A-Za-z][\w./-]*\s-\s|(?!(?i:\w*(?:epoch|step|iter|batch|loss|lr)))"
+    r"(?:[A-Za-z][\w./-]{0,80}:\d+\s|[A-Za-z]\w{0,40}[_./-][\w./-]{0,80}:(?![-+\d'\"]|\s+[-+\d'\"])\s?)"
+)
+"""Behind the level: "INFO - my_run - …", "INFO my_run: …", "INFO train:12 …". A single word before a colon ("INFO
+resume: …"), or a word of evaluation before a dash, may be the message's own."""
+_BASIC = LazyPattern(r"[\w./-]+:(?=\S)")
+"""Behind "INFO:"."""
+_TAIL = LazyPattern(r"(?:\s{2,}[\w./-]+\.py:\d+|\s\[[\w./-]*[./][\w.-]+\]|\s(?:->|=>|to|in)\s/\S+|\slogger=\S+)\s*$")
+"""Where rich, structlog and others name the place or the logger."""
+
+
+def message_of(line: str) -> str:
+    """What the trainer says in a line without transports: no time, no level, no name of a logger, module or file.
+
+    Those are names that a person chose: "eval" among them says nothing about the line. A single word before a colon
+    ("INFO valid: loss 0.5") stays: it may be the message's, which the count behind it shows (``shapes.judged``).
+    """
+    text = line
+    for _ in range(DEEPEST):
+        found = _NAMES.match(text)
+        if found is None or found.end() == 0 or found.end() == len(text):
+            break
+        text = text[found.end() :]
+        if found["level"]:
+            behind = _BASIC if found[0].endswith(":") else _AFTER_LEVEL
+            named = None if _NAMES.match(text) else behind.match(text)
+            text = text if named is None else text[named.end() :]
+    tail = _TAIL.search(text)
+    return text if tail is None else text[: tail.start()]
+
+
+def _rank_in(found: re.Match[str]) -> str:
+    last = found.lastgroup
+    return found[last] if last is not None and last in _RANKS else ""
+
+
+_MESSAGES = ("message", "msg", "log", "MESSAGE", "event", "text")
+_TRACES = (
+    "exc_info",
+    "exc",
+    "exc_text",
+    "err",
+    "error",
+    "stack",
+    "detail",
+    "exception",
+    "stack_trace",
+    "traceback",
+    "stacktrace",
+)
+_SOURCES = ("rank", "local_rank", "pod", "container", "process", "_PID", "pid", "host")
+_SAMPLES = ("prompt", "completion", "response", "question", "answer", "instruction")
+"""Names in a sample of a dataset."""
+_MEASURED = frozenset(("loss", "step", "steps", "iter", "iteration", "epoch", "lr", "metrics"))
+"""Words in the names of numbers of a training step."""
+_NAME_PARTS = LazyPattern(r"[^a-z]+")
+
+
+def _record(text: str) -> Carried | None:
+    """A log record in JSON; None for other JSON, such as the numbers of a training step or a sample of a dataset.
+
+    A record that holds the numbers of a step beside its message is the trainer's own.
+    """
+    if '"' not in text or not text.rstrip().endswith("}"):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    message = next((words for name in _MESSAGES if (words := _words(found.get(name))) is not None), None)
+    if message is None or any(name in found for name in _SAMPLES) or _is_measured(found):
+        return None
+    traces = [found[name] for name in _TRACES if isinstance(found.get(name), str)]
+    level = next((found[name] for name in ("level", "levelname", "severity", "lvl") if found.get(name)), "")
+    source = next((str(found[name]) for name in _SOURCES if isinstance(found.get(name), str | int)), "")
+    lines = "\n".join((message, *traces)).replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    return Carried(lines, source, LEVELS.get(str(level)[:1].lower(), ""))
+
+
+def _words(value: object) -> str | None:
+    """The message of a record: journalctl gives one with escape sequences as a list of bytes."""
+    if isinstance(value, list) and value and all(isinstance(each, int) and 0 <= each < 256 for each in value):
+        return bytes(value).decode(errors="replace")
+    return value if isinstance(value, str) else None
+
+
+def _is_measured(record: dict[str, object]) -> bool:
+    inner = (pair for value in record.values() if isinstance(value, dict) for pair in value.items())
+    return any(
+        isinstance(value, int | float | dict) and not _MEASURED.isdisjoint(_NAME_PARTS.split(str(name).lower()))
+        for name, value in chain(record.items(), inner)
+    )
+
+
+_BAR = LazyPattern(
+    r"(?:\|\s*[\d.,]+[kKMG]?\w*/[\d.,?]+[kKMG]?\w*|\b\d+[a-zA-Z]\w*)\s\[(?=\d*:?\d\d:\d\d"
+    r"|\?)[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]"
+)
+"""tqdm: ``| 612/2900 [12:01<…, avr_loss=0.1]`` or ``29948it [35:34, 7.00s/it]``."""
+_STAMP = LazyPattern(r"(?<=[\w.])\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWEF] ")
+"""The first characters of a line of TensorFlow, printed behind the last number of a Keras bar."""
+TRACEBACK = "Traceback (most recent call last)"
+
+
+def unglued(text: str) -> tuple[str, ...]:
+    """The pieces of a line: a bar, and what was printed behind it without a line end."""
+    cut = 0
+    if "[" in text:
+        for found in _BAR.finditer(text):
+            cut = found.end()
+        stamp = _STAMP.search(text, 1)
+        cut = cut if stamp is None else max(cut, stamp.start())
+    at = text.find(TRACEBACK)
+    if at > 0 and (text[at - 1].isalnum() or text[:at].rstrip()[-1:] in ("]", ")", "%", ">", "$")):
+        cut = max(cut, at)
+    if not cut or not text[cut:].strip():
+        return (text,)
+    return text[:cut], text[cut:] if cut == at else text[cut:].lstrip()

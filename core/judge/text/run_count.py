@@ -345,7 +345,7 @@ def _with_index(run: RunCount, step: int, news: TrainingFields, *, beside: bool)
     elif partial:
         done = run.done
     elif run.step is None or index != due or run.done is None:
-        done = _before(index, news.total)
+        done = 0 if index == 0 else None if index is None or news.total is None else index * news.total
     else:
         done = run.done + ((run.total if run.total is not None else run.step or 0) if turned else 0)
     if news.overall is not None and news.total and news.overall >= step and run.per_epoch:
@@ -374,12 +374,6 @@ def _counted_index(run: RunCount, *, turned: bool, due: int | None) -> int | Non
     if turned and run.apart == "after" and _advanced(run) and (finished := _index_of(run)) is not None:
         return finished + 1
     return due
-
-
-def _before(index: int | None, total: int | None) -> int | None:
-    if index == 0:
-        return 0
-    return None if index is None or total is None else index * total
 
 
 def _index_of(run: RunCount) -> int | None:

@@ -11,10 +11,21 @@ from ...model.progress import Phase
 from ...model.shipped import SHAPE_GROUPS, EndWords, LineShape, LogShapes, expand
 from . import line_fields, loss_run
 from .columns import LINES_BETWEEN, is_alone, row_in, with_worded
-from .counters import Epoch, Step, find_epoch, find_eta, find_global_step, find_seconds_per_step
+from .counters import (
+    Epoch,
+    Step,
+    find_epoch,
+    find_eta,
+    find_global_step,
+    find_seconds_per_step,
+    parse_clock,
+    parse_count,
+    parse_number,
+    parse_rate,
+    seconds_of,
+)
 from .line_fields import Loss, find_loss, find_lr, is_evaluation, lone_word, measure_of, without_name
-from .lines import Gates, gate_of, gates_of
-from .numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
+from .lines import gate_of, gates_of
 from .reading import Reading, advance, enter, finish, with_run
 from .run_count import NO_RULE, Rule, TrainingFields, with_epoch
 
@@ -42,11 +53,15 @@ class ShapeTable:
     def __init__(self, shapes: LogShapes, own: Iterable[str] = ()) -> None:
         short = shapes.abbreviations
         mine = tuple(_own_row(pattern, expand(pattern, short)) for pattern in own)
-        shipped = tuple(_row(row, expand(row.pattern, short)) for row in shapes.shapes)
+        shipped = tuple(
+            CompiledShape(row, LazyPattern(expand(row.pattern, short)), _rule(row)) for row in shapes.shapes
+        )
         self.rows = (*mine, *shipped)
         self.own_gates = tuple(gate_of(row.pattern.text) for row in mine)
         """Patterns that stand for ``own`` in gates."""
-        self.gates = _gates(shapes, self.own_gates)
+        words = [gate for row in shapes.shapes for gate in row.gates]
+        words += [gate for row in shapes.line_words for gate in row.gates]
+        self.gates = gates_of((*words, *line_fields.GATES, *shapes.translations.gates), self.own_gates, pairs=True)
         self._labels = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.bar_labels)
         self._words = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.line_words)
         self._ends = tuple(
@@ -113,10 +128,9 @@ class ShapeTable:
         return _SPACES.sub(" ", line).strip()
 
 
-def _row(row: LineShape, pattern: str) -> CompiledShape:
+def _rule(row: LineShape) -> Rule:
     firm, per_epoch = row.counts is not None, row.counts == "epoch" if row.counts else None
-    rule = Rule(per_epoch, firm, row.epochs_from, row.names_last_epoch, row.steps_from == 0)
-    return CompiledShape(row, LazyPattern(pattern), rule)
+    return Rule(per_epoch, firm, row.epochs_from, row.names_last_epoch, row.steps_from == 0)
 
 
 def _own_row(written: str, pattern: str) -> CompiledShape:
@@ -130,12 +144,6 @@ def _own_row(written: str, pattern: str) -> CompiledShape:
         raise ValueError(f"progress shape {written!r}: named groups {groups}; use some of {', '.join(SHAPE_GROUPS)}")
     row = LineShape(name="own", pattern=written, gates=(), source="")
     return CompiledShape(row, LazyPattern(pattern), own=True)
-
-
-def _gates(shapes: LogShapes, own: tuple[str, ...]) -> Gates:
-    words = [gate for shape in shapes.shapes for gate in shape.gates]
-    words += [gate for row in shapes.line_words for gate in row.gates]
-    return gates_of((*words, *line_fields.GATES, *shapes.translations.gates), own, pairs=True)
 
 
 def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPattern:

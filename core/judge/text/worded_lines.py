@@ -7,7 +7,6 @@ import msgspec
 
 from ...model.patterns import LazyPattern
 from .bars import read_bar
-from .carriers import message_of, own_text, peel
 from .columns import Found, columns_of, counter_of, has_count, is_measured, leads, named_counter, unnamed_pair
 from .counters import (
     Epoch,
@@ -18,10 +17,10 @@ from .counters import (
     find_short,
     find_step,
     find_total_so_far,
+    unwrapped,
 )
 from .line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr, without_name
-from .lines import plain
-from .numbers import unwrapped
+from .lines import message_of, own_text, peel, plain
 from .reading import BY_FORM, Bar, Reading, advance, announce, enter, finish, with_later_epoch
 from .run_count import Rule, TrainingFields
 from .shapes import ShapeTable, judged, read_end, read_row, read_step, take_named, with_declared
@@ -73,21 +72,19 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if (task := shapes.task_of(low)) not in (None, "train"):
         return enter(reading, task)
     if fields.bare:
-        if _is_under_evaluation(reading, number):
+        if reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES:
+            # a bare loss below "Validation results:" belongs to it
             return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
-        if _is_of_no_step(reading, loss) and not (_may_be_counter(reading) and has_count(low)):
+        # of no step: a mean, where losses stand beside the counters, or a part of one
+        mean = loss.value is not None and reading.beside and not reading.alone
+        part = not loss.own and reading.lossy
+        if (mean or part) and not (_may_be_counter(reading) and has_count(low)):
             return reading
     if is_evaluation(low, loss):
         reading, trains = judged(reading, low, step, epoch, lr=lr is not None)
         if not trains:
             return enter(reading if epoch is None else with_later_epoch(reading, epoch.value), "eval")
     return _read_training(reading, fields, number, shapes)
-
-
-def _is_of_no_step(reading: Reading, loss: Loss) -> bool:
-    """A loss without a counter that is no step's: a mean, where losses stand beside the counters, or a part of one."""
-    mean = loss.value is not None and reading.beside and not reading.alone
-    return mean or (not loss.own and reading.lossy)
 
 
 def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
@@ -136,7 +133,8 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
         if found.step is not None and (epoch is None or epoch.at < found.step.at):
             step, source = found.step, BY_FORM
             epoch = epoch or epoch_beside(low, step)
-    amount = _is_amount(low, step) and leads(fields.line, low, step, epoch)
+    amount = step is not None and step.amount and not is_measured(low) and find_seconds_per_step(low) is None
+    amount = amount and leads(fields.line, low, step, epoch)  # "running training: 420 steps": nothing is measured
     if (
         loss is None
         and source != BY_FORM
@@ -162,11 +160,6 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, source)
-
-
-def _is_amount(low: str, step: Step | None) -> bool:
-    """The line says how many steps there will be ("running training: 420 steps"): nothing is measured, no pace."""
-    return step is not None and step.amount and not is_measured(low) and find_seconds_per_step(low) is None
 
 
 def _within_epoch(low: str, step: Step | None, epoch: Epoch | None) -> tuple[int | None, Step | None]:
@@ -237,11 +230,6 @@ _BESIDE_A_LOSS = ("stop", "converge", "train_runtime")
 """Words of which one stands in a line that names a loss and announces the end of the training."""
 _FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
 """One row of a table of figures: "| loss | 0.0312 |"."""
-
-
-def _is_under_evaluation(reading: Reading, number: int) -> bool:
-    """True if words have just announced an evaluation: a bare loss below "Validation results:" belongs to it."""
-    return reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES
 
 
 HEADING_LINES = 3

@@ -18,8 +18,8 @@ from ..metrics import view_command
 from ..run_summary import RunSummary, summarise
 from ..withheld_words import commands
 from ..words import title_of
-from .cadence import lost_time
 from .concerns import current_readings, doubt_of
+from .lost_time import lost_time
 from .run_progress import bounds_now, live_progress
 from .troubles import shown, troubles
 from .unconfirmed import unconfirmed

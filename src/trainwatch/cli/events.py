@@ -84,13 +84,7 @@ def _fact_text(fact: facts.Fact, run: tuple[str, ...]) -> str | None:
         case facts.AttemptEnded():
             status = f"exit code {fact.code}" if fact.code is not None else f"signal {_known(fact.signal)}"
             return f"attempt {fact.attempt} ended ({fact.how}, {status}), last step {_known(fact.last_step)}"
-        case (
-            facts.ProgressMade()
-            | facts.JudgeSnapshot()
-            | facts.BudgetChanged()
-            | facts.SaveMeasured()
-            | facts.NothingSeen()
-        ):
+        case facts.ProgressMade() | facts.JudgeSnapshot() | facts.BudgetChanged() | facts.NothingSeen():
             return None
         case facts.PhaseChanged(phase="train" | "save"):
             return None  # every save would be two lines; `--json` and the timeline have them

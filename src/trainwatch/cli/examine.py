@@ -118,7 +118,6 @@ def _write(target: Path, text: str) -> None:
         choices=("complete", "torn", "corrupt", "nonfinite"),
         help="verdict on the checkpoint that it resumed from (trainwatch checkpoints verify)",
     ),
-    arg("--stacks", metavar="FILE", help="where its threads stood at the end (py-spy dump)"),
     arg(
         "--earlier", action="append", default=[], metavar="CLASS", help="how an earlier attempt ended (may be repeated)"
     ),
@@ -187,7 +186,6 @@ def _facts(args: argparse.Namespace) -> dict[str, object]:
         "swap_used": None if args.swap_used is None else args.swap_used / 100,
         "checkpoint": args.checkpoint,
         "earlier": tuple(args.earlier) or None,
-        "stack": None if args.stacks is None else "".join(text_blocks(args.stacks)),
     }
     return {name: value for name, value in given.items() if value is not None}
 
