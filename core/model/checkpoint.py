@@ -246,18 +246,16 @@ def _made(listed: Mapping[str, EntryState], name: str, now: EntryState) -> Made:
     before = listed.get(name)
     if before == now:
         return "before"
-    if before is not None and _content(before) == _content(now) and not _is_another_file(before, now):
-        return "unclear"  # its rights were changed, or it was written again in place and given its former time
+    if before is not None and _content(before) == _content(now):
+        # Inodes alone do not tell another file: some network disks number anew at each mount.
+        known = before.born_ns is not None and now.born_ns is not None
+        if not known or before.inode == now.inode or before.born_ns == now.born_ns:
+            return "unclear"  # its rights were changed, or it was written again in place and given its former time
     if any(_is_same_file(other, now) for other in listed.values()):
         return "before"  # renamed
     if now.mtime_ns % SECOND_NS and any(_content(other) == _content(now) for other in listed.values()):
         return "unclear"  # a copy of what stood there, or a save that was given its time
     return "since"
-
-
-def _is_another_file(one: EntryState, other: EntryState) -> bool:
-    """Whether another file took its place. Inodes alone do not tell: some network disks number anew at each mount."""
-    return one.inode != other.inode and None not in {one.born_ns, other.born_ns} and one.born_ns != other.born_ns
 
 
 def _content(entry: EntryState) -> tuple[int, int, int]:

@@ -129,10 +129,8 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
             )
         case facts.ResumeWayKnown():
             return story if story.run is None else replace(story, run=replace(story.run, resume=fact.way))
-        case facts.SupervisorStarted():
-            return replace(story, supervisor_pid=fact.pid)
         case facts.SupervisorEnded():
-            return _with_notice(replace(story, supervisor_pid=None), fact.why)
+            return _with_notice(story, fact.why)
         case facts.StateChanged():
             spans = (*story.states, StateSpan(t=record.t, state=fact.state))[-STATES:]
             return replace(
@@ -216,7 +214,7 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
             return replace(story, unseen=(*story.unseen, fact)[-STATES:])
         case facts.Note():
             return _with_notice(story, fact.text)
-        case facts.JudgeSnapshot():
+        case facts.SupervisorStarted() | facts.JudgeSnapshot():
             return story
         case _:
             assert_never(fact)
