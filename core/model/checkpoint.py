@@ -347,18 +347,9 @@ def best_of(found: Iterable[Evaluation]) -> Evaluation | None:
     scored = [each for each in found if each.score is not None]
     if not scored or scored[-1].better is None:
         return None
-    newest = scored[-1]
-    best = newest
-    for each in reversed(scored):
-        if (each.metric, each.better) == (newest.metric, newest.better) and _is_better(each, best):
-            best = each
-    return best
-
-
-def _is_better(a: Evaluation, b: Evaluation) -> bool:
-    assert a.score is not None
-    assert b.score is not None
-    return a.score < b.score if a.better == "lower" else a.score > b.score
+    newest, sign = scored[-1], -1.0 if scored[-1].better == "lower" else 1.0
+    alike = [each for each in reversed(scored) if (each.metric, each.better) == (newest.metric, newest.better)]
+    return max(alike, key=lambda each: sign * (each.score or 0.0))
 
 
 def score_words(found: Evaluation) -> str:

@@ -66,9 +66,6 @@ def matches(path: str, globs: Sequence[str]) -> bool:
 
 @functools.cache
 def _compiled(globs: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(_expression(glob) for glob in globs))
-
-
-def _expression(glob: str) -> str:
-    parts = re.split(r"(\*\*/|\*|\?)", glob)
-    return "".join({"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts)
+    signs = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    split = [re.split(r"(\*\*/|[*?])", glob) for glob in globs]
+    return re.compile("|".join("".join(signs.get(part) or re.escape(part) for part in parts) for parts in split))
