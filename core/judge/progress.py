@@ -201,7 +201,9 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
         end = at + 2
         while end < len(kept) and kinds[kept[end]] == kinds[kept[end - 2]]:
             end += 1
-        if end - at < LEAST_ROW or any(_has_columns(kinds[place]) for place in kept[at : at + 2]):
+        # Losses in columns without a name, after the GPU memory (YOLO), are recognised by their values: all are read.
+        columns = any(b"G" in kinds[place] and b"oss" not in kinds[place] for place in kept[at : at + 2])
+        if end - at < LEAST_ROW or columns:
             reading = read(reading, kept[at:end])
         else:
             first = read(reading, kept[at : at + ENDS_READ])
@@ -209,11 +211,6 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
             reading = last if _state(first) == _state(last) else read(first, kept[at + ENDS_READ : end])
         at = end
     return reading
-
-
-def _has_columns(kind: bytes) -> bool:
-    """Losses in columns without a name, after the GPU memory (YOLO), are recognised by their values: all are read."""
-    return b"G" in kind and b"oss" not in kind
 
 
 def _state(reading: Reading) -> tuple[object, ...]:
