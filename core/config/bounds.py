@@ -3,30 +3,15 @@
 import datetime as dt
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
+
+import msgspec
 
 from ..model.change import ramp_goal
-from ..model.settings import Settings
+from ..model.settings import Rule, Settings
 from ..model.shipped import SHAPE_GROUPS, expand
 from ..model.text import listen_address
-from .document import Document, Rule, did_you_mean, endless
-
-
-def above(limit: float) -> Rule:
-    return lambda value: None if value is None or value > limit else f"must be more than {limit:g}"
-
-
-def at_least(limit: float) -> Rule:
-    return lambda value: None if value is None or value >= limit else f"must be at least {limit:g}"
-
-
-def between(low: float, high: float) -> Rule:
-    return lambda value: None if low <= value <= high else f"must be between {low:g} and {high:g}"
-
-
-def percent(value: float) -> str | None:
-    """Values from 0 to 100."""
-    return None if 0 <= value <= 100 else "must be between 0 and 100"
+from .document import Document, did_you_mean, endless
 
 
 def waits(value: tuple[float, ...]) -> str | None:
@@ -178,90 +163,20 @@ def tmux_name(value: str | None) -> str | None:
 
 
 BOUNDS: dict[str, dict[str, Rule]] = {
-    "watch": {
-        # NVML averages over about 0.1 s, so faster sampling adds nothing; slower sampling misses short events.
-        "interval_s": between(0.1, 60),
-        "summary_s": above(0),
-        "gpu_timeout_s": above(0),
-        "rescan_s": above(0),
-        "metadata_url": http_address,
-        "settle_s": at_least(0),
-    },
-    "hang": {
-        "deadline_factor": at_least(1),
-        "min_s": above(0),
-        "max_s": above(0),
-        "startup_s": above(0),
-        "warmup_steps": at_least(0),
-        "checkpoint_age_s": above(0),
-        "idle_cpu_cores": at_least(0),
-        "quiet_s": at_least(0),
-    },
-    "restart": {
-        "max_restarts": at_least(0),
-        "ask_timeout_s": above(0),
-        "save_wait_s": at_least(0),
-        "backoff_s": waits,
-        "network_wait_s": waits,
-        "interrupt_grace_s": at_least(0),
-        "terminate_grace_s": at_least(0),
-        "gpu_clear_timeout_s": at_least(0),
-    },
-    "nan": {"steps": at_least(1)},
-    "checkpoints": {"keep_last": at_least(0)},
-    "health": {
-        "temp_warning_c": above(0),
-        "temp_danger_c": above(0),
-    },
-    "notify": {
-        "command": program,
-        "urls": services,
-        "timeout_s": above(0),
-        "again_s": at_least(0),
-        "ping_url": web_address,
-        "ping_s": at_least(5),
-    },
-    "backup": {"command": backup_command, "timeout_s": above(0)},
-    "end": {
-        "at_finish": program,
-        "at_give_up": program,
-        "at_end_by": program,
-        "end_by": time_of_end,
-        "grace_s": above(0),
-        "timeout_s": above(0),
-    },
+    "watch": {"metadata_url": http_address},
+    "restart": {"backoff_s": waits, "network_wait_s": waits},
+    "notify": {"command": program, "urls": services, "ping_url": web_address},
+    "backup": {"command": backup_command},
+    "end": {"at_finish": program, "at_give_up": program, "at_end_by": program, "end_by": time_of_end},
     "profiles": {"use": filled, "ladder": names, "ramp": goals},
     "progress": {"shapes": line_shapes},
     "diagnose": {"patterns": failure_patterns},
-    "supervisor": {"frozen_s": above(0)},
     "tmux": {"socket": filled, "session": tmux_name},
-    "screen": {
-        # Samples come once a second by default: a faster screen shows the same twice. Slower than 10 s looks dead.
-        "refresh_s": between(0.5, 10),
-    },
     "metrics": {"prometheus": endpoint},
-    "state": {"keep": at_least(0)},
-    "slurm": {
-        "nodes": at_least(1),
-        "gpus": at_least(0),
-        "cpus": at_least(0),
-        "time": time_limit,
-        "signal_s": at_least(10),
-        "exclude": names,
-        "options": long_options,
-        "poll_s": at_least(10),
-        "sample_s": at_least(1),
-    },
-    "evaluate": {
-        "command": evaluation,
-        "score": one_number,
-        "memory_bytes": above(0),
-        "timeout_s": above(0),
-    },
+    "slurm": {"time": time_limit, "exclude": names, "options": long_options},
+    "evaluate": {"command": evaluation, "score": one_number},
 }
-
-USUAL: dict[str, Rule] = {"_pct": percent, "_bytes": at_least(0), "_bytes_per_s": at_least(0)}
-"""Rules of all settings whose names end so, and that have none of their own."""
+"""Rules that are more than a range, which stands at the field."""
 
 ORDERED: tuple[tuple[str, str, str], ...] = (
     ("hang", "min_s", "max_s"),
@@ -280,11 +195,11 @@ def complaint(section: str, key: str, value: Any) -> str | None:
 
 
 def rules_of(section: str) -> dict[str, Rule]:
-    """The rules of a section, by key."""
-    struct = type(getattr(Settings(), section, None))
-    names = getattr(struct, "__struct_fields__", ())
-    usual = {name: rule for name in names for unit, rule in USUAL.items() if name.endswith(unit)}
-    return usual | BOUNDS.get(section, {})
+    """The rules of a section, by key: the ranges that stand at its fields, and the others."""
+    fields = msgspec.structs.fields(type(getattr(Settings(), section))) if hasattr(Settings(), section) else ()
+    parts = [(field.name, part) for field in fields for part in (field.type, *get_args(field.type))]
+    ranges = {name: rule for name, part in parts for rule in getattr(part, "__metadata__", ())}
+    return ranges | BOUNDS.get(section, {})
 
 
 def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:

@@ -6,12 +6,14 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
+
+from ..model.settings import Rule
 
 KeyPath = tuple[str | int, ...]
 """Keys from the root; an int is the index in an array."""
@@ -121,10 +123,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if guess is not None:
         return f'; did you mean "{guess}"?'
     return f"; there are: {', '.join(names)}" if names else ""
-
-
-Rule = Callable[[Any], str | None]
-"""A check of one value beyond its type: the problem ("must be more than 0"), or None."""
 
 
 class Document:
@@ -244,6 +242,8 @@ def _told(key: str, got: str) -> str:
 
 def describe_type(kind: Any) -> str:
     """Return the name of a type, such as ``a number``, ``a list of texts in quotes`` or ``"file" or "pty"``."""
+    if hasattr(kind, "__metadata__"):
+        return describe_type(kind.__origin__)
     if get_origin(kind) is Literal:
         return " or ".join(f'"{choice}"' for choice in get_args(kind))
     if get_origin(kind) is tuple:

@@ -11,7 +11,7 @@ import msgspec
 
 from ..model.job import EngineName
 from ..model.preset import SaveSignal
-from ..model.settings import End, Profiles, Settings
+from ..model.settings import End, Profiles, Rule, Settings
 from .bounds import check_order, complaint, out_of_order, rules_of
 from .document import (
     SECRET_KEYS,
@@ -19,7 +19,6 @@ from .document import (
     Document,
     KeyPath,
     Problem,
-    Rule,
     UnknownRun,
     did_you_mean,
     display_path,

@@ -14,8 +14,9 @@ import trainwatch.configs
 
 from ..model.attempt import HangKind
 from ..model.preset import Preset, Profile, is_option
+from ..model.settings import Rule
 from ..model.shipped import HINTED, FailureCatalogue, LogShapes, Remedy, RemedyCatalogue
-from .document import ConfigError, Document, Problem, Rule, show
+from .document import ConfigError, Document, Problem, show
 
 CONFIGS = Path(trainwatch.configs.__path__[0])
 """The shipped data. Read as files: ``importlib.resources`` takes longer to import than the tables to read."""

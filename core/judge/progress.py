@@ -201,7 +201,7 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
         end = at + 2
         while end < len(kept) and kinds[kept[end]] == kinds[kept[end - 2]]:
             end += 1
-        # Losses in columns without a name, after the GPU memory (YOLO), are known by their values: all are read.
+        # Losses in columns without a name, after the GPU memory (YOLO), are recognised by their values: all are read.
         columns = any(b"G" in kinds[place] and b"oss" not in kinds[place] for place in kept[at : at + 2])
         if end - at < LEAST_ROW or columns:
             reading = read(reading, kept[at:end])

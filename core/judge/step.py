@@ -124,10 +124,6 @@ def _after_sleep(builder: StepBuilder, slept_s: float, *, adopted: bool) -> None
     builder.note(f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline")
 
 
-def _on_meta(_builder: StepBuilder, _meta: seen.Meta) -> None:
-    pass
-
-
 def _on_metrics(builder: StepBuilder, found: seen.MetricValues) -> None:
     """Nothing is decided by metrics; where their files are is told once."""
     known = builder.state.metric_folders
@@ -139,10 +135,6 @@ def _on_metrics(builder: StepBuilder, found: seen.MetricValues) -> None:
 def _on_learned(builder: StepBuilder, learned: seen.Learned) -> None:
     builder.state = hints.with_habits(builder.state, learned.habits)
     builder.note(hints.describe_habits(learned.habits))
-
-
-def _on_tick(builder: StepBuilder, _tick: seen.Tick) -> None:
-    hang_check.check_hang(builder)
 
 
 def _on_kernel(builder: StepBuilder, line: seen.KernelLine) -> None:
@@ -224,7 +216,7 @@ def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
 
 
 HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {
-    seen.Meta: _on_meta,
+    seen.Meta: lambda _builder, _meta: None,
     seen.Learned: _on_learned,
     seen.Start: _on_start,
     seen.GpuSample: on_samples.on_gpu,
@@ -241,7 +233,7 @@ HANDLERS: dict[type[seen.Observation], Callable[[StepBuilder, Any], None]] = {
     seen.JobSeen: on_samples.on_job,
     seen.OtherTrainersSeen: on_samples.on_other_trainers,
     seen.MetricValues: _on_metrics,
-    seen.Tick: _on_tick,
+    seen.Tick: lambda builder, _tick: hang_check.check_hang(builder),
     seen.Command: _on_command,
     seen.Outcome: _on_outcome,
 }

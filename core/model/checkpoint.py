@@ -246,18 +246,16 @@ def _made(listed: Mapping[str, EntryState], name: str, now: EntryState) -> Made:
     before = listed.get(name)
     if before == now:
         return "before"
-    if before is not None and _content(before) == _content(now) and not _is_another_file(before, now):
-        return "unclear"  # its rights were changed, or it was written again in place and given its former time
+    if before is not None and _content(before) == _content(now):
+        # Inodes alone do not tell another file: some network disks number anew at each mount.
+        known = before.born_ns is not None and now.born_ns is not None
+        if not known or before.inode == now.inode or before.born_ns == now.born_ns:
+            return "unclear"  # its rights were changed, or it was written again in place and given its former time
     if any(_is_same_file(other, now) for other in listed.values()):
         return "before"  # renamed
     if now.mtime_ns % SECOND_NS and any(_content(other) == _content(now) for other in listed.values()):
         return "unclear"  # a copy of what stood there, or a save that was given its time
     return "since"
-
-
-def _is_another_file(one: EntryState, other: EntryState) -> bool:
-    """Whether another file took its place. Inodes alone do not tell: some network disks number anew at each mount."""
-    return one.inode != other.inode and None not in {one.born_ns, other.born_ns} and one.born_ns != other.born_ns
 
 
 def _content(entry: EntryState) -> tuple[int, int, int]:
@@ -349,18 +347,9 @@ def best_of(found: Iterable[Evaluation]) -> Evaluation | None:
     scored = [each for each in found if each.score is not None]
     if not scored or scored[-1].better is None:
         return None
-    newest = scored[-1]
-    best = newest
-    for each in reversed(scored):
-        if (each.metric, each.better) == (newest.metric, newest.better) and _is_better(each, best):
-            best = each
-    return best
-
-
-def _is_better(a: Evaluation, b: Evaluation) -> bool:
-    assert a.score is not None
-    assert b.score is not None
-    return a.score < b.score if a.better == "lower" else a.score > b.score
+    newest, sign = scored[-1], -1.0 if scored[-1].better == "lower" else 1.0
+    alike = [each for each in reversed(scored) if (each.metric, each.better) == (newest.metric, newest.better)]
+    return max(alike, key=lambda each: sign * (each.score or 0.0))
 
 
 def score_words(found: Evaluation) -> str:

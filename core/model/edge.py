@@ -5,13 +5,9 @@ form: those of the environment's secret variables and the parts of notification 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .redact import HIDDEN, Redaction, is_secret
-
-if TYPE_CHECKING:
-    import msgspec
-
 
 COMMAND_FIELDS = frozenset({"command", "argv", "cmd", "cmdline"})
 """Fields whose list of words is a command line."""
@@ -46,19 +42,12 @@ class Edge:
             if name in COMMAND_FIELDS and all(isinstance(word, str) for word in value):
                 return type(value)(self._redaction.words(value))
             return type(value)([self.value(inner, name) for inner in value])
-        if hasattr(value, "__struct_fields__"):
-            return self._struct(value)
-        return value
-
-    def _struct(self, value: "msgspec.Struct") -> "msgspec.Struct":
+        if not hasattr(value, "__struct_fields__"):
+            return value
         from msgspec.structs import replace  # not in processes that have only texts
 
-        changed: dict[str, Any] = {}
-        for field in value.__struct_fields__:
-            old = getattr(value, field)
-            new = self.value(old, field)
-            if new != old:
-                changed[field] = new
+        new = {field: self.value(getattr(value, field), field) for field in value.__struct_fields__}
+        changed = {field: inner for field, inner in new.items() if inner != getattr(value, field)}
         return replace(value, **changed) if changed else value
 
 

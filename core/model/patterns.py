@@ -7,7 +7,6 @@ from typing import Any
 
 METHODS = ("search", "match", "fullmatch", "finditer", "split", "sub")
 
-
 GAP_CHARS = 300
 """Characters between two parts of one message. Why a bound: "a.*b" tries the rest of a line from each "a" in it."""
 _ANYTHING = re.compile(r"(?<!\\)\.\*")
@@ -19,13 +18,13 @@ def bounded(pattern: str) -> str:
 
 
 class LazyPattern:
-    """A regular expression that is not compiled yet.
+    """A regular expression that is not compiled yet. Its methods are those of ``re.Pattern``.
 
-    Its methods are those of ``re.Pattern`` and cost the same from the first use on. Until then it has none: each would
-    be an object of its own, six for each of the 2,000 patterns of the tables (3 MB).
+    They cost the same from the first use on. Until then it has none: six objects for each of the 2,000 patterns of the
+    tables take 3 MB.
     """
 
-    __slots__ = ("_compiled", "_flags", "finditer", "fullmatch", "match", "search", "split", "sub", "text")
+    __slots__ = ("_flags", "text", *METHODS)
 
     search: Callable[..., re.Match[str] | None]
     match: Callable[..., re.Match[str] | None]
@@ -37,21 +36,18 @@ class LazyPattern:
     def __init__(self, text: str, flags: int = 0) -> None:
         self.text = text
         self._flags = flags
-        self._compiled: re.Pattern[str] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """A method that is not there yet. Raises ``re.error`` if ``text`` is not a regular expression."""
         if name not in METHODS:
             raise AttributeError(name)
-        return getattr(self.compiled(), name)
+        made = self.compiled()
+        for method in METHODS:
+            setattr(self, method, getattr(made, method))
+        return getattr(self, name)
 
     def compiled(self) -> re.Pattern[str]:
         """The compiled pattern. Raises ``re.error`` if ``text`` is not a regular expression."""
-        if self._compiled is None:
-            made = self._compiled = re.compile(self.text, self._flags)
-            self.search, self.match, self.fullmatch = made.search, made.match, made.fullmatch
-            self.finditer, self.split, self.sub = made.finditer, made.split, made.sub
-        return self._compiled
+        return re.compile(self.text, self._flags)
 
 
 # Shell patterns for paths below a folder, as presets use them.
@@ -70,9 +66,6 @@ def matches(path: str, globs: Sequence[str]) -> bool:
 
 @functools.cache
 def _compiled(globs: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(_expression(glob) for glob in globs))
-
-
-def _expression(glob: str) -> str:
-    parts = re.split(r"(\*\*/|\*|\?)", glob)
-    return "".join({"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts)
+    signs = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    split = [re.split(r"(\*\*/|[*?])", glob) for glob in globs]
+    return re.compile("|".join("".join(signs.get(part) or re.escape(part) for part in parts) for parts in split))

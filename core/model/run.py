@@ -187,14 +187,8 @@ def without_pace(habits: Habits) -> Habits:
 
     The silence of the start is kept, but counts as never seen, so it makes no deadline shorter.
     """
-    return Habits(
-        runs=habits.runs,
-        start=PhaseHabit(quiet_s=habits.start.quiet_s),
-        phases=habits.phases,
-        lull_s=habits.lull_s,
-        spin_s=habits.spin_s,
-        pause_s=habits.pause_s,
-    )
+    pace: dict[str, object] = {"line_s": None, "typical_s": None, "step_s": None, "cpu_cores": None, "gpus": ()}
+    return msgspec.structs.replace(habits, start=PhaseHabit(quiet_s=habits.start.quiet_s), **pace)
 
 
 # Where a person set a value of a run: a key of its config file, an option, or the command line itself.

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from .nodes import RankTable
     from .observation import Command
     from .preset import Profile
-    from .situation import RunCard, RunPlan, Situation
+    from .run import RunSpec
+    from .situation import RunCard, Situation
     from .story import Look, Summary
     from .trial import TrialResult
 
@@ -217,7 +218,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     feed: Feed
     profiles: Sequence[Profile] = ()
-    plan: RunPlan | None = None
+    plan: RunSpec | None = None
     logs: LogAccess | None = None
     ladder: tuple[str, ...] = ()
     """Names of profiles, safest first; empty = no ladder is configured."""

@@ -1,8 +1,31 @@
 """Every threshold as a named setting with unit, default and a why. The sections are those of ``trainwatch.toml``."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import msgspec
+
+Rule = Callable[[Any], str | None]
+"""A check of one value beyond its type: the problem ("must be more than 0"), or None. It may stand at a field."""
+
+
+def above(limit: float) -> Rule:
+    return lambda value: None if value is None or value > limit else f"must be more than {limit:g}"
+
+
+def at_least(limit: float) -> Rule:
+    return lambda value: None if value is None or value >= limit else f"must be at least {limit:g}"
+
+
+def between(low: float, high: float) -> Rule:
+    return lambda value: None if low <= value <= high else f"must be between {low:g} and {high:g}"
+
+
+Positive = Annotated[float, above(0)]
+Unsigned = Annotated[float, at_least(0)]
+Percent = Annotated[float, between(0, 100)]
+Count = Annotated[int, at_least(0)]
+Ordinal = Annotated[int, at_least(1)]
 
 NoticeEvent = Literal[
     "incident", "recovery", "give_up", "finish", "end_by", "warning", "restart", "question", "withheld"
@@ -13,13 +36,13 @@ NoticeEvent = Literal[
 class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[watch]``: how often the world is looked at."""
 
-    interval_s: float = 1.0
+    interval_s: Annotated[float, between(0.1, 60)] = 1.0  # NVML averages over about 0.1 s
     """Sampling period of GPU, host and process tree. 1 s: a two-minute verdict wants a hundred samples."""
-    summary_s: float = 300.0
+    summary_s: Positive = 300.0
     """Period of the health line, which repeats alerts that last (``--interval``)."""
-    gpu_timeout_s: float = 3.0
+    gpu_timeout_s: Positive = 3.0
     """Longest wait for one GPU poll. A stuck driver call blocks for minutes; the poller is a child and is replaced."""
-    rescan_s: float = 30.0
+    rescan_s: Positive = 30.0
     """Full look at the checkpoint directory, whatever file events say (events get lost on 9p, NFS, overflow)."""
     termination_notices: Literal["auto", "off", "aws", "gcp", "azure"] = "auto"
     """Whether the cloud is asked if it will end this machine (spot, preemptible): a danger sign, at which the trainer
@@ -27,34 +50,34 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     firmware tables name that cloud."""
     metadata_url: str | None = None
     """Another address of the cloud's metadata service, such as ``http://127.0.0.1:1338``."""
-    settle_s: float = 1.0
+    settle_s: Unsigned = 1.0
     """A checkpoint is whole when size and mtime stand still for this long (and its structure is right)."""
 
 
 class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[hang]``: when a run that shows no step counts as hung."""
 
-    deadline_factor: float = 6.0
+    deadline_factor: Annotated[float, at_least(1)] = 6.0
     """x the slowest recent step or learned pause. NVIDIA's resiliency extension uses 5."""
-    min_s: float = 90.0
+    min_s: Positive = 90.0
     """Seconds without a step before a run can count as hung. All shorter deadlines are multiples of it."""
-    max_s: float = 1800.0
+    max_s: Positive = 1800.0
     """Longest deadline while signs of life are weak or unknown. A run with a clear sign of life, such as a GPU at its
     usual power, does not count as hung, however long a step takes."""
-    startup_s: float = 1200.0
+    startup_s: Positive = 1200.0
     """Deadline before the first step: loading, caching and compiling take minutes on a healthy run."""
-    warmup_steps: int = 3
+    warmup_steps: Count = 3
     """First steps of an attempt from which no pace is learned: they compile, allocate and autotune."""
-    checkpoint_age_s: float | None = None
+    checkpoint_age_s: Positive | None = None
     """Restart if the newest checkpoint is older than this and the step does not advance. Off by default."""
-    idle_util_pct: float = 5.0
+    idle_util_pct: Percent = 5.0
     """GPU utilisation below this is idle: monitors and desktops cause a few per cent."""
-    idle_cpu_cores: float = 0.25
+    idle_cpu_cores: Unsigned = 0.25
     """CPU of the whole tree, in cores, below this is idle: a trainer that works uses more, a metrics thread 0.05 to
     0.2. Each further GPU adds 60 % of it. A trainer that usually needs less is compared with its own usual CPU."""
-    idle_io_bytes_per_s: float = 65536.0
+    idle_io_bytes_per_s: Unsigned = 65536.0
     """I/O below this is idle: progress bars and metrics writes make a few kB/s."""
-    quiet_s: float = 20.0
+    quiet_s: Unsigned = 20.0
     """How long signs of life must be missing before a run counts as hung, if its deadline is 38 s or less. Only a small
     ``min_s``, set by hand for short runs, makes such deadlines: with the default of 90 s this has no effect, and signs
     of life must be missing for the whole deadline."""
@@ -72,23 +95,23 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     sent with what each answer costs, and nothing is ended, started or deleted before an answer. ``notify``: nothing is
     ended, started or deleted; the journal and the report have what would have been done. ``trainwatch act`` changes
     it for a running run."""
-    ask_timeout_s: float = 1800.0
+    ask_timeout_s: Positive = 1800.0
     """A question without an answer is sent again after this. It is never answered by itself."""
 
-    max_restarts: int = 3
+    max_restarts: Count = 3
     """Restarts without new verified progress in between."""
     backoff_s: tuple[float, ...] = (0.0, 10.0, 60.0, 600.0)
     """Wait before the n-th restart without progress in between; the last repeats."""
-    save_wait_s: float = 120.0
+    save_wait_s: Unsigned = 120.0
     """How long a stop that a person ordered waits for the checkpoint that the trainer was asked for (``save_signal`` or
     ``save_file`` under ``[run]``), since the request or since the checkpoint last grew."""
-    interrupt_grace_s: float = 20.0
+    interrupt_grace_s: Unsigned = 20.0
     """After the first stop signal (SIGINT): long enough for a trainer to write its last checkpoint."""
-    terminate_grace_s: float = 10.0
+    terminate_grace_s: Unsigned = 10.0
     """After the second stop signal (SIGTERM), before SIGKILL."""
-    gpu_clear_timeout_s: float = 60.0
+    gpu_clear_timeout_s: Unsigned = 60.0
     """Longest wait for GPU memory of ended processes (NVIDIA's extension waits 50 s), or for what the run needs."""
-    gpu_clear_tolerance_bytes: float = 512e6
+    gpu_clear_tolerance_bytes: Unsigned = 512e6
     """Memory above the baseline that still counts as released: a driver keeps some for its context."""
     if_gpu_not_clear: Literal["wait", "go_on"] = "go_on"
     """What to do after that time: go on with a warning, or wait for a person."""
@@ -120,7 +143,7 @@ class Nan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     action: Literal["rollback", "stop", "warn"] = "rollback"
     """``rollback``: end the attempt and restart from the last checkpoint without NaN; at the same place again, give up.
     ``stop``: end it and wait for a person. ``warn``: only notify."""
-    steps: int = 50
+    steps: Ordinal = 50
     """NaN steps in a row that are acted on. Mixed precision skips a few on purpose. A running average does not count,
     because one NaN stays in it until the epoch ends."""
 
@@ -136,7 +159,7 @@ class LossSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[checkpoints]``: how checkpoints are verified, and how many are kept."""
 
-    keep_last: int = 0
+    keep_last: Count = 0
     """How many are kept; 0 = none is ever deleted."""
     verify: Literal["quick", "deep"] = "deep"
     """How a resume point is verified before a launch: structure only, or every byte and value."""
@@ -145,21 +168,21 @@ class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[health]``: bounds of the levels; a value at a bound has the milder level."""
 
-    ram_warning_pct: float = 70.0
-    ram_danger_pct: float = 85.0
-    ram_available_warning_bytes: float = 8e9
-    ram_available_danger_bytes: float = 4e9
-    vram_underused_pct: float = 90.0
-    vram_warning_pct: float = 98.0
+    ram_warning_pct: Percent = 70.0
+    ram_danger_pct: Percent = 85.0
+    ram_available_warning_bytes: Unsigned = 8e9
+    ram_available_danger_bytes: Unsigned = 4e9
+    vram_underused_pct: Percent = 90.0
+    vram_warning_pct: Percent = 98.0
     """95 with the profile ``stable``."""
-    util_underused_pct: float = 80.0
+    util_underused_pct: Percent = 80.0
     """A training that uses its GPU well keeps it at 80 to 100 %. Shown, not notified."""
-    swap_warning_bytes: float = 500e6
-    swap_danger_bytes: float = 2e9
-    temp_warning_c: float = 75.0
-    temp_danger_c: float = 85.0
-    disk_warning_bytes: float = 10e9
-    disk_danger_bytes: float = 2e9
+    swap_warning_bytes: Unsigned = 500e6
+    swap_danger_bytes: Unsigned = 2e9
+    temp_warning_c: Positive = 75.0
+    temp_danger_c: Positive = 85.0
+    disk_warning_bytes: Unsigned = 10e9
+    disk_danger_bytes: Unsigned = 2e9
 
 
 class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -168,15 +191,15 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     command: tuple[str, ...] = ()
     """Run on each event that docs/how-to/notifications.md lists; the event as JSON on its stdin."""
     urls: tuple[str, ...] = ()
-    timeout_s: float = 20.0
+    timeout_s: Positive = 20.0
     """A notifier that hangs is ended after this; the run does not wait for it."""
-    again_s: float = 1800.0
+    again_s: Unsigned = 1800.0
     """A warning that comes and goes (an occasional NaN, a temperature at its bound) is sent again after this at the
     earliest. One that lasts is sent once; the health line repeats it."""
     ping_url: str = ""
     """An address that is called every ``ping_s``, only while the run is really observed (healthchecks.io, Uptime Kuma).
     If the calls stop, that service tells you, also if this whole machine is gone."""
-    ping_s: float = 60.0
+    ping_s: Annotated[float, at_least(5)] = 60.0
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -190,7 +213,7 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     which: Literal["newest", "best", "both"] = "newest"
     """Which checkpoints are copied: each new one (if several wait, the newest), the one with the best score of
     ``[evaluate]`` whenever there is a better one, or both."""
-    timeout_s: float = 3600.0
+    timeout_s: Positive = 3600.0
     """A command that takes longer is ended, and the copy is made again later."""
 
     @property
@@ -211,10 +234,10 @@ class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     end_by: str = ""
     """Local time at which the run must have ended, ``"08:00"`` (the next after its start) or ``"2026-11-23 08:00"``. It
     is asked to save and stopped in time; ``trainwatch resume`` goes on later."""
-    grace_s: float | None = None
+    grace_s: Positive | None = None
     """Time between SIGTERM and the end of everything, as PID 1 of a container (``docker stop``) or in a job of Slurm:
     the trainer saves and ends within it. Default: 10 in a container, 30 in a job."""
-    timeout_s: float = 600.0
+    timeout_s: Positive = 600.0
     """A command of these that takes longer is ended. Stopping a rented machine takes seconds, a last copy minutes."""
 
 
@@ -262,7 +285,7 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     replaced. Off by default: the unit that ``trainwatch enable`` writes does it, too, and also after a reboot."""
     inhibit_sleep: bool = True
     """Keep the machine from going to sleep while a trainer runs (``systemd-inhibit``, if it is there)."""
-    frozen_s: float = 30.0
+    frozen_s: Positive = 30.0
     """Seconds without a sign of life before a supervisor counts as frozen, is killed and replaced. It gives one each
     second; an fsync on a busy network disk takes several."""
 
@@ -280,7 +303,7 @@ class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Screen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[screen]``: how often the screen looks, and its notices."""
 
-    refresh_s: float = 1.0
+    refresh_s: Annotated[float, between(0.5, 10)] = 1.0
     """How often the screen asks for the state of the run and draws what happened, seconds. Numbers that only move
     (steps, readings) are drawn every two seconds at most. More on a slow link: it writes less to the terminal. Keys are
     answered at once all the same, and what is watched does not change."""
@@ -317,11 +340,11 @@ class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """``auto``: on an empty GPU that the run does not use, else on the CPU. ``gpu``: as auto, but never on the CPU;
     ``cpu``: only there; ``after``: when the training is finished. What has no place while the training runs is
     evaluated when it is finished."""
-    gpu_memory_bytes: float = 0.0
+    gpu_memory_bytes: Unsigned = 0.0
     """GPU memory that the command needs. 0 = not known."""
-    memory_bytes: float = 8e9
+    memory_bytes: Positive = 8e9
     """Most RAM of the command with all its processes. It gets less if less is left, and is ended above its limit."""
-    timeout_s: float = 1800.0
+    timeout_s: Positive = 1800.0
     """Longest time of one evaluation; then it is ended and the score is unknown."""
 
     @property
@@ -336,14 +359,14 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     partition: str = ""
     account: str = ""
     qos: str = ""
-    nodes: int = 1
-    gpus: int = 0
+    nodes: Ordinal = 1
+    gpus: Count = 0
     """GPUs on each node; 0 = none are asked for."""
-    cpus: int = 0
+    cpus: Count = 0
     """Cores on each node; 0 = as the site has it."""
     time: str = ""
     """Time limit as sbatch takes it (``"1-00:00:00"``); empty = the partition's own."""
-    signal_s: float = 180.0
+    signal_s: Annotated[float, at_least(10)] = 180.0
     """Seconds before the time limit at which a checkpoint is asked for, by ``save_file`` or ``save_signal`` under
     ``[run]`` or the training's heartbeat; at most a quarter of ``time``. Slurm may be up to a minute early. Only
     processes that catch the signal get it."""
@@ -353,16 +376,16 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Further options of sbatch, each with its value: ``["--mem=64G", "--constraint=a100"]``."""
     setup: tuple[str, ...] = ()
     """Lines of the script before the command: ``["module load cuda", "source venv/bin/activate"]``."""
-    poll_s: float = 10.0
+    poll_s: Annotated[float, at_least(10)] = 10.0
     """How often Slurm is asked for the job of a run. More often than every ten seconds loads the controller."""
-    sample_s: float = 10.0
+    sample_s: Annotated[float, at_least(1)] = 10.0
     """How often the agent on each node of a job reads its processes and GPUs."""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[state]``: how much of what trainwatch itself remembers is kept. Outputs of the training are never touched."""
 
-    keep: int = 0
+    keep: Count = 0
     """How many ended runs of a job keep their journal, logs and charts; ``trainwatch forget --old`` removes those of
     older ones, and asks for each. 0 = of all."""
 

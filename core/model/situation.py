@@ -92,7 +92,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         return self.supervisor_alive is not False and not self.frozen
 
 
-# A run in the list of runs, and a run that was never started.
+# A run in the list of runs.
 
 HOST_ROW = "host="
 """Begins the id of a row that stands for a machine of which no run is known."""
@@ -134,14 +134,3 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True):
     """Why that machine does not answer now: the card is as it was when it last did. Else empty."""
     queued: int | None = None
     """It is no run yet: its place among those that wait in the queue, from 1; its id is ``queue:NUMBER``."""
-
-
-class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of this project that was never started; Enter starts it."""
-
-    name: str
-    command: tuple[str, ...]
-    cwd: str
-    preset: str = "generic"
-    profile: str | None = None
-    output_dir: str | None = None

@@ -151,7 +151,6 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     budget_max: int = 0
     charged_after: int = 0
     """The attempt after which the budget was charged last; 0 = none."""
-    supervisor_pid: int | None = None
     act: Act | None = None
     """What is done without a person; None = no journal yet."""
     act_settings: Act | None = None

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar, assert_never
 
-import msgspec
+from msgspec.structs import replace
 
 from . import fact as facts
 from .attempt import AttemptStory
-from .change import ALLOWED_AGAIN, Change, FailedRung
+from .change import ALLOWED_AGAIN, FailedRung
 from .checkpoint import Evaluation, age_order
 from .decision import Decision, EndWatch, EvaluateCheckpoint, NotifyPeople
 from .outcome import Outcome
@@ -54,13 +54,13 @@ class CheckpointFold:
                 self._origins[known.path] = CheckpointOrigin(origin=fact.origin, t=fact.written_t)
         replaced = before is not None and before.mtime != known.mtime
         if fact.removed or replaced:
-            return msgspec.structs.replace(story, set_aside=_without(story.set_aside, known.path))
+            return replace(story, set_aside=_without(story.set_aside, known.path))
         return story
 
     def evaluated(self, found: Evaluation, story: RunStory) -> RunStory:
         self._evaluations.pop(found.path, None)
         self._evaluations[found.path] = found
-        return msgspec.structs.replace(story, evaluations_begun=_without(story.evaluations_begun, found.path))
+        return replace(story, evaluations_begun=_without(story.evaluations_begun, found.path))
 
     def into(self, story: RunStory) -> RunStory:
         """``story`` with the checkpoints as they are now, the oldest first."""
@@ -68,7 +68,7 @@ class CheckpointFold:
         if self._added:
             ordered = sorted(self._known.values(), key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch))
             checkpoints = tuple(ordered)
-        return msgspec.structs.replace(
+        return replace(
             story,
             checkpoints=checkpoints,
             checkpoint_times=self._times,
@@ -110,11 +110,10 @@ def apply_all(story: RunStory, records: Iterable[Record]) -> RunStory:
             story = _with_outcome(story, record.t, record.outcome)
     if progressed is not None and progressed.fact is not None:
         story = _apply_fact(story, progressed, progressed.fact, checkpoints)
-    return checkpoints.into(msgspec.structs.replace(story, t=t, seq=seq))
+    return checkpoints.into(replace(story, t=t, seq=seq))
 
 
 def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: CheckpointFold) -> RunStory:
-    replace = msgspec.structs.replace
     match fact:
         case facts.RunCreated():
             return replace(
@@ -128,10 +127,8 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
             )
         case facts.ResumeWayKnown():
             return story if story.run is None else replace(story, run=replace(story.run, resume=fact.way))
-        case facts.SupervisorStarted():
-            return replace(story, supervisor_pid=fact.pid)
         case facts.SupervisorEnded():
-            return _with_notice(replace(story, supervisor_pid=None), fact.why)
+            return _with_notice(story, fact.why)
         case facts.StateChanged():
             spans = (*story.states, StateSpan(t=record.t, state=fact.state))[-STATES:]
             return replace(
@@ -150,8 +147,8 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
         case facts.ProgressMade():
             return replace(story, progress_attempt=fact.attempt, **_shared(fact))
         case facts.PhaseChanged():
-            span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)
-            return replace(story, phases=(*story.phases, span)[-PHASES:])
+            phases = (*story.phases, PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase))
+            return replace(story, phases=phases[-PHASES:])
         case facts.CheckpointKnown():
             return checkpoints.add(record.t, fact, story)
         case facts.OutputKnown():
@@ -163,8 +160,8 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
         case facts.IncidentOpened():
             return _with_notice(replace(story, incidents=(*story.incidents, fact.incident)), fact.incident.reason)
         case facts.IncidentUpdated():
-            known = fact.incident
-            return replace(story, incidents=tuple(known if i.id == known.id else i for i in story.incidents))
+            incidents = tuple(fact.incident if i.id == fact.incident.id else i for i in story.incidents)
+            return replace(story, incidents=incidents)
         case facts.HealthChanged():
             reading = HealthReading(metric=fact.metric, value=fact.value, unit=fact.unit, level=fact.level)
             return replace(story, health={**story.health, fact.metric: reading})
@@ -180,13 +177,14 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
                 failed_rungs=story.failed_rungs if fact.failed is None else _with_failed(story, fact.failed),
             )
         case facts.RampMoved():
-            moved = replace(
-                story, ramp=(*story.ramp, RampStep(t=record.t, move=fact)), failed_rungs=_failed(story, fact)
-            )
-            return _with_notice(moved, f"{fact.before} → {fact.after}: {fact.why}")
+            told = _with_notice(story, f"{fact.before} → {fact.after}: {fact.why}")
+            step = RampStep(t=record.t, move=fact)
+            return replace(told, ramp=(*story.ramp, step), failed_rungs=_failed(story, fact))
         case facts.RemedyApplied():
             waiting = tuple(p for p in story.proposals if p.name != fact.name)
-            noticed = _with_notice(story, f"{fact.title}: {_changes_text(fact.changes, fact.profile)}")
+            profile = [] if fact.profile is None else [f"profile {fact.profile}"]
+            changed = ", ".join([*(f"{c.key} {c.before} -> {c.after}" for c in fact.changes), *profile])
+            noticed = _with_notice(story, f"{fact.title}: {changed}")
             return replace(noticed, remedies=(*story.remedies, fact), proposals=waiting)
         case facts.RemedyProposed():
             return replace(story, proposals=(*(p for p in story.proposals if p.name != fact.name), fact))
@@ -205,23 +203,17 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
         case facts.CommandReceived():
             return _with_notice(story, f"{fact.verb} by {fact.by}" + (f": {fact.detail}" if fact.detail else ""))
         case facts.MetricFilesKnown():
-            before = tuple(known for known in story.metric_files if known.folder != fact.folder)
-            return replace(story, metric_files=(*before, fact))
+            return replace(story, metric_files=(*(f for f in story.metric_files if f.folder != fact.folder), fact))
         case facts.CheckpointEvaluated(evaluation=found):
             return checkpoints.evaluated(found, story)
         case facts.NothingSeen():
             return replace(story, unseen=(*story.unseen, fact)[-STATES:])
         case facts.Note():
             return _with_notice(story, fact.text)
-        case facts.JudgeSnapshot():
+        case facts.SupervisorStarted() | facts.JudgeSnapshot():
             return story
         case _:
             assert_never(fact)
-
-
-def _changes_text(changes: tuple[Change, ...], profile: str | None) -> str:
-    texts = [f"{c.key} {c.before} -> {c.after}" for c in changes]
-    return ", ".join(texts if profile is None else [*texts, f"profile {profile}"])
 
 
 def _failed(story: RunStory, fact: facts.RampMoved) -> tuple[FailedRung, ...]:
@@ -247,7 +239,7 @@ def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunS
         reason=decision.reason,
         incident=decision.incident,
     )
-    updated = msgspec.structs.replace(story, actions=(*story.actions, action)[-ACTIONS:])
+    updated = replace(story, actions=(*story.actions, action)[-ACTIONS:])
     if isinstance(decision, EvaluateCheckpoint):
         updated = _begun(updated, record.t, decision)
     return _with_notice(updated, decision.reason)
@@ -257,20 +249,20 @@ def _begun(story: RunStory, t: float, decision: EvaluateCheckpoint) -> RunStory:
     before = story.evaluations_begun.get(decision.path)
     times = 1 + (before.times if before is not None and before.mtime == decision.mtime else 0)
     begun = EvaluationBegun(mtime=decision.mtime, times=times, t=t)
-    return msgspec.structs.replace(story, evaluations_begun={**story.evaluations_begun, decision.path: begun})
+    return replace(story, evaluations_begun={**story.evaluations_begun, decision.path: begun})
 
 
 def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:
     for at in range(len(story.actions) - 1, -1, -1):
         known = story.actions[at]
         if known.id == outcome.decision and known.done_t is None:
-            done = msgspec.structs.replace(known, done_t=t, ok=outcome.ok, detail=outcome.detail)
-            return msgspec.structs.replace(story, actions=(*story.actions[:at], done, *story.actions[at + 1 :]))
+            done = replace(known, done_t=t, ok=outcome.ok, detail=outcome.detail)
+            return replace(story, actions=(*story.actions[:at], done, *story.actions[at + 1 :]))
     return story
 
 
 def _with_notice(story: RunStory, text: str) -> RunStory:
-    return msgspec.structs.replace(story, notices=(*story.notices, text)[-NOTICES:])
+    return replace(story, notices=(*story.notices, text)[-NOTICES:])
 
 
 def _started(
@@ -280,7 +272,7 @@ def _started(
     if at is None:
         started = AttemptStory(number=fact.attempt, t=record.t, wall=record.wall, **_shared(fact))
         return (*attempts, started)
-    again = msgspec.structs.replace(attempts[at], adopted=fact.adopted, pid=fact.pid)
+    again = replace(attempts[at], adopted=fact.adopted, pid=fact.pid)
     return (*attempts[:at], again, *attempts[at + 1 :])
 
 
@@ -301,7 +293,7 @@ def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: facts.Attem
     at = _place_of(fact.attempt, attempts)
     if at is None:
         return attempts
-    ended = msgspec.structs.replace(attempts[at], ended_t=record.t, **_shared(fact))
+    ended = replace(attempts[at], ended_t=record.t, **_shared(fact))
     return (*attempts[:at], ended, *attempts[at + 1 :])
 
 

@@ -30,8 +30,9 @@ from trainwatch.core.model.observation import Command, GpuReading, GpuSample, Ho
 from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.screen_ports import LogAccess, OpenRun, Point
-from trainwatch.core.model.situation import RunCard, RunPlan, Situation
+from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply, told_one_by_one
 
@@ -344,12 +345,12 @@ PROFILES = (
     Profile(name="balanced", title="16 GB, the usual one", settings={"vae_batch_size": 2, "workers": 2}),
     Profile(name="aggressive", title="24 GB, fast", settings={"vae_batch_size": 4, "workers": 4, "lowram": False}),
 )
-PLAN = RunPlan(
+PLAN = RunSpec(
+    id="luca",
     name="luca",
     command=("accelerate", "launch", "train_network.py", "--config_file", "sdxl.toml"),
     cwd="/data/luca",
-    preset="kohya",
-    profile="balanced",
+    created_wall=0.0,
 )
 
 

@@ -7,7 +7,7 @@ from textual.screen import Screen
 from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tiers import second
-from trainwatch.core.config.bounds import BOUNDS
+from trainwatch.core.config.bounds import rules_of
 from trainwatch.core.model.screen_ports import LogAccess
 from trainwatch.core.model.settings import Screen as ScreenSettings
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
@@ -42,4 +42,4 @@ async def test_every_page_looks_as_often_as_the_setting_says(
 
 @pytest.mark.parametrize(("value", "valid"), [(0.5, True), (10, True), (0.4, False), (60, False)])
 def test_the_rate_has_bounds(value: float, valid: bool) -> None:
-    assert (BOUNDS["screen"]["refresh_s"](value) is None) == valid
+    assert (rules_of("screen")["refresh_s"](value) is None) == valid

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from tests.builders import Story, busy, evaluating, idle, judge, spin
+from tests.builders import Story, evaluating, idle, judge, spin
 from trainwatch.core.judge.handlers.hints import habits_of
-from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import Learned
 from trainwatch.core.model.run import FADE, GpuHabit, Habits, PhaseHabit, faded, without_pace
@@ -57,31 +57,11 @@ def test_run_learns_start_phases_and_usual_power() -> None:
     assert habits.gpus[0].busy_w is not None
 
 
-def test_no_habits_before_the_first_step() -> None:
-    assert habits_of(JudgeState()) is None
-    assert habits_of(replayed(story().start().load()).state) is None
-
-
 def test_habits_of_one_run_are_the_start_of_the_next() -> None:
     first = taught(evaluated(300.0))
     state = replayed(Story(seed=1), first).state
     assert habits_of(msgspec.structs.replace(state, failed_position=1)) == msgspec.structs.replace(first, runs=2)
     assert from_snapshot(to_snapshot(state)) == state
-
-
-def test_habits_do_not_replace_what_a_run_learned_itself() -> None:
-    known = replayed(begun()).state
-    own = habits_of(known)
-    mind = judge()
-    after, _ = mind.step(
-        known,
-        Learned(
-            t=known.time.t,
-            habits=Habits(runs=7, line_s=900.0, typical_s=900.0, step_s=1.0, cpu_cores=64.0, gpus=(GpuHabit(index=0),)),
-        ),
-    )
-    assert own is not None
-    assert habits_of(after) == msgspec.structs.replace(own, runs=8)
 
 
 def test_known_short_start_shortens_the_startup_deadline() -> None:
@@ -131,13 +111,6 @@ def test_changed_config_keeps_lengths_and_drops_the_pace() -> None:
         gpus=(GpuHabit(index=0, busy_w=300.0),),
     )
     assert without_pace(habits) == Habits(runs=1, start=PhaseHabit(quiet_s=5.0), lull_s=10.0)
-
-
-def test_usual_power_of_another_gpu_is_not_used() -> None:
-    known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=60.0, busy_w=640.0, util_pct=98.0, limit_w=700.0),))
-    s = story().start().load().go(600, gpu=busy, cpu=0.02).train(30)
-    assert hangs(replayed(s, known)) == []
-    assert replayed(s, known).state.liveness.normals[0].busy_w == pytest.approx(290.0, abs=10.0)
 
 
 def test_spin_before_the_first_step_is_measured_by_power_of_earlier_runs() -> None:

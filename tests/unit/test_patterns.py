@@ -31,16 +31,6 @@ def test_each_method_answers_as_that_of_the_compiled_pattern_at_the_first_use_an
         assert found is None or found.span() == expected.span()
 
 
-def test_methods_that_return_more_than_a_match_are_those_of_the_compiled_pattern() -> None:
-    assert [found[0] for found in LazyPattern(r"\d").finditer("1 2")] == ["1", "2"]
-    assert LazyPattern(r",\s*").split("a, b") == ["a", "b"]
-    assert LazyPattern(r"\d").sub("#", "a1") == "a#"
-
-
 def test_a_pattern_that_is_no_regular_expression_fails_when_it_is_used_and_names_why() -> None:
     with pytest.raises(re.error):
         LazyPattern("(").search("text")
-
-
-def test_a_pattern_has_no_other_attributes_than_those_of_a_pattern() -> None:
-    assert not hasattr(LazyPattern("a"), "groups_of_another_kind")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.model.checkpoint import Evaluation, best_of, better_of, score_words
+from trainwatch.core.model.checkpoint import Evaluation, best_of, better_of
 from trainwatch.core.model.score import read_score
 
 
@@ -60,10 +60,6 @@ def test_what_is_no_number_is_unknown_with_a_reason(output: str, metric: str, pa
     assert (found.value, found.why) == (None, why)
 
 
-def test_a_long_last_line_is_cut() -> None:
-    assert len(read_score("x" * 500).why) < 150
-
-
 def test_which_scores_are_better_is_told_by_the_settings_or_the_name() -> None:
     assert better_of("fid", "auto") == "lower"
     assert better_of("val/loss", "auto") == "lower"
@@ -90,9 +86,3 @@ def test_no_best_if_it_cannot_be_told() -> None:
     assert best_of([]) is None
     assert best_of([scored("a", None)]) is None
     assert best_of([scored("a", 1.0, "quality", None)]) is None
-
-
-def test_an_unknown_score_is_said_with_its_reason() -> None:
-    assert score_words(scored("a", 12.34567)) == "fid 12.35"
-    assert score_words(scored("a", None)) == "unknown"
-    assert score_words(Evaluation(path="a", mtime=1.0, why="it printed nothing")) == "unknown (it printed nothing)"

@@ -16,7 +16,6 @@ from trainwatch.core.model.fact import (
     Fact,
     IncidentOpened,
     IncidentUpdated,
-    ProfileChanged,
     RunCreated,
     StateChanged,
 )
@@ -80,24 +79,6 @@ def test_an_attempt_adopted_by_a_new_supervisor_stays_one_attempt() -> None:
     assert story.attempts[0].t == 1.0
 
 
-def test_story_orders_checkpoints_and_keeps_their_first_time() -> None:
-    story = told(
-        (0.0, CREATED),
-        (2.0, CheckpointKnown(checkpoint=checkpoint(20, mtime=200.0, verdict="writing"))),
-        (3.0, CheckpointKnown(checkpoint=checkpoint(10, mtime=100.0))),
-        (4.0, CheckpointKnown(checkpoint=checkpoint(20, mtime=201.0))),
-    )
-    assert [c.step for c in story.checkpoints] == [10, 20]
-    assert story.checkpoints[-1].verdict == "complete"
-    assert story.checkpoint_times["/out/c-20"] == 2.0
-
-
-def test_a_removed_checkpoint_is_not_in_the_story() -> None:
-    known = checkpoint(10, mtime=100.0)
-    story = told((1.0, CheckpointKnown(checkpoint=known)), (2.0, CheckpointKnown(checkpoint=known, removed=True)))
-    assert story.checkpoints == ()
-
-
 def test_story_closes_an_incident_with_its_end() -> None:
     story = told(
         (1.0, IncidentOpened(incident=incident(1))),
@@ -124,17 +105,6 @@ def test_story_has_each_decision_with_its_result() -> None:
         "stop_attempt", 1, 2.0, 4.0, True, "nothing was left",
     )  # fmt: skip
     assert (clear.kind, clear.done_t, clear.ok) == ("clear_gpu", None, None)
-
-
-def test_story_has_the_reason_of_a_profile_switch() -> None:
-    story = told((3.0, ProfileChanged(profile="safe", pending=True, why="asked for by ada, at the next checkpoint")))
-    (switch,) = story.profile_switches
-    assert (switch.profile, switch.pending, switch.why) == ("safe", True, "asked for by ada, at the next checkpoint")
-
-
-def test_story_has_the_time_of_the_last_state_change() -> None:
-    story = told((7.0, StateChanged(state="backing_off", reason="wait", until_t=17.0)))
-    assert (story.state, story.state_t, story.until_t) == ("backing_off", 7.0, 17.0)
 
 
 @given(

@@ -7,7 +7,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
 from ...model.run import RunSpec
-from ...model.situation import RunPlan
 from ...model.story import Look, Summary
 from ...store.learned import read_look, write_look
 from ...store.run_directory import RunDirectory, RunUnreadable
@@ -71,18 +70,6 @@ class RunProfiles(Sequence["Profile"]):
 
     def __len__(self) -> int:
         return len(self._profiles)
-
-
-def plan_of(spec: RunSpec) -> RunPlan:
-    """Return what a first start of the run does, as the screen shows it before that start."""
-    return RunPlan(
-        name=spec.name,
-        command=spec.command,
-        cwd=spec.cwd,
-        preset=spec.preset,
-        profile=spec.settings.profiles.use,
-        output_dir=spec.output_dir,
-    )
 
 
 # Services of the screen that are loaded when they are first used: most are not needed for the first picture.

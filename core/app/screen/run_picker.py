@@ -8,7 +8,7 @@ from ...model.situation import HOST_ROW
 from ...model.suggestion import parted, typed
 from ..errors import CliError
 from ..runs.known_runs import open_run
-from .run_looks import RunLooks, RunProfiles, later, plan_of
+from .run_looks import RunLooks, RunProfiles, later
 from .store_feed import StoreFeed, current_story
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class MachineRuns:
             ranks=later(".run_services", "RunRanks", run),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
-            plan=plan_of(spec),
+            plan=spec,
             logs=LogAccess(
                 browser=later("...sense.log.log_browser", "FileLogBrowser"),
                 stamps=later(".run_services", "AttemptStamps", run),

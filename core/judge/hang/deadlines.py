@@ -342,12 +342,6 @@ def floor_s(min_s: float, period_s: float) -> float:
     return max(FLOOR_SHARE * min_s, min_s - period_s)
 
 
-def first_silence_s(min_s: float, period_s: float) -> float:
-    """Return how long all signs of life must be missing, the first time."""
-    usual_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - period_s
-    return usual_s if usual_s >= min_s else floor_s(min_s, period_s)
-
-
 def overdue(run: HangInput) -> float:
     """Return the silence from which a step is late by this run's own pace.
 
@@ -444,7 +438,9 @@ def _for_silence(run: HangInput, *, partly_seen: bool) -> float:
     # The first lines after a restart of the workers may be the last ones of those that ended.
     if clock.beats == 0 or (run.begun_again and clock.beats <= run.hang.warmup_steps):
         return _for_start(run)
-    deadline_s = first_silence_s(run.hang.min_s, run.period_s)
+    min_s = run.hang.min_s
+    deadline_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - run.period_s
+    deadline_s = deadline_s if deadline_s >= min_s else floor_s(min_s, run.period_s)
     if partly_seen and seen.gpu_at is not None:
         deadline_s *= PARTLY_SEEN
     if seen.longest_silence_s >= PAUSE_BY_DESIGN_S:

@@ -201,11 +201,6 @@ def last_byte(seen: Liveness) -> float:
     return max(seen.start_at, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
 
 
-def last_own_sign(seen: Liveness) -> float:
-    """Return when the trainer's processes or files last showed a sign, whatever the GPUs do."""
-    return max(last_byte(seen), seen.cpu_alive_at or 0.0)
-
-
 def last_sign(seen: Liveness, *, cpu: bool) -> float:
     """Return when a sign of life was last seen. ``cpu``: one busy core is enough, else several are needed."""
     return max(last_work(seen), (seen.cpu_alive_at if cpu else seen.many_cores_at) or 0.0)

@@ -266,8 +266,9 @@ def _most_s(run: HangInput) -> float:
 
 def gpus_of_others(run: HangInput, share: float) -> Answer:
     """GPUs are busy, and they are known to be of others."""
-    own_s = (run.liveness.process_at or 0.0) - max(liveness.last_own_sign(run.liveness), run.since)
-    if not run.liveness.foreign or own_s < share * _most_s(run):
+    seen = run.liveness
+    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.cpu_alive_at or 0.0, run.since)
+    if not seen.foreign or own_s < share * _most_s(run):
         return None
     reason = "no step and no sign of life, and the busy GPUs are not this run's"
     return _verdict(run, _kind(run), reason, own_s, _most_s(run), weight="strong")
