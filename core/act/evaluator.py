@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from ..model.run import RunSpec
 from ..model.score import read_score
 from ..model.text import memory
 from ..private_folder import make_private
-from .engine import Performed
+from .local_engine import Performed
 from .notify import run_with_event
 from .processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, send_signal
 
@@ -50,6 +51,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any]
 
 
+@dataclass(kw_only=True, eq=False)
 class CheckpointCommands:
     """For one run; of each kind one at a time. ``folders``: where each evaluation has one, by its decision's number.
 
@@ -57,22 +59,14 @@ class CheckpointCommands:
     raises ValueError with a sentence, OSError.
     """
 
-    def __init__(
-        self,
-        *,
-        spec: RunSpec,
-        folders: Path,
-        verify: Callable[[Path, bool], Checkpoint],
-        base_env: Mapping[str, str],
-        write: Callable[[Path, bytes], None],
-        copy: Callable[[Path, Path], int],
-    ) -> None:
-        self._spec = spec
-        self._folders = folders
-        self._verify = verify
-        self._base_env = base_env
-        self._write = write
-        self._copy = copy
+    spec: RunSpec
+    folders: Path
+    verify: Callable[[Path, bool], Checkpoint]
+    base_env: Mapping[str, str]
+    write: Callable[[Path, bytes], None]
+    copy: Callable[[Path, Path], int]
+
+    def __post_init__(self) -> None:
         self._evaluating, self._copying = threading.Lock(), threading.Lock()
         self._ended: set[int] = set()
 
@@ -83,7 +77,7 @@ class CheckpointCommands:
 
     def evaluate(self, decision: EvaluateCheckpoint) -> Performed:
         """Evaluate; blocks until it is done or ended. Raises nothing but bugs."""
-        if not self._spec.settings.evaluate.wanted:
+        if not self.spec.settings.evaluate.wanted:
             return _unknown("evaluate.command is not set")
         with self._evaluating:
             known = self._known(decision)
@@ -100,7 +94,7 @@ class CheckpointCommands:
 
     def back_up(self, decision: BackUpCheckpoint) -> Performed:
         """Copy it as each of the settings says. Blocks; raises nothing but bugs."""
-        settings = self._spec.settings.backup
+        settings = self.spec.settings.backup
         with self._copying:
             found = self._verified(decision)
             if isinstance(found, str):
@@ -118,7 +112,7 @@ class CheckpointCommands:
     def _verified(self, decision: EvaluateCheckpoint | BackUpCheckpoint) -> Checkpoint | str:
         """The checkpoint as it was when the judge decided; or why it is not that any more, or no whole one."""
         try:
-            found = self._verify(Path(decision.path), True)
+            found = self.verify(Path(decision.path), True)
         except FileNotFoundError:
             return "it is gone"
         except OSError as error:
@@ -132,7 +126,7 @@ class CheckpointCommands:
     def _known(self, decision: EvaluateCheckpoint) -> Result | None:
         """The result of an evaluation whose outcome did not reach the journal."""
         with contextlib.suppress(OSError):
-            for file in sorted(self._folders.glob("*/result.json"), reverse=True):
+            for file in sorted(self.folders.glob("*/result.json"), reverse=True):
                 with contextlib.suppress(OSError, msgspec.MsgspecError):
                     found = msgspec.json.decode(file.read_bytes(), type=Result)
                     if (found.path, found.mtime) == (decision.path, decision.mtime):
@@ -140,14 +134,14 @@ class CheckpointCommands:
         return None
 
     def _evaluate(self, decision: EvaluateCheckpoint, found: Checkpoint) -> Performed:
-        folder = self._folders / f"{decision.id:06d}"
+        folder = self.folders / f"{decision.id:06d}"
         make_private(folder)
         began = time.monotonic()
         code, why, interrupted = self._run(decision, folder)
         took_s = round(time.monotonic() - began, 1)
         if interrupted:
             return False, why, {"interrupted": True, "why": why, "took_s": took_s, "folder": str(folder)}
-        settings = self._spec.settings.evaluate
+        settings = self.spec.settings.evaluate
         score = read_score(EDGE.text(_tail(folder / "stdout.txt")), settings.metric, settings.score)
         if not why and code != 0:
             last = _last_line(folder / "stderr.txt")
@@ -172,13 +166,13 @@ class CheckpointCommands:
             detail=detail,
             data=data,
         )
-        self._write(folder / "result.json", msgspec.json.format(msgspec.json.encode(result)))
+        self.write(folder / "result.json", msgspec.json.format(msgspec.json.encode(result)))
         return not why, detail, data
 
     def _changed(self, checkpoint: Path, before: Checkpoint) -> bool:
         """Whether it is not the one any more that was given to the command."""
         try:
-            now = self._verify(checkpoint, False)
+            now = self.verify(checkpoint, False)
         except OSError:
             return True
         return (now.mtime, now.size_bytes) != (before.mtime, before.size_bytes)
@@ -189,11 +183,11 @@ class CheckpointCommands:
         argv = self._argv(decision)
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
-                bound(behind_all(argv), tree=True, cwd=self._spec.cwd, path=env.get("PATH")),
+                bound(behind_all(argv), tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=errors,
-                cwd=self._spec.cwd,
+                cwd=self.spec.cwd,
                 env=env,
                 start_new_session=True,
             )
@@ -239,16 +233,16 @@ class CheckpointCommands:
         words = {
             "{checkpoint}": decision.path,
             "{step}": "" if decision.step is None else str(decision.step),
-            "{output_dir}": self._spec.output_dir or "",
-            "{run}": self._spec.name,
+            "{output_dir}": self.spec.output_dir or "",
+            "{run}": self.spec.name,
         }
-        command = self._spec.settings.evaluate.command
+        command = self.spec.settings.evaluate.command
         if isinstance(command, str):
             return ["sh", "-c", _filled(command, {name: shlex.quote(value) for name, value in words.items()})]
         return [_filled(word, words) for word in command]
 
     def _environment(self, decision: EvaluateCheckpoint) -> dict[str, str]:
-        env = {**self._base_env, **self._spec.env}
+        env = {**self.base_env, **self.spec.env}
         env.pop(ATTEMPT_VARIABLE, None)
         return env | {
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
@@ -258,10 +252,10 @@ class CheckpointCommands:
 
     def _to_folder(self, found: Checkpoint) -> tuple[bool, str]:
         """A folder of the run's own below the one that is set; nothing there is written over."""
-        folder = Path(self._spec.cwd, self._spec.settings.backup.to).expanduser()
+        folder = Path(self.spec.cwd, self.spec.settings.backup.to).expanduser()
         if not folder.is_dir():
             return False, f"backup.to: {folder} is no folder (is the disk mounted?)"
-        place = folder / self._spec.id
+        place = folder / self.spec.id
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(found.mtime))
         try:
             place.mkdir(exist_ok=True)
@@ -270,7 +264,7 @@ class CheckpointCommands:
                 if target.exists() and int(target.stat().st_mtime) == int(found.mtime):
                     return True, f"it is in {place} already"
                 if not target.exists():
-                    self._copy(source, target)
+                    self.copy(source, target)
                     return True, f"copied to {target}"
         except ValueError as refused:
             return False, f"backup.to: {refused}"
@@ -279,7 +273,7 @@ class CheckpointCommands:
         return False, f"backup.to: {place} has another {found.name} already; nothing is overwritten"
 
     def _by_command(self, found: Checkpoint) -> tuple[bool, str]:
-        settings, spec = self._spec.settings.backup, self._spec
+        settings, spec = self.spec.settings.backup, self.spec
         values = {"{checkpoint}": found.path, "{name}": found.name, "{run}": spec.id}
         words = [_filled(word, values) for word in settings.command]
         event = {

@@ -1,13 +1,15 @@
-"""Attempts on this machine: a runner starts and ends them.
+"""What starts, watches and ends attempts: one Protocol for this machine and for a scheduler, and this machine's engine.
 
-What runs in a container or as another user is ended by its own tool.
+What runs in a container or as another user is ended by its own tool. ``slurm/slurm_engine.py`` is the other one;
+``tests/contract/test_engine.py`` holds for both.
 """
 
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -15,7 +17,7 @@ from ..bound_process import missing_files
 from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.change import Change
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ..model.job import CAPABILITIES
+from ..model.job import CAPABILITIES, Capabilities
 from ..model.observation import GpuReading
 from ..model.preset import Preset, Profile
 from ..model.resume_way import ScriptState, change_of
@@ -25,22 +27,69 @@ from ..model.text import plural
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.trainer_config import counted, own_name, remaining
 from .elsewhere import Place, PlaceEnd, PlaceError, container_of, end_place, marked, may_run_on, other_user_of
-from .engine import Engine, Performed
-from .evidence.capture import KernelTail, examine, no_kernel_log
-from .evidence.stack_capture import StackReport
+from .evidence.capture import KernelTail, StackReport, examine, no_kernel_log
 from .launch import launching, spool
-from .launch.attempt_records import read_start
 from .launch.launching import WAITED_FOR, LaunchError, is_alive, launch, settle_launch, waited_for
 from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
+from .launch.spool import read_start
 from .save_request import AskToSave, SaveReport, ask_by_heartbeat, file_of, request_save
 from .stop_sequence import SaveWatch, stop_steps
 from .stopping import end_by_own_handler, graces, members, pause_attempt, stop_attempt, unpause_attempt
+
+Performed = tuple[bool, str, dict[str, Any]]
+"""Result of an action: whether it succeeded, a sentence, data for the journal."""
+
+
+class Engine(Protocol):
+    """The attempts of one run. Every method may block; none but ``submit`` and ``probe`` raises."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the attempts of this engine can do. It never changes."""
+        ...
+
+    def submit(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
+        """Start an attempt in a folder of its own. ``order``: the training's own command and environment.
+
+        Raises LaunchError; then nothing was started, and nothing will be.
+        """
+        ...
+
+    def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
+        """End the training wherever it runs, and wait for that. False as long as it may run on."""
+        ...
+
+    def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
+        """Ask the training for a checkpoint wherever it runs. ``stop``: it is to end after that, if it can be told."""
+        ...
+
+    def pause(self, target: AttemptTarget) -> Performed:
+        """Stop its processes, to be continued."""
+        ...
+
+    def unpause(self, target: AttemptTarget) -> Performed:
+        """Let the processes of a paused attempt continue."""
+        ...
+
+    def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
+        """Take stacks and other evidence into ``folder``; ends nothing. What is missing is a note. Raises OSError."""
+        ...
+
+    def adopt(self, folder: Path) -> AttemptTarget | None:
+        """The attempt that was started in a folder, dead or alive; None if none was, and none will be."""
+        ...
+
+    def shown(self, argv: tuple[str, ...], folder: Path, attempt: int) -> str | None:
+        """What would be handed to a scheduler, for people; None if there is none."""
+        ...
+
 
 CLIENT_S = 5.0
 """A client ends by itself, with the trainer's status, when what it started has ended."""
 POLL_S = 0.1
 
 
+@dataclass(kw_only=True, eq=False)
 class LocalEngine:
     """Implements ``Engine``. ``save``: how the training is asked for a checkpoint.
 
@@ -49,26 +98,16 @@ class LocalEngine:
 
     capabilities = CAPABILITIES["local"]
 
-    def __init__(
-        self,
-        spec: RunSpec,
-        *,
-        base_env: Mapping[str, str],
-        save: AskToSave = (None, None),
-        gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
-        kernel_tail: KernelTail = no_kernel_log,
-        wsl: bool = False,
-    ) -> None:
-        self._spec = spec
-        self._base_env = base_env
-        self._save = save
-        self._gpus_now = gpus_now
-        self._kernel_tail = kernel_tail
-        self._wsl = wsl
+    spec: RunSpec
+    base_env: Mapping[str, str]
+    save: AskToSave = (None, None)
+    gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None
+    kernel_tail: KernelTail = no_kernel_log
+    wsl: bool = False
 
     def submit(self, order: LaunchOrder, folder: Path, _asked: StartAttempt) -> AttemptTarget:
         """Start a runner, which starts the training. A container gets a label by which it is found again."""
-        argv = marked(order.argv, folder, order.env, self._base_env)
+        argv = marked(order.argv, folder, order.env, self.base_env)
         return launch(msgspec.structs.replace(order, argv=argv), folder)
 
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
@@ -103,7 +142,7 @@ class LocalEngine:
         told = ask_by_heartbeat(target, stop=stop)
         if told is not None:
             return SaveReport(asked=True, sentence=told)
-        return request_save(members(target), name=self._save[0], file=file_of(self._save, self._spec))
+        return request_save(members(target), name=self.save[0], file=file_of(self.save, self.spec))
 
     def pause(self, target: AttemptTarget) -> Performed:
         """SIGSTOP to all processes, or the place's own way."""
@@ -123,7 +162,7 @@ class LocalEngine:
 
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks, GPUs, kernel log, the end of the log."""
-        return examine(target, folder, self._spec, gpus=self._gpus_now(), kernel_tail=self._kernel_tail)
+        return examine(target, folder, self.spec, gpus=self.gpus_now(), kernel_tail=self.kernel_tail)
 
     def adopt(self, folder: Path) -> AttemptTarget | None:
         """As its runner reported it; waits for one that is just starting."""
@@ -137,14 +176,14 @@ class LocalEngine:
         left_s = decision.within_s if isinstance(decision, StopAttempt) else None
         if left_s is not None:
             left_s = end_by_own_handler(target, left_s)
-        interrupt_s, terminate_s = graces(self._spec.settings.restart, left_s)
+        interrupt_s, terminate_s = graces(self.spec.settings.restart, left_s)
         report = stop_attempt(
             target,
             decision.mode,
             interrupt_grace_s=interrupt_s,
             terminate_grace_s=terminate_s,
-            saves_to=self._spec.output_dir,
-            wsl=self._wsl and left_s is None,
+            saves_to=self.spec.output_dir,
+            wsl=self.wsl and left_s is None,
             leftovers=isinstance(decision, EndLeftovers),
         )
         spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
@@ -152,8 +191,8 @@ class LocalEngine:
 
     def _end_place(self, place: Place, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> PlaceEnd:
         left_s = decision.within_s if isinstance(decision, StopAttempt) else None
-        steps = stop_steps(decision.mode, *graces(self._spec.settings.restart, left_s))
-        saves = SaveWatch(self._spec.output_dir)
+        steps = stop_steps(decision.mode, *graces(self.spec.settings.restart, left_s))
+        saves = SaveWatch(self.spec.output_dir)
         return end_place(place, steps, lambda: saves.writing(members(target)))
 
 
@@ -203,6 +242,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 READY = Readiness()
 
 
+@dataclass(kw_only=True, eq=False)
 class AttemptLauncher:
     """Launches the attempts of one run with ``engine``.
 
@@ -214,40 +254,21 @@ class AttemptLauncher:
     ``locks``: the locks that the runner holds while the trainer lives. ``keep_alive``: how it replaces a supervisor.
     """
 
-    def __init__(
-        self,
-        *,
-        spec: RunSpec,
-        engine: Engine,
-        preset: Preset,
-        profiles: Mapping[str, Profile],
-        attempt_folder: Callable[[int], Path],
-        gpus_now: Callable[[], Sequence[GpuReading] | None],
-        show: Callable[[AttemptTarget], str | None],
-        base_env: Mapping[str, str],
-        ready: Callable[[Derived], Readiness] = lambda _derived: READY,
-        planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
-        misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
-        remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
-        script: Callable[[], ScriptState | None] = lambda: None,
-        locks: LockOrder | None = None,
-        keep_alive: KeepAliveOrder | None = None,
-    ) -> None:
-        self._spec = spec
-        self._engine = engine
-        self._preset = preset
-        self._profiles = profiles
-        self._attempt_folder = attempt_folder
-        self._gpus_now = gpus_now
-        self._show = show
-        self._base_env = base_env
-        self._ready = ready
-        self._planned = planned
-        self._misfit = misfit
-        self._remember = remember
-        self._script = script
-        self._locks = locks
-        self._keep_alive = keep_alive
+    spec: RunSpec
+    engine: Engine
+    preset: Preset
+    profiles: Mapping[str, Profile]
+    attempt_folder: Callable[[int], Path]
+    gpus_now: Callable[[], Sequence[GpuReading] | None]
+    show: Callable[[AttemptTarget], str | None]
+    base_env: Mapping[str, str]
+    ready: Callable[[Derived], Readiness] = lambda _derived: READY
+    planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None
+    misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None
+    remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None
+    script: Callable[[], ScriptState | None] = lambda: None
+    locks: LockOrder | None = None
+    keep_alive: KeepAliveOrder | None = None
 
     def start(
         self, decision: StartAttempt, launched: Callable[[AttemptTarget, Mapping[int, float]], None]
@@ -259,18 +280,18 @@ class AttemptLauncher:
         fresh = {"fresh": decision.resume_from is None}
         if gone := missing_files():
             return False, f"trainwatch was uninstalled or moved: {gone} is gone", {"program_gone": True, **fresh}
-        folder = _unused(self._attempt_folder(decision.attempt))
+        folder = _unused(self.attempt_folder(decision.attempt))
         profile = None
         if decision.profile is not None:
-            profile = self._profiles.get(decision.profile)
+            profile = self.profiles.get(decision.profile)
             if profile is None:
-                known = ", ".join(self._profiles)
+                known = ", ".join(self.profiles)
                 return False, f'no profile "{decision.profile}"; there are: {known}', {"retryable": False}
-        baseline = {r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None}
+        baseline = {r.index: r.mem_used_bytes for r in self.gpus_now() or () if r.mem_used_bytes is not None}
         resume = Path(decision.resume_from) if decision.resume_from else None
         try:
             derived, name = self._derive(decision, profile, resume, folder)
-            ready = self._ready(derived)
+            ready = self.ready(derived)
             if ready.refusal is not None:
                 passing = WAITED_FOR.get(ready.errno or 0)
                 return False, ready.refusal, {passing: True, **fresh} if passing else {"retryable": False}
@@ -278,40 +299,40 @@ class AttemptLauncher:
                 return False, ready.other_trainer, {"other_trainer": True, **fresh}
             if ready.need_bytes is not None:
                 return False, ready.room, {"need_bytes": ready.need_bytes, **fresh}
-            write_config_copy(self._spec, derived)
+            write_config_copy(self.spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
                 argv=derived.argv,
-                cwd=self._spec.cwd,
+                cwd=self.spec.cwd,
                 env=derived.env,
                 log=str(folder / "train.log"),
-                terminal=self._spec.terminal,
-                interrupt_grace_s=self._spec.settings.restart.interrupt_grace_s,
-                terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
-                locks=self._locks,
-                keep_alive=self._keep_alive,
+                terminal=self.spec.terminal,
+                interrupt_grace_s=self.spec.settings.restart.interrupt_grace_s,
+                terminate_grace_s=self.spec.settings.restart.terminate_grace_s,
+                locks=self.locks,
+                keep_alive=self.keep_alive,
             )
-            script = self._script()
-            target = self._engine.submit(order, folder, decision)
+            script = self.script()
+            target = self.engine.submit(order, folder, decision)
         except (DeriveError, LaunchError) as error:
             if (passing := waited_for(error)) is not None:
                 return False, str(error), {passing: True, **fresh}
             silent = isinstance(error, LaunchError) and error.silent
             not_run = isinstance(error, LaunchError) and error.code in {NOT_EXECUTABLE, NOT_FOUND}
-            detail = with_place(str(error), self._spec, "command", "cwd") if not_run else str(error)
+            detail = with_place(str(error), self.spec, "command", "cwd") if not_run else str(error)
             return False, detail, {"retryable": silent, "settings": isinstance(error, DeriveError)}
         launched(target, baseline)
         with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
-        self._remember(folder, derived)
+        self.remember(folder, derived)
         changed = change_of(self._script_of(decision.attempt - 1), script, decision.attempt - 1)
         launching.keep(folder, script)
         start = read_start(folder)
         notes = (
             *(f"it saves as {change.after}: {change.why}" for change in name),
             changed and f"{Path(changed.path).name} changed after attempt {changed.attempt} had begun",
-            self._misfit(resume, derived) if resume is not None else None,
-            self._show(target),
+            self.misfit(resume, derived) if resume is not None else None,
+            self.show(target),
         )
         data = {
             "start": msgspec.to_builtins(start),
@@ -326,32 +347,32 @@ class AttemptLauncher:
 
     def _script_of(self, attempt: int) -> ScriptState | None:
         """The script as it stood when this attempt was launched; None if that is not known."""
-        return launching.kept(_last_used(self._attempt_folder(attempt))) if attempt > 0 else None
+        return launching.kept(_last_used(self.attempt_folder(attempt))) if attempt > 0 else None
 
     def _derive(
         self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path
     ) -> tuple[Derived, tuple[Change, ...]]:
         """The launch, and the change that renames its checkpoint files (empty if none). Raises DeriveError."""
-        planned = self._planned(decision, folder)
+        planned = self.planned(decision, folder)
         if planned is not None:
             return planned, ()
         epochs, steps = counted(
-            self._spec,
-            self._preset,
+            self.spec,
+            self.preset,
             (decision.epochs_done, decision.begun_epochs),
             (decision.steps_done, decision.begun_steps),
         )
-        left = remaining(self._spec, self._preset, profile, resume, epochs_done=epochs, steps_done=steps)
-        name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
+        left = remaining(self.spec, self.preset, profile, resume, epochs_done=epochs, steps_done=steps)
+        name = own_name(self.spec, self.preset, profile, resume, decision.attempt)
         derived = preview(
-            self._spec,
-            self._preset,
+            self.spec,
+            self.preset,
             profile,
             resume_from=resume,
             changes=(*decision.changes, *left, *name),
             attempt_directory=folder,
             attempt=decision.attempt,
-            base_env=self._base_env,
+            base_env=self.base_env,
         )
         return derived, name
 
@@ -398,7 +419,7 @@ def engine_of(
     wsl: bool = False,
 ) -> Engine:
     """The engine that the run names. Parameters as of the two classes."""
-    local = LocalEngine(spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
+    local = LocalEngine(spec=spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
     if spec.engine == "local":
         return local
     from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need

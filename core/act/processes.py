@@ -16,6 +16,8 @@ from typing import NamedTuple
 ATTEMPT_VARIABLE = "TRAINWATCH_ATTEMPT"
 """Set in the trainer's environment to its attempt directory. It finds descendants that left its session and parent."""
 
+AGENT_VARIABLE = "TRAINWATCH_AGENT"
+"""Set for the agents on the nodes of a job of Slurm, which are no part of the training."""
 DEAD_STATES = frozenset("ZXx")
 
 

@@ -14,8 +14,8 @@ from ..model.supervision_ports import AttemptTarget
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord
 from . import processes
 from .launch import spool
-from .launch.attempt_records import read_exit
 from .launch.launching import is_alive
+from .launch.spool import read_exit
 from .processes import send_signal
 from .save_request import catching
 from .stop_sequence import (

@@ -32,8 +32,8 @@ from ..act.adopt import (
     unreadable_terminal,
 )
 from ..act.launch import spool
-from ..act.launch.attempt_records import read_start
 from ..act.launch.launching import find_attempt
+from ..act.launch.spool import read_start
 from ..act.local_engine import BASELINE
 from ..act.processes import Process
 from ..config.project import FILE_NAME, find_project, load_project

@@ -14,10 +14,9 @@ from tests.integration.act_world import wait_for
 from tests.tiers import SECOND_TIER
 from trainwatch import heartbeat
 from trainwatch.core.act import processes
-from trainwatch.core.act.engine import Engine
-from trainwatch.core.act.launch.attempt_records import read_exit
 from trainwatch.core.act.launch.launching import is_alive
-from trainwatch.core.act.local_engine import engine_of
+from trainwatch.core.act.launch.spool import read_exit
+from trainwatch.core.act.local_engine import Engine, engine_of
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import EndLeftovers, StartAttempt, StopAttempt

@@ -15,22 +15,27 @@ from ...model.command_words import hides_trainer, lone_config, options_start
 from ...model.preset import FurtherConfig, Preset, Profile
 from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
-from .edits import edit_json, edit_toml, edit_yaml, read_json, read_toml, read_yaml
-from .flags import dotted_names, find_option, is_shell_line, set_option
-from .nested_keys import (
+from .edits import (
     REMOVED,
     DeriveError,
     Edit,
     KeyPath,
     dotted,
+    edit_json,
+    edit_toml,
+    edit_yaml,
     leaves,
     locate,
     one_line,
     present,
+    read_json,
+    read_toml,
+    read_yaml,
     same,
     shown,
     value_at,
 )
+from .flags import dotted_names, find_option, is_shell_line, set_option
 
 _FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _IN_OPTIONS = frozenset({".toml", ".yaml", ".yml"})

@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from .. import processes
@@ -47,7 +47,7 @@ class Owner(NamedTuple):
 class Holder(NamedTuple):
     """What a slot says. ``trainer``: pid and start ticks; ``directory``: of the attempt, in its trainer's environment.
 
-    ``pid_space``: name space of the pids; ``job``: see ``job_of``; ``beats``: counted up while the holder lives.
+    ``pid_space``: name space of the pids.
     """
 
     owner: Owner
@@ -57,8 +57,6 @@ class Holder(NamedTuple):
     pid_space: str
     pid: int
     start_ticks: int
-    beats: int
-    job: str
     trainer: tuple[int, int] | None = None
     directory: str | None = None
 
@@ -77,23 +75,6 @@ class Holder(NamedTuple):
 Slots = tuple[Holder | None, Holder | None]
 
 
-def job_of(environ: Mapping[str, str]) -> str:
-    """The scheduler's job and the rank of this process in it; "" outside of one.
-
-    Two tasks of one job differ in their rank, so that each of them takes over only its own lock.
-    """
-    for name, rank in (
-        ("SLURM_JOB_ID", "SLURM_PROCID"),
-        ("PBS_JOBID", "PBS_TASKNUM"),
-        ("LSB_JOBID", "LSF_PM_TASKID"),
-        ("OAR_JOB_ID", ""),
-        ("JOB_ID", "SGE_TASK_ID"),
-    ):
-        if environ.get(name):
-            return ":".join((name, environ[name], environ.get(rank) or "0"))
-    return ""
-
-
 def here(owner: Owner, role: Role) -> Holder:
     """The calling process as the holder of a lock."""
     own = processes.own_process()
@@ -105,8 +86,6 @@ def here(owner: Owner, role: Role) -> Holder:
         pid_space=pid_space(),
         pid=own.pid,
         start_ticks=own.start_ticks,
-        beats=0,
-        job=job_of(os.environ),
     )
 
 
@@ -169,8 +148,6 @@ def _holder(content: dict[str, Any]) -> Holder:
         pid_space=str(content["pid_space"]),
         pid=int(content["pid"]),
         start_ticks=int(content["start_ticks"]),
-        beats=int(content["beats"]),
-        job=str(content["job"]),
         trainer=None if trainer is None else (int(trainer[0]), int(trainer[1])),
         directory=_path_or_none(content["directory"]),
     )
@@ -196,9 +173,8 @@ def _path_or_none(text: str | None) -> str | None:
 #
 # * of this boot: the holder, its trainer or a process of its attempt lives, or none does;
 # * of an earlier boot of this host, on a local file system: dead;
-# * of the same scheduler job (which was started again, here or on another host): this job's own;
 # * of any other: unknown. The lock is left to it, unless a person takes it over (``force``). Its holder, if it lives,
-#   finds that in its next count, which it raises each BEAT_S, and starts no further attempt.
+#   finds that in its next beat, and starts no further attempt.
 #
 # What cannot be read is unknown and counts as held. Standard library only: the runner imports this.
 
@@ -207,7 +183,7 @@ def _path_or_none(text: str | None) -> str | None:
 
 
 BEAT_S = 60.0
-"""Period in which a holder counts up."""
+"""Period in which a holder writes its slot again."""
 PATIENCE_S = 2.0
 """How long a lock that another process is just taking or looking at is waited for."""
 RETRY_S = 0.02
@@ -292,7 +268,7 @@ class LockFile:
             self.beat()
 
     def beat(self) -> bool:
-        """Count up. False: the lock is lost, because the file is gone or another run has written itself into it."""
+        """Give a sign of life. False: the lock is lost: the file is gone or another run has written itself into it."""
         if self._descriptor is None:
             return True
         holders = read_slots(self._descriptor) if _is_file_at(self._descriptor, self.path) else None
@@ -300,7 +276,6 @@ class LockFile:
             os.close(self._descriptor)  # not written over: it is theirs
             self._descriptor = None
             return False
-        self._me = self._me._replace(beats=self._me.beats + 1)
         with contextlib.suppress(OSError):  # on a full disk: the flock is held all the same
             write_slot(self._descriptor, self._role, self._me)
         return True
@@ -414,14 +389,11 @@ def _first_rival(path: str, opened: Opened, me: Holder, is_network: IsNetwork | 
 
 def _judged(holder: Holder, me: Holder, path: str, is_network: IsNetwork | None) -> Literal["lives", "dead", "unknown"]:
     """Whether the holder of a lock that nobody has flocked lives."""
-    network = is_network is not None and is_network(os.path.dirname(path))
     if holder.boot == me.boot and holder.pid_space == me.pid_space:
         return "lives" if holder.lives else "dead"
-    if holder.boot == me.boot:  # its processes cannot be seen, but all containers of a machine share its local flocks
-        return "unknown" if network else "dead"
-    if is_network is None or (holder.job and holder.job == me.job):
-        return "dead"
-    return "dead" if holder.host == me.host and not network else "unknown"
+    # Its processes cannot be seen, but all containers of a machine share its local flocks.
+    here = is_network is None or (me.host == holder.host and not is_network(os.path.dirname(path)))
+    return "dead" if here else "unknown"
 
 
 def _open(path: str, owner: Owner, *, create: bool = True) -> Opened:

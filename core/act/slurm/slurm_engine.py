@@ -10,15 +10,14 @@ from ...model.decision import EndLeftovers, StartAttempt, StopAttempt
 from ...model.job import CAPABILITIES
 from ...model.run import RunSpec
 from ...model.supervision_ports import AttemptTarget
-from ..engine import Engine, Performed
-from ..evidence.capture import collect, log_tail, pause_s
-from ..evidence.stack_capture import BUDGET_S, LOG_LINES, StackReport, joined, stack_request
+from ..evidence.capture import BUDGET_S, LOG_LINES, StackReport, collect, joined, log_tail, pause_s, stack_request
 from ..launch.launching import LaunchError
+from ..local_engine import Engine, Performed
+from ..processes import AGENT_VARIABLE
 from ..save_request import AskToSave, SaveReport, file_of, request_save
 from .commands import Slurm
 from .job_start import (
     AGENT_FILE,
-    AGENT_VARIABLE,
     STARTED_FILE,
     end_job,
     prepare,
@@ -101,7 +100,8 @@ class SlurmEngine:
                 words = "was never submitted" if record is None else f"is {record.state or record.phase}"
                 return StackReport(files=(), notes=(f"no stacks: the job {words}",), by="node")
             request = stack_request(folder, pause_s=pause_s(self._spec), budget_s=BUDGET_S - STARTS_S)
-            argv = (sys.executable, "-P", "-m", f"{__package__}.node_probe", msgspec.json.encode(request).decode())
+            program = (sys.executable, "-P", "-m", "trainwatch.core.act.evidence.stack_probe")
+            argv = (*program, msgspec.json.encode(request).decode())
             found, why = self._slurm.on_nodes(record.handle, record.nodes, argv, StackReport)
             notes += [f"no stacks of job {record.handle.id}: {why or 'no node answered'}"] if why or not found else []
             return joined(found, by="node")

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from ...act.config.derive import Derived, DeriveError, read_config
-from ...act.config.nested_keys import leaves
+from ...act.config.edits import leaves
 from ...act.config.trainer_config import config_in_command
-from ...act.launch.attempt_records import read_order
+from ...act.launch.spool import read_order
 from ...checkpoints import CheckpointOverview, show
 from ...model.checkpoint_files import tensor_format
 from ...model.run import RunSpec
