@@ -21,7 +21,7 @@ import logging
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from time import monotonic
@@ -62,6 +62,9 @@ LAST_POLL_S = 0.05
 """At the end: period of checking whether the last actions are done."""
 NEEDS_YOU = 6
 """Exit code of a supervisor whose run waits for a person."""
+HELD_S = 60.0
+"""Longest wait of a `resume` for the end of an attempt that was found dead. It is seen within seconds, and until then
+the run seems to go on."""
 STOPPED_S = 60.0
 """A run that is over, or held without a question, needs no process: `trainwatch resume` starts one."""
 ENDS: frozenset[str] = frozenset({"stop", "kill"})
@@ -122,7 +125,9 @@ class Supervisor:
         self._journal = WriteAhead(self.journal, self.clock, self._perform, self.on_records)
         self._sensors: Sequence[Sensor] = ()
         self._commands: dict[int, tuple[Command, Future[Reply]]] = {}
-        self._held = HeldCommands()
+        self._found_dead = False
+        self._held: deque[Command] = deque()
+        self._held_end: EndWatch | None = None
         self._exit_code: int | None = None
         self._end_reason = "the run is over"
         self._t = 0.0
@@ -138,7 +143,9 @@ class Supervisor:
         timed = msgspec.structs.replace(command, t=self.clock.now())
         reply: Future[Reply] = Future()
         self._commands[id(timed)] = (timed, reply)
-        if not self._held.takes(timed):
+        if self._found_dead and command.verb == "resume":
+            self._held.append(timed)
+        else:
             self.inbox.put(timed)
         return reply
 
@@ -153,7 +160,7 @@ class Supervisor:
 
     def found_dead(self) -> None:
         """The attempt to adopt is dead already, before ``run``. The sensors see its end soon."""
-        self._held.begin()
+        self._found_dead = True
 
     def note(self, text: str) -> None:
         """Write a sentence to the journal in the next turn, such as what a sensor cannot read."""
@@ -211,7 +218,7 @@ class Supervisor:
         self.recorder.add(observation)
         self._write_outcome(observation)
         reply = self.answer(self.state, command[0]) if command is not None else None
-        rested, self._held.sees_end = self.at_rest, isinstance(observation, Exit)
+        rested = self.at_rest
         self._write_entries(self._judged(observation))
         if command is not None and reply is not None:
             if command[0].verb in ENDS and rested and self.at_rest:
@@ -219,7 +226,7 @@ class Supervisor:
                 self.end(1, f"{command[0].verb} by {command[0].by}: nothing of the run is running")
             command[1].set_result(reply)
         self._follow_attempt(observation)
-        self._pass_held()
+        self._pass_held(observation)
         while self.notes:
             self._write((Note(text=self.notes.popleft()),))
         if self._journal.blocked:
@@ -262,15 +269,20 @@ class Supervisor:
             signal.signal(signal.SIGVTALRM, before)
         return entries
 
-    def _pass_held(self) -> None:
+    def _pass_held(self, observation: Observation) -> None:
         """Judge the commands that waited for the end of a dead attempt. Its supervisor ends only if it then rests."""
-        for held in self._held.due(self._t, lives=self.live is not None):
+        late = bool(self._held) and self._t - self._held[0].t >= HELD_S
+        self._found_dead = self._found_dead and not late and not isinstance(observation, Exit)
+        while self._held and not self._found_dead:
+            held = self._held.popleft()
             if self._word == "finished" and held.checkpoint is None and not held.fresh:
                 self._needs_nothing(held)
             else:
                 self._turn(held)
-        if (end := self._held.take_end()) is not None and self._word in TERMINAL_STATES:
-            self._end_watch(end)
+        if not self._held and self._held_end is not None:
+            end, self._held_end = self._held_end, None
+            if self._word in TERMINAL_STATES:
+                self._end_watch(end)
 
     def _needs_nothing(self, held: Command) -> None:
         """The dead attempt had finished the training: there is nothing to go on with."""
@@ -331,7 +343,9 @@ class Supervisor:
         for decision in decisions:
             if not isinstance(decision, EndWatch):
                 self._actions.submit(decision)
-            elif not self._held.keeps(decision):
+            elif self._held:
+                self._held_end = decision
+            else:
                 self._end_watch(decision)
 
     def _end_watch(self, decision: EndWatch) -> None:
@@ -409,56 +423,6 @@ def _start(target: AttemptTarget, order: StartAttempt | None, t: float) -> Start
         profile=order.profile if order is not None else None,
         changes=order.changes if order is not None else (),
     )
-
-
-# A resume that comes before the end of an attempt that was found dead is judged: until then the run seems to go on.
-
-HELD_S = 60.0
-"""Longest wait for the end of the attempt. It is seen within seconds."""
-
-
-class HeldCommands:
-    """The commands that wait, and the end of the supervisor, if the judge ordered it while they did.
-
-    ``sees_end``: the observation that is judged now is the end of the attempt.
-    """
-
-    def __init__(self) -> None:
-        self._waits = False
-        self._commands: deque[Command] = deque()
-        self._end: EndWatch | None = None
-        self.sees_end = False
-
-    def begin(self) -> None:
-        """The attempt to adopt is dead already; the sensors see its end soon."""
-        self._waits = True
-
-    def takes(self, command: Command) -> bool:
-        """Whether the command waits. Called in any thread: one that comes just too late is due in the next turn."""
-        waits = self._waits and command.verb == "resume"
-        if waits:
-            self._commands.append(command)
-        return waits
-
-    def keeps(self, decision: EndWatch) -> bool:
-        """Whether the supervisor stays for a command that waits."""
-        kept = self.sees_end and bool(self._commands)
-        if kept:
-            self._end = decision
-        return kept
-
-    def due(self, t: float, *, lives: bool) -> Iterator[Command]:
-        """The commands to be judged at ``t`` (run seconds). ``lives``: the end of the attempt is not judged yet."""
-        if self._waits and lives and not (self._commands and t - self._commands[0].t >= HELD_S):
-            return
-        self._waits = self.sees_end = False
-        while self._commands:
-            yield self._commands.popleft()
-
-    def take_end(self) -> EndWatch | None:
-        """The end that was kept, once."""
-        end, self._end = self._end, None
-        return end
 
 
 # The journal's writing side in the supervisor: records are on disk before the decisions among them are performed.
