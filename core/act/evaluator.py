@@ -28,6 +28,7 @@ from ..model.run import RunSpec
 from ..model.score import read_score
 from ..model.text import memory
 from ..private_folder import make_private
+from .launch.helpers import describe
 from .local_engine import Performed
 from .notify import run_with_event
 from .processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, send_signal
@@ -80,9 +81,11 @@ class CheckpointCommands:
         if not self.spec.settings.evaluate.wanted:
             return _unknown("evaluate.command is not set")
         with self._evaluating:
-            known = self._known(decision)
-            if known is not None:
-                return known.ok, known.detail, known.data
+            for file in sorted(self.folders.glob("*/result.json"), reverse=True):  # its outcome may be unknown
+                with contextlib.suppress(OSError, msgspec.MsgspecError):
+                    known = msgspec.json.decode(file.read_bytes(), type=Result)
+                    if (known.path, known.mtime) == (decision.path, decision.mtime):
+                        return known.ok, known.detail, known.data
             found = self._verified(decision)
             if isinstance(found, str):
                 return _unknown(found)
@@ -123,16 +126,6 @@ class CheckpointCommands:
             return f"it is not verified: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
         return found
 
-    def _known(self, decision: EvaluateCheckpoint) -> Result | None:
-        """The result of an evaluation whose outcome did not reach the journal."""
-        with contextlib.suppress(OSError):
-            for file in sorted(self.folders.glob("*/result.json"), reverse=True):
-                with contextlib.suppress(OSError, msgspec.MsgspecError):
-                    found = msgspec.json.decode(file.read_bytes(), type=Result)
-                    if (found.path, found.mtime) == (decision.path, decision.mtime):
-                        return found
-        return None
-
     def _evaluate(self, decision: EvaluateCheckpoint, found: Checkpoint) -> Performed:
         folder = self.folders / f"{decision.id:06d}"
         make_private(folder)
@@ -144,8 +137,8 @@ class CheckpointCommands:
         settings = self.spec.settings.evaluate
         score = read_score(EDGE.text(_tail(folder / "stdout.txt")), settings.metric, settings.score)
         if not why and code != 0:
-            last = _last_line(folder / "stderr.txt")
-            why = f"it ended with exit code {code}" + (f": {last}" if last else "")
+            last = next((w.strip() for w in reversed(_tail(folder / "stderr.txt").splitlines()) if w.strip()), "")
+            why = f"it ended with exit code {code}" + (f": {EDGE.text(last)[:200]}" if last else "")
         if not why and self._changed(Path(decision.path), found):
             why = "the checkpoint was written to during its evaluation"
         why = why or score.why
@@ -224,7 +217,7 @@ class CheckpointCommands:
         if taken is not None and taken > decision.memory_bytes:
             limit, got = memory(decision.memory_bytes), memory(taken)
             return f"it took {got} of RAM, more than {limit} (evaluate.memory_bytes), and was ended"
-        written = sum(_size(folder / name) for name in ("stdout.txt", "stderr.txt"))
+        written = sum((folder / name).stat().st_size for name in ("stdout.txt", "stderr.txt"))
         if written > MOST_OUTPUT_BYTES:
             return f"it printed more than {MOST_OUTPUT_BYTES / 1e6:.0f} MB and was ended"
         return ""
@@ -299,41 +292,23 @@ def _unknown(why: str) -> Performed:
     return False, why, {"why": why}
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 def _tail(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - READ_BYTES))
         return file.read().decode("utf-8", "replace")
 
 
-def _last_line(path: Path) -> str:
-    lines = [line.strip() for line in _tail(path).splitlines() if line.strip()]
-    return EDGE.text(lines[-1])[:200] if lines else ""
-
-
 def _keep_evidence(folder: Path, why: str, tree: list[Process]) -> None:
     """Write what it did, before it is ended."""
-    lines = [why, "", "pid state memory command", *map(_line, tree)]
+    lines = [why, "", "pid state memory command"]
+    for process in tree:
+        taken = memory_of([process])
+        size = "–" if taken is None else f"{taken / 1e6:.0f} MB"
+        lines.append(f"{process.pid} {process.state} {size} {' '.join(EDGE.words(describe(process.pid).split()))}")
     with contextlib.suppress(OSError), (folder / "ended.txt").open("w") as file:
         file.write("\n".join(lines) + "\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def _line(process: Process) -> str:
-    try:
-        words = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode("utf-8", "replace").rstrip("\0").split("\0")
-    except OSError:
-        words = [process.name]
-    taken = memory_of([process])
-    memory = "–" if taken is None else f"{taken / 1e6:.0f} MB"
-    return f"{process.pid} {process.state} {memory} {' '.join(EDGE.words(words))}"
 
 
 MARK = "TRAINWATCH_EVALUATION"
@@ -358,18 +333,10 @@ def behind_all(argv: Sequence[str]) -> list[str]:
 
 def memory_of(tree: list[Process]) -> float | None:
     """RAM that the processes take (proportional share of what they share); None if it cannot be read."""
-    total, known = 0.0, False
+    import psutil  # a megabyte, for evaluations
+
+    taken = []
     for process in tree:
-        taken = _memory(process.pid)
-        if taken is not None:
-            total, known = total + taken, True
-    return total if known else None
-
-
-def _memory(pid: int) -> float | None:
-    for name, key in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            for line in Path(f"/proc/{pid}/{name}").read_text().splitlines():
-                if line.startswith(key):
-                    return float(line.split()[1]) * 1024
-    return None
+        with contextlib.suppress(psutil.Error, OSError):
+            taken.append(psutil.Process(process.pid).memory_full_info().pss)
+    return float(sum(taken)) if taken else None

@@ -40,7 +40,7 @@ from .flags import dotted_names, find_option, is_shell_line, set_option
 _FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _IN_OPTIONS = frozenset({".toml", ".yaml", ".yml"})
 """Suffixes of configs behind ``--config``: a JSON file there may be the model's."""
-_CONFIG_OPTIONS = frozenset({"config", "config_file"})
+_CONFIG_OPTIONS = frozenset({"config", "config_file", "config_path", "cfg"})
 """Options of trainers that name their config."""
 _READERS: dict[str, Callable[[str, str], dict[Any, Any]]] = {
     "toml": read_toml,
@@ -92,25 +92,26 @@ def load_config(spec: RunSpec, preset: Preset) -> TrainerConfig:
 
 
 def config_in_command(spec: RunSpec, *, json: bool = False) -> RunSpec:
-    """The run with ``config`` set to the existing file that its command names (``--config train.yaml``), if any.
+    """The run with ``config`` set to the existing file that its command names, if any.
 
     The launch then gets its changes in a copy of that file. ``json``: a JSON file counts, too.
     """
-    if spec.config is not None:
-        return spec
-    words = spec.command
+    found = None if spec.config is not None else config_of(spec.command, spec.cwd, json=json)
+    return spec if found is None else msgspec.structs.replace(spec, config=found)
+
+
+def config_of(words: Sequence[str], cwd: str, *, json: bool = False) -> str | None:
+    """The config file that a trainer's command names (``--config_file F``, ``--config=F``, ``train.py F``), or None."""
     for at in range(options_start(words), len(words)):
         name, equals, value = words[at].partition("=")
         if name.lstrip("-").replace("-", "_") not in _CONFIG_OPTIONS or not name.startswith("-"):
             continue
         value = value if equals else words[at + 1] if at + 1 < len(words) else ""
-        for path in (Path(spec.cwd) / value, Path(spec.cwd) / f"{value}.toml"):
+        for path in (Path(cwd) / value, Path(cwd) / f"{value}.toml"):
             if value and path.suffix.lower() in (_FORMATS if json else _IN_OPTIONS) and path.is_file():
-                return msgspec.structs.replace(spec, config=str(path))
+                return str(path)
     lone = lone_config(words)
-    if lone is not None and (Path(spec.cwd) / lone).is_file():
-        return msgspec.structs.replace(spec, config=str(Path(spec.cwd) / lone))
-    return spec
+    return str(Path(cwd) / lone) if lone is not None and (Path(cwd) / lone).is_file() else None
 
 
 def is_unread(spec: RunSpec) -> bool:

@@ -30,7 +30,6 @@ CLAIM = "claim"
 LOCK = "runner.lock"
 RUNNER_LOG = "runner.log"
 SOCKET = "pty.sock"
-SOCKET_ELSEWHERE = "pty.path"
 
 
 def write(directory: str, name: str, content: dict[str, Any]) -> None:

@@ -32,10 +32,6 @@ def connect(directory: str, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.sock
     while True:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            elsewhere = spool.read(directory, spool.SOCKET_ELSEWHERE)
-            if elsewhere is not None:
-                link.connect(elsewhere["path"])
-                return link
             folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 link.connect(f"/proc/self/fd/{folder}/{spool.SOCKET}")
