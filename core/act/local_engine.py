@@ -1,7 +1,6 @@
-"""What starts, watches and ends attempts: one Protocol for this machine and for a scheduler, and this machine's engine.
+"""What starts, watches and ends attempts. ``tests/contract/test_engine.py`` holds for this machine and for Slurm.
 
-What runs in a container or as another user is ended by its own tool. ``slurm/slurm_engine.py`` is the other one;
-``tests/contract/test_engine.py`` holds for both.
+What runs in a container or as another user is ended by its own tool.
 """
 
 import contextlib
@@ -9,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -17,7 +16,7 @@ from ..bound_process import missing_files
 from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.change import Change
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ..model.job import CAPABILITIES, Capabilities
+from ..model.job import CAPABILITIES
 from ..model.observation import GpuReading
 from ..model.preset import Preset, Profile
 from ..model.resume_way import ScriptState, change_of
@@ -40,60 +39,18 @@ Performed = tuple[bool, str, dict[str, Any]]
 """Result of an action: whether it succeeded, a sentence, data for the journal."""
 
 
-class Engine(Protocol):
-    """The attempts of one run. Every method may block; none but ``submit`` and ``probe`` raises."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the attempts of this engine can do. It never changes."""
-        ...
-
-    def submit(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
-        """Start an attempt in a folder of its own. ``order``: the training's own command and environment.
-
-        Raises LaunchError; then nothing was started, and nothing will be.
-        """
-        ...
-
-    def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
-        """End the training wherever it runs, and wait for that. False as long as it may run on."""
-        ...
-
-    def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
-        """Ask the training for a checkpoint wherever it runs. ``stop``: it is to end after that, if it can be told."""
-        ...
-
-    def pause(self, target: AttemptTarget) -> Performed:
-        """Stop its processes, to be continued."""
-        ...
-
-    def unpause(self, target: AttemptTarget) -> Performed:
-        """Let the processes of a paused attempt continue."""
-        ...
-
-    def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
-        """Take stacks and other evidence into ``folder``; ends nothing. What is missing is a note. Raises OSError."""
-        ...
-
-    def adopt(self, folder: Path) -> AttemptTarget | None:
-        """The attempt that was started in a folder, dead or alive; None if none was, and none will be."""
-        ...
-
-    def shown(self, argv: tuple[str, ...], folder: Path, attempt: int) -> str | None:
-        """What would be handed to a scheduler, for people; None if there is none."""
-        ...
-
-
 CLIENT_S = 5.0
 """A client ends by itself, with the trainer's status, when what it started has ended."""
 POLL_S = 0.1
 
 
 @dataclass(kw_only=True, eq=False)
-class LocalEngine:
-    """Implements ``Engine``. ``save``: how the training is asked for a checkpoint.
+class Engine:
+    """The attempts of one run, as processes of this machine; ``SlurmEngine`` overrides what differs for jobs.
 
-    ``gpus_now``: newest readings, None if there is no telemetry. ``wsl``: longer graces.
+    Every method may block; none but ``submit`` (LaunchError: nothing was started, and nothing will be) and ``probe``
+    (OSError) raises. ``save``: how the training is asked for a checkpoint. ``gpus_now``: newest readings, None if there
+    is no telemetry. ``wsl``: longer graces.
     """
 
     capabilities = CAPABILITIES["local"]
@@ -105,7 +62,7 @@ class LocalEngine:
     kernel_tail: KernelTail = no_kernel_log
     wsl: bool = False
 
-    def submit(self, order: LaunchOrder, folder: Path, _asked: StartAttempt) -> AttemptTarget:
+    def submit(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:  # noqa: ARG002
         """Start a runner, which starts the training. A container gets a label by which it is found again."""
         argv = marked(order.argv, folder, order.env, self.base_env)
         return launch(msgspec.structs.replace(order, argv=argv), folder)
@@ -168,8 +125,8 @@ class LocalEngine:
         """As its runner reported it; waits for one that is just starting."""
         return settle_launch(folder)
 
-    def shown(self, _argv: tuple[str, ...], _folder: Path, _attempt: int) -> str | None:
-        """Nothing: the command is started as it is."""
+    def shown(self, argv: tuple[str, ...], folder: Path, attempt: int) -> str | None:  # noqa: ARG002
+        """What would be handed to a scheduler, for people; None: the command is started as it is."""
         return None
 
     def _end_tree(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
@@ -418,10 +375,9 @@ def engine_of(
     kernel_tail: KernelTail = no_kernel_log,
     wsl: bool = False,
 ) -> Engine:
-    """The engine that the run names. Parameters as of the two classes."""
-    local = LocalEngine(spec=spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
+    """The engine that the run names. Parameters as of ``Engine``."""
     if spec.engine == "local":
-        return local
+        return Engine(spec=spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
     from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
 
-    return SlurmEngine(spec, local, save=save)
+    return SlurmEngine(spec=spec, base_env=base_env, save=save)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes import slurm_commands
-from tests.fakes.slurm_cluster import NEEDS_CLUSTER, plain_cluster
+from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
 from tests.integration.act_world import wait_for
 from tests.tiers import SECOND_TIER
 from trainwatch import heartbeat
@@ -24,10 +24,10 @@ from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Restart, Settings, Slurm
 from trainwatch.core.model.supervision_ports import AttemptTarget
 
-__all__ = ["plain_cluster"]  # pytest finds the fixture here
+__all__ = ["cluster"]  # pytest finds the fixture here
 
 GRACES = Restart(interrupt_grace_s=1.0, terminate_grace_s=1.0)
-COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun", "sacct")
+COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun")
 WAITS = "import time; print('it begins', flush=True); time.sleep(600)"
 
 
@@ -95,7 +95,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
         monkeypatch.setenv("FAKE_SLURM", str(jobs))
     elif request.param == "cluster":
-        monkeypatch.setenv("SLURM_CONF", request.getfixturevalue("plain_cluster")["SLURM_CONF"])
+        monkeypatch.setenv("SLURM_CONF", request.getfixturevalue("cluster")["SLURM_CONF"])
     spec = RunSpec(
         id=f"r-{tmp_path.name}",
         name="x",

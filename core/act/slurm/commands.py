@@ -15,13 +15,12 @@ from ...bound_process import bound
 from ...model.job import JobCause, JobHandle, JobPhase
 from ..processes import ATTEMPT_VARIABLE
 
-# Reads what Slurm's commands print. Pure. Source: squeue(1), scontrol(1), sacct(1) of 22.05 to 26.05.
+# Reads what Slurm's commands print. Pure. Source: squeue(1), scontrol(1) of 22.05 to 26.05.
 
 SEPARATOR = "\x1f"
 """Between the fields that squeue is asked for: reasons and comments hold spaces and bars."""
 SQUEUE_FIELDS = ("%A", "%T", "%r", "%N", "%V", "%L", "%k")
 SQUEUE_FORMAT = SEPARATOR.join(SQUEUE_FIELDS)
-SACCT_FIELDS = "JobIDRaw,State,Submit,NodeList"
 
 QUEUED = frozenset({
     "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SUSPENDED", "SPECIAL_EXIT",
@@ -46,8 +45,6 @@ TYPED = ("SubmitLine=", "Command=")
 """Lines of scontrol that hold what a person typed: its words may have the form ``Comment=value``."""
 Answer = TypeVar("Answer")
 Answered = tuple[list[Answer], str]
-NO_NODES = frozenset({"(null)", "None assigned"})
-"""What scontrol and sacct print of a job that has none."""
 
 
 class Seen(NamedTuple):
@@ -117,22 +114,11 @@ def read_scontrol(text: str) -> Seen | None:
         cause,
         fields["JobState"],
         "" if waits_for == "None" else waits_for,
-        _nodes(fields.get("NodeList", "")),
+        fields.get("NodeList", "").replace("(null)", ""),
         fields.get("SubmitTime", ""),
         None,
         "" if fields.get("Comment") == "(null)" else fields.get("Comment", ""),
     )
-
-
-def read_sacct(text: str, number: str) -> Seen | None:
-    """The newest row of a job in ``sacct -D -X -n -P -o SACCT_FIELDS``; None if there is none."""
-    rows = [line.split("|") for line in text.splitlines()]
-    found = [row for row in rows if len(row) == len(SACCT_FIELDS.split(",")) and row[0].strip() == number]
-    if not found:
-        return None
-    _, state, submitted, nodes = found[-1]
-    phase, cause = phase_of(state)
-    return Seen(number, phase, cause, state, "", _nodes(nodes), submitted)
 
 
 def duration_s(text: str) -> float | None:
@@ -158,10 +144,6 @@ def limit_of(text: str) -> float | None:
     return seconds + 86400.0 * float(days or 0)
 
 
-def _nodes(text: str) -> str:
-    return "" if text in NO_NODES else text
-
-
 def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str]]:
     for word in words:
         key, equals, value = word.partition("=")
@@ -175,8 +157,6 @@ TIMEOUT_S = 30.0
 
 INVALID = "Invalid job id"
 """What Slurm says of a job that it does not know."""
-NO_ACCOUNTING = ("accounting storage is disabled", "is not found")
-"""What sacct says, or we of it, where a site keeps no accounts. Any other failure of it says nothing about a job."""
 
 
 class SlurmError(RuntimeError):
@@ -229,12 +209,14 @@ class Slurm:
         return read_squeue(self._call(("squeue", "-h", "-t", "all", "--me", "-o", SQUEUE_FORMAT)))
 
     def job(self, handle: JobHandle) -> Seen | None:
-        """One job, from whatever still knows it; None if all answered and none does."""
-        for look in (self._shown, self._accounted):
-            found = look(handle.id)
-            if found is not None and handle.submitted in {"", found.submitted}:
-                return found
-        return None
+        """One job, from the controller; None if it does not know it."""
+        try:
+            found = read_scontrol(self._call(("scontrol", "show", "job", handle.id)))
+        except SlurmError as error:
+            if INVALID in str(error):
+                return None
+            raise
+        return found if found is not None and handle.submitted in {"", found.submitted} else None
 
     def followed(self, handle: JobHandle) -> Seen | None:
         """As ``job``, from the queue as long as that shows it: it also tells how much time is left."""
@@ -266,23 +248,6 @@ class Slurm:
     def cancel(self, handle: JobHandle) -> None:
         """End the job: SIGTERM, and after the site's KillWait SIGKILL."""
         self._call(("scancel", handle.id))
-
-    def _shown(self, number: str) -> Seen | None:
-        try:
-            return read_scontrol(self._call(("scontrol", "show", "job", number)))
-        except SlurmError as error:
-            if INVALID in str(error):
-                return None
-            raise
-
-    def _accounted(self, number: str) -> Seen | None:
-        try:
-            printed = self._call(("sacct", "-D", "-X", "-n", "-P", "-j", number, "-o", SACCT_FIELDS))
-        except SlurmError as error:
-            if any(words in str(error) for words in NO_ACCOUNTING):
-                return None
-            raise
-        return read_sacct(printed, number)
 
     def _call(self, argv: Sequence[str], *, refusal: bool = False) -> str:
         try:
