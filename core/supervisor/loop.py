@@ -24,7 +24,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from time import monotonic
 
 import msgspec
 
@@ -47,15 +46,12 @@ from ..model.fact import (
 from ..model.observation import Command, Exit, Learned, LogChunk, Observation, Outcome, Start, Tick
 from ..model.record import Entry, Record
 from ..model.resume_way import ScriptChange
-from ..model.rounds import next_round
 from ..model.run import TERMINAL_STATES, RunState
 from ..model.supervision_ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from .action_threads import ActionThreads, BoundedInbox
 
 TICK_S = 0.5
 """Longest time without an observation. Deadlines of the judge become due at this interval."""
-AFTER_SAMPLES_S = 0.02
-"""The wait for an observation ends this long after the sensors take their samples, so that it finds them."""
 SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
 LAST_POLL_S = 0.05
@@ -189,8 +185,7 @@ class Supervisor:
         try:
             self._begin()
             while self._exit_code is None:
-                now = monotonic()
-                observation = self.inbox.take(next_round(now, TICK_S) + AFTER_SAMPLES_S - now)
+                observation = self.inbox.take(TICK_S)
                 self._turn(observation if observation is not None else Tick(t=self.clock.now()))
         finally:
             self._close()
