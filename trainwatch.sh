@@ -345,11 +345,10 @@ case $verb in
     check) run_check ;;
     slurm) # installs Slurm's daemons for the tests that bring up a cluster on this machine
         command -v apt-get >/dev/null 2>&1 || die "slurm: needs apt-get (Debian, Ubuntu)"
-        for program in slurmctld slurmd slurmdbd mariadbd mariadb cc; do # the last four: accounting
+        for program in slurmctld slurmd; do
             command -v "$program" >/dev/null 2>&1 && continue
             RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive quietly as_root apt-get install -y --no-install-recommends \
-                slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge slurmdbd mariadb-server-core mariadb-client-core \
-                gcc libc6-dev
+                slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
             break
         done
         [ "$#" -gt 0 ] || set -- tests/integration/test_slurm.py tests/contract/test_engine.py

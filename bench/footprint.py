@@ -1,11 +1,10 @@
-"""What watching costs: ``python bench/footprint.py [--runs 1 4 16] [--seconds 30] [--no-view]``.
+"""What watching costs: ``python bench/footprint.py [--runs 1 4 16] [--seconds 30]``.
 
 Each run is a trainer that prints a line a second under a supervisor without a screen; the fake NVML library has 8 GPUs
 whose values move. Prints for the supervisor and the GPU reader of one run, or for all processes of several, runners
 included: CPU seconds a minute, memory (PSS), threads, processes, GPU readers, megabytes written a day; then what each
-kind of process takes, what a log view in tmux costs that no terminal shows (a bar of 200 redraws a second), and, if
-they are found, what supervisord takes for such a trainer and gpustat for such GPUs, in the same run, with the ratio of
-one run to each. Exit code 1 if a bound is exceeded.
+kind of process takes, and, if they are found, what supervisord takes for such a trainer and gpustat for such GPUs, in
+the same run, with the ratio of one run to each. Exit code 1 if a bound is exceeded.
 
 All is compiled beforehand, the modules of Python by a run that is not counted: a process that compiles its modules
 keeps the memory that it used for that and writes them to the disk, and an installed trainwatch never does.
@@ -13,7 +12,6 @@ keeps the memory that it used for that and writes them to the disk, and an insta
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +20,6 @@ from pathlib import Path
 
 import msgspec
 from footprint_peers import peers
-from footprint_view import hidden_view
 from screen import MOVING, ROOT, World
 
 import trainwatch
@@ -42,8 +39,6 @@ PEERS = {"supervisord": ("supervisor", "runner"), "gpustat": ("GPU reader",)}
 """By another program, the kinds of our processes that do as much and more."""
 LEAST = 0.02
 """CPU seconds a minute: no ratio to less than two ticks."""
-VIEW_BOUND = 0.05
-"""CPU seconds a minute of a view that nobody sees, tmux's server included: a look at the socket each second."""
 SETTLE_S = 20.0
 TRAINER_MARK = "trainer.py"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -196,7 +191,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--no-view", action="store_true", help="leave out the view in tmux")
     args = parser.parse_args()
     fine = True
     for runs in args.runs:
@@ -226,12 +220,6 @@ def main() -> int:
                 for unit in ("cpu", "pss")
             )
             print(f"         {name:12} {said}", flush=True)
-    if not args.no_view and shutil.which("tmux") is not None:
-        view = hidden_view(args.seconds)
-        verdict = "PASS" if view["nobody attached"] <= VIEW_BOUND else "FAIL"
-        fine = fine and verdict == "PASS"
-        print(f"view     {view['nobody attached']:10.3f} CPU-s/min, nobody attached (bound {VIEW_BOUND:g}) {verdict}")
-        print(f"view     {view['attached']:10.3f} CPU-s/min, attached", flush=True)
     return 0 if fine else 1
 
 

@@ -108,7 +108,7 @@ class Run:
         self.home, self.project = folder / "home", folder / "project"
         for made in (self.project, folder / "bin", folder / "jobs"):
             made.mkdir(parents=True)
-        for name in ("sbatch", "squeue", "scontrol", "scancel", "srun", "sacct"):
+        for name in ("sbatch", "squeue", "scontrol", "scancel", "srun"):
             (folder / "bin" / name).symlink_to(COMMANDS)
         (self.project / "trainer.py").write_text(TRAINER)
         (self.project / "trainwatch.toml").write_text(

@@ -3,6 +3,7 @@
 import errno
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,11 @@ from ..model.observation import Outcome
 from ..model.run import RunSpec
 from ..model.supervision_ports import AttemptTarget, Retention
 from ..model.text import plural
-from .engine import Engine, Performed
 from .evaluator import CheckpointCommands
-from .evidence.capture import pause_s
-from .evidence.stack_capture import look_for_loops
+from .evidence.capture import look_for_loops, pause_s
 from .gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
-from .local_engine import AttemptLauncher, read_baseline
+from .local_engine import AttemptLauncher, Engine, Performed, read_baseline
 from .notify import Outbox, run_at_end
 from .save_request import SaveReport, take_back
 
@@ -30,6 +29,7 @@ OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 """Events after which nothing follows by itself."""
 
 
+@dataclass(kw_only=True, eq=False)
 class RunActor:
     """Implements ``model.ports.Actor`` for one run, whose attempts ``engine`` starts and ends.
 
@@ -40,34 +40,21 @@ class RunActor:
     reason.
     """
 
-    def __init__(
-        self,
-        *,
-        spec: RunSpec,
-        engine: Engine,
-        launcher: AttemptLauncher,
-        incident_folder: Callable[[int], Path],
-        verify: Callable[[Path, bool], Checkpoint],
-        list_checkpoints: Callable[[float, bool], str | None],
-        gpu_help: GpuHelp,
-        retention: Retention,
-        copy_aside: Callable[[Sequence[Path], bool], CopiedAside],
-        end_in_words: Callable[[], str],
-        commands: CheckpointCommands,
-        outbox: Outbox,
-    ) -> None:
-        self._spec = spec
-        self._engine = engine
-        self._launcher = launcher
-        self._incident_folder = incident_folder
-        self._verify = verify
-        self._list = list_checkpoints
-        self._gpu_help = gpu_help
-        self._retention = retention
+    spec: RunSpec
+    engine: Engine
+    launcher: AttemptLauncher
+    incident_folder: Callable[[int], Path]
+    verify: Callable[[Path, bool], Checkpoint]
+    list_checkpoints: Callable[[float, bool], str | None]
+    gpu_help: GpuHelp
+    retention: Retention
+    copy_aside: Callable[[Sequence[Path], bool], CopiedAside]
+    end_in_words: Callable[[], str]
+    commands: CheckpointCommands
+    outbox: Outbox
+
+    def __post_init__(self) -> None:
         self._saved: SaveReport | None = None
-        self._copy = copy_aside
-        self._end_in_words = end_in_words
-        self._outbox = outbox
         self._stacks = threading.Lock()
         """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
@@ -89,9 +76,9 @@ class RunActor:
             decisions.PlanRetention: ("plan_retention", self._plan_retention),
             decisions.DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
             decisions.RunAtEnd: ("at_end", self._run_at_end),
-            decisions.BackUpCheckpoint: ("back_up", commands.back_up),
-            decisions.EvaluateCheckpoint: ("evaluate_checkpoint", commands.evaluate),
-            decisions.EndEvaluation: ("end_evaluation", commands.end),
+            decisions.BackUpCheckpoint: ("back_up", self.commands.back_up),
+            decisions.EvaluateCheckpoint: ("evaluate_checkpoint", self.commands.evaluate),
+            decisions.EndEvaluation: ("end_evaluation", self.commands.end),
             decisions.GiveUp: ("give_up", lambda _decision: (True, "", {})),
         }
 
@@ -113,21 +100,21 @@ class RunActor:
     def _notify(self, decision: decisions.NotifyPeople) -> Performed:
         body = decision.body
         if decision.event in OF_THE_END:
-            body = "\n\n".join(filter(None, (body, self._end_in_words().strip())))
-        ok, detail, output = self._outbox.send(decision.event, decision.title, body, decision.incident)
+            body = "\n\n".join(filter(None, (body, self.end_in_words().strip())))
+        ok, detail, output = self.outbox.send(decision.event, decision.title, body, decision.incident)
         return ok, detail, {"output": output} if output else {}
 
     def _run_at_end(self, decision: decisions.RunAtEnd) -> Performed:
-        self._outbox.flush()
-        report = run_at_end(self._spec, decision)
+        self.outbox.flush()
+        report = run_at_end(self.spec, decision)
         return report.ok, report.detail, {"code": report.code, "output": report.output}
 
     def _capture(self, decision: decisions.CaptureStacks) -> Performed:
         assert self._target is not None
-        folder = self._incident_folder(decision.incident or 0)
+        folder = self.incident_folder(decision.incident or 0)
         try:
             with self._stacks:
-                report = self._engine.probe(self._target, folder)
+                report = self.engine.probe(self._target, folder)
         except OSError as error:
             return False, f"{folder}: {error.strerror or error}", {}
         detail = f"{report.sentence}; {plural(len(report.files), 'file')} of evidence in {folder}"
@@ -135,10 +122,10 @@ class RunActor:
 
     def _look_for_loop(self, decision: decisions.LookForLoop) -> Performed:
         assert self._target is not None
-        if not self._engine.capabilities.here:
+        if not self.engine.capabilities.here:
             return False, "its processes are on other machines", {}
         with self._stacks:
-            found = look_for_loops(self._target, pause_s=pause_s(self._spec), gpu=decision.gpu)
+            found = look_for_loops(self._target, pause_s=pause_s(self.spec), gpu=decision.gpu)
         places = [f"process {pid} is in the loop {place}" for pid, place in found["loops"].items()]
         places += [f"process {pid} waits for its GPU in {place}" for pid, place in found["waits"].items()]
         return True, found["elsewhere"] or "; ".join(places), found
@@ -149,24 +136,24 @@ class RunActor:
         if self._saved is not None:
             take_back(self._saved)
             self._saved = None
-        return self._engine.stop(self._target, decision)
+        return self.engine.stop(self._target, decision)
 
     def _request_save(self, decision: decisions.RequestSave) -> Performed:
         assert self._target is not None
-        self._saved = self._engine.ask_to_save(self._target, stop=decision.stop)
+        self._saved = self.engine.ask_to_save(self._target, stop=decision.stop)
         return self._saved.asked, self._saved.sentence, msgspec.to_builtins(self._saved)
 
     def _clear(self, _decision: decisions.ClearGpu) -> Performed:
-        report = clear_gpus(self._spec, self._baseline, self._gpu_help)
+        report = clear_gpus(self.spec, self._baseline, self.gpu_help)
         return report.clear, report.detail, msgspec.to_builtins(report)
 
     def _list_checkpoints(self, decision: decisions.ListCheckpoints) -> Performed:
-        why_not = self._list(decision.limit_s, decision.expected)
+        why_not = self.list_checkpoints(decision.limit_s, decision.expected)
         return why_not is None, why_not or "", {}
 
     def _verify_checkpoint(self, decision: decisions.VerifyCheckpoint) -> Performed:
         try:
-            found = self._verify(Path(decision.path), decision.deep)
+            found = self.verify(Path(decision.path), decision.deep)
         except FileNotFoundError:
             return False, f"{decision.path}: no such file or directory", {"verdict": "gone"}
         except OSError as error:
@@ -176,7 +163,7 @@ class RunActor:
 
     def _copy_aside(self, decision: decisions.CopyAside) -> Performed:
         try:
-            made = self._copy([Path(path) for path in decision.paths], decision.link)
+            made = self.copy_aside([Path(path) for path in decision.paths], decision.link)
         except FileNotFoundError as error:
             return False, f"{error.filename}: no such file or directory", {"gone": str(error.filename)}
         except OSError as error:
@@ -189,7 +176,7 @@ class RunActor:
     def _start(self, decision: decisions.StartAttempt) -> Performed:
         if self._target is not None and is_alive(self._target.trainer):
             return False, f"attempt {self._target.number} still runs (pid {self._target.trainer.pid})", {}
-        return self._launcher.start(decision, self._launched)
+        return self.launcher.start(decision, self._launched)
 
     def _launched(self, target: AttemptTarget, baseline: Mapping[int, float]) -> None:
         self._target, self._baseline = target, dict(baseline)
@@ -197,12 +184,11 @@ class RunActor:
     def _pause(self, decision: decisions.PauseAttempt | decisions.UnpauseAttempt) -> Performed:
         if self._target is None:
             return False, "there is no attempt", {}
-        change = self._engine.pause if isinstance(decision, decisions.PauseAttempt) else self._engine.unpause
-        return change(self._target)
+        return self.engine.pause(self._target, paused=isinstance(decision, decisions.PauseAttempt))
 
     def _plan_retention(self, decision: decisions.PlanRetention) -> Performed:
         try:
-            found = self._retention.plan(decision.keep, deep=decision.deep)
+            found = self.retention.plan(decision.keep, deep=decision.deep)
         except (OSError, ValueError) as error:
             return False, str(error), {}
         names = ", ".join(c.name for c in found) or "no checkpoint"
@@ -210,7 +196,7 @@ class RunActor:
 
     def _delete_checkpoint(self, decision: decisions.DeleteCheckpoint) -> Performed:
         try:
-            objection = self._retention.delete(decision.checkpoint)
+            objection = self.retention.delete(decision.checkpoint)
         except OSError as error:
             return False, f"{decision.checkpoint.name} was not deleted: {error}", {}
         if objection is not None:

@@ -8,12 +8,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import Literal
 
 import msgspec
 
 from ..model.attempt import StartRecord
-from ..model.command_words import lone_config
 from ..model.run import ProcessIdentity
 from ..model.settings import Tmux
 from ..private_folder import make_private
@@ -34,8 +33,6 @@ SESSION_BOUND = frozenset({
     processes.ATTEMPT_VARIABLE,
 })  # fmt: skip
 """Variables of the session that a program was started from. All others are passed to its next start."""
-CONFIG_OPTIONS = frozenset({"config", "config_file", "config_path", "cfg"})
-CONFIG_SUFFIXES = frozenset({".toml", ".yaml", ".yml"})
 
 
 class AdoptionError(Exception):
@@ -87,7 +84,12 @@ def look_at(pid: int) -> Trainer:
         words = _zero_separated(f"/proc/{pid}/cmdline")
         if not words:
             raise AdoptionError("refused", f"process {pid} is not a training: it has no command line (kernel thread?)")
-        variables = dict(_pairs(_zero_separated(f"/proc/{pid}/environ")))
+        variables = {}
+        for word in _zero_separated(f"/proc/{pid}/environ"):
+            name, equals, value = word.partition(b"=")
+            with contextlib.suppress(UnicodeDecodeError):
+                if name and equals:
+                    variables[name.decode()] = value.decode()
         trainer = Trainer(
             identity=identity,
             argv=_argv(words),
@@ -124,7 +126,10 @@ def stream(pid: int, descriptor: int) -> Stream:
     except OSError:
         return Stream(kind="other", path=path)
     if stat.S_ISREG(status.st_mode):
-        return Stream(kind="file" if _is_same_file(path, status) else "deleted", path=path)
+        with contextlib.suppress(OSError):
+            if Path(path).samefile(place):
+                return Stream(kind="file", path=path)
+        return Stream(kind="deleted", path=path)
     if stat.S_ISCHR(status.st_mode) and path.startswith(("/dev/pts/", "/dev/tty")):
         return Stream(kind="terminal", path=path)
     return Stream(kind="other", path=path)
@@ -146,20 +151,6 @@ def started_wall(identity: ProcessIdentity) -> float:
     """Start time of a process, seconds since the epoch. Ticks count from boot and include suspends."""
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - identity.start_ticks / os.sysconf("SC_CLK_TCK")
     return time.time() - max(0.0, age_s)
-
-
-def config_of(argv: Sequence[str], cwd: str) -> str | None:
-    """The config file that a trainer's command names (``--config_file F``, ``--config=F``, ``train.py F``), or None."""
-    for number, word in enumerate(argv):
-        name, equals, value = word.partition("=")
-        if not name.startswith("-") or name.lstrip("-").replace("-", "_") not in CONFIG_OPTIONS:
-            continue
-        given = value if equals else next(iter(argv[number + 1 : number + 2]), "")
-        path = Path(cwd, given)
-        if given and path.suffix.lower() in CONFIG_SUFFIXES and path.is_file():
-            return str(path)
-    lone = lone_config(argv)
-    return str(Path(cwd, lone)) if lone is not None and Path(cwd, lone).is_file() else None
 
 
 def record_start(directory: Path, trainer: Trainer, log: str) -> StartRecord:
@@ -184,14 +175,6 @@ def _argv(words: Sequence[bytes]) -> tuple[str, ...]:
     return () if len(argv) == 1 and " " in argv[0] and not Path(argv[0]).exists() else argv
 
 
-def _pairs(words: Sequence[bytes]) -> Iterator[tuple[str, str]]:
-    for word in words:
-        name, equals, value = word.partition(b"=")
-        with contextlib.suppress(UnicodeDecodeError):
-            if name and equals:
-                yield name.decode(), value.decode()
-
-
 def _zero_separated(path: str) -> list[bytes]:
     content = Path(path).read_bytes()
     return content.removesuffix(b"\0").split(b"\0") if content else []
@@ -202,14 +185,6 @@ def _thread_leader(pid: int) -> int:
         if line.startswith("Tgid:"):
             return int(line.split()[1])
     return pid
-
-
-def _is_same_file(path: str, status: os.stat_result) -> bool:
-    try:
-        there = Path(path).stat()
-    except OSError:
-        return False
-    return (there.st_dev, there.st_ino) == (status.st_dev, status.st_ino)
 
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "tcsh", "csh", "ash", "busybox", "login"})
@@ -281,7 +256,8 @@ def tap(
     Both happen in one turn of the tmux server, so that no line is lost or doubled between them. A pane that is already
     piped elsewhere is refused.
     """
-    words = ["env", *_python_path(environ), sys.executable, "-P", "-m", "trainwatch.core.act.view.pane_copy"]
+    python_path = [f"PYTHONPATH={path}"] if (path := environ.get("PYTHONPATH")) else []
+    words = ["env", *python_path, sys.executable, "-P", "-m", "trainwatch.core.act.view.pty_client", "--copy"]
     copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
     # tmux expands formats and dates in the command of a pipe.
     copier = copier.replace("#", "##").replace("%", "%%")
@@ -344,23 +320,12 @@ def is_trainwatch(pid: int) -> bool:
     return any(word.rpartition(b"/")[2].split(b".")[0] == b"trainwatch" for word in words[1:])
 
 
-def _python_path(environ: Mapping[str, str]) -> list[str]:
-    path = environ.get("PYTHONPATH")
-    return [f"PYTHONPATH={path}"] if path else []
-
-
 def _panes(text: str) -> Iterator[PaneSeen]:
     for line in text.splitlines():
-        values = dict(zip(FIELDS, line.split(SEPARATOR), strict=False))
-        if len(values) == len(FIELDS) and values["pane_dead"] != "1":
-            yield PaneSeen(
-                id=values["pane_id"],
-                pid=int(values["pane_pid"]),
-                tty=values["pane_tty"],
-                piped=values["pane_pipe"] == "1",
-                run=values[MARK] or None,
-                session=values["session_name"],
-            )
+        values = line.split(SEPARATOR)
+        if len(values) == len(FIELDS) and values[4] != "1":
+            pane, pid, tty, piped, _, run, session = values
+            yield PaneSeen(id=pane, pid=int(pid), tty=tty, piped=piped == "1", run=run or None, session=session)
 
 
 def _ask(settings: Tmux, environ: Mapping[str, str], session: str, words: Sequence[str]) -> str:
@@ -369,17 +334,13 @@ def _ask(settings: Tmux, environ: Mapping[str, str], session: str, words: Sequen
     try:
         return output(settings, environ, words)
     except TmuxError as error:
-        match error.fault:
-            case "missing":
-                raise AdoptionError("missing", f"{error}, so tmux sessions cannot be read; give --pid PID") from error
-            case "deadline":
-                raise AdoptionError("refused", f"{error}{server}; give --pid PID") from error
-            case "failed":
-                raise AdoptionError(
-                    "missing", f"no tmux session {session}{server} ({error}); `tmux ls` lists those that exist"
-                ) from error
-            case _:
-                assert_never(error.fault)
+        kind: Literal["refused", "missing"] = "refused" if error.fault == "deadline" else "missing"
+        text = {
+            "missing": f"{error}, so tmux sessions cannot be read; give --pid PID",
+            "deadline": f"{error}{server}; give --pid PID",
+            "failed": f"no tmux session {session}{server} ({error}); `tmux ls` lists those that exist",
+        }[error.fault]
+        raise AdoptionError(kind, text) from error
 
 
 LOG_SUFFIXES = frozenset({".log", ".out", ".txt", ".err"})
@@ -399,11 +360,14 @@ def log_of(trainer: Trainer, given: Path | None) -> LogPlace:
         if not given.is_file():
             raise AdoptionError("missing", f"{given}: no such log; give the file that the training writes")
         return LogPlace(log=str(given.absolute()))
-    files = [place for place in (_file_behind(trainer, s) for s in (trainer.stderr, trainer.stdout)) if place]
+    pid = trainer.identity.pid
+    streams = (trainer.stderr, trainer.stdout)
+    places = (s.path if s.kind == "file" else _teed(pid, s.path) if s.kind == "pipe" else None for s in streams)
+    files = [place for place in places if place]
     if files:
         return LogPlace(log=files[0], more=tuple(f for f in files[1:] if f != files[0]))
     terminal = next((s for s in (trainer.stdout, trainer.stderr) if s.kind == "terminal"), None)
-    logs = [p for p in written_files(trainer.identity.pid) if p.suffix.lower() in LOG_SUFFIXES]
+    logs = [p for p in written_files(pid) if p.suffix.lower() in LOG_SUFFIXES]
     if terminal is not None:
         return LogPlace(log=None, tty=terminal.path, more=tuple(str(p) for p in logs[:1]))
     if logs:
@@ -418,14 +382,6 @@ def unreadable_terminal(trainer: Trainer, place: LogPlace) -> AdoptionError:
         f"process {trainer.identity.pid} writes to terminal {place.tty}, which is not a pane of this tmux server "
         "(--socket NAME selects another one) and cannot be read from outside; name its log with --log F",
     )
-
-
-def _file_behind(trainer: Trainer, seen: Stream) -> str | None:
-    if seen.kind == "file":
-        return seen.path
-    if seen.kind == "pipe":
-        return _teed(trainer.identity.pid, seen.path)
-    return None
 
 
 def _teed(pid: int, pipe: str) -> str | None:

@@ -18,7 +18,7 @@ from ..model.supervision_ports import AttemptTarget
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord, Layer, layers
 from . import processes
 from .launch import spool
-from .launch.attempt_records import read_exit, read_order
+from .launch.spool import read_exit, read_order
 from .processes import ATTEMPT_VARIABLE, Process, read_process
 from .stop_sequence import SAVE_POLL_S, StopStep
 from .stopping import members
@@ -74,18 +74,22 @@ def marked(
     return (*argv[: layer.at], "--label", f"{LABEL}={directory}", *words, *argv[layer.at :])
 
 
-class Container:
+class Container(NamedTuple):
     """Implements ``Place`` for the attempt of a folder. ``others``: send signals to its other processes, too."""
 
-    def __init__(self, tool: tuple[str, ...], directory: str, *, cwd: str, env: Mapping[str, str]) -> None:
-        self._tool = tool
-        self._directory = directory
-        self._cwd, self._env = cwd, env
-        self.name = f"the container of {Path(next(w for w in tool if Path(w).name not in {'sudo', 'doas', '-n'})).name}"
+    tool: tuple[str, ...]
+    directory: str
+    cwd: str
+    env: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        names = (Path(word).name for word in self.tool)
+        return f"the container of {next(name for name in names if name not in {'sudo', 'doas', '-n'})}"
 
     def ids(self) -> tuple[str, ...]:
         """The containers of the attempt that run or are paused."""
-        return tuple(self._call("ps", "-q", "--no-trunc", "--filter", f"label={LABEL}={self._directory}").split())
+        return tuple(self._call("ps", "-q", "--no-trunc", "--filter", f"label={LABEL}={self.directory}").split())
 
     def running(self) -> bool:
         return bool(self.ids())
@@ -142,7 +146,7 @@ class Container:
                 raise
 
     def _call(self, *words: str) -> str:
-        return called((*self._tool, *words), cwd=self._cwd, env=self._env)
+        return called((*self.tool, *words), cwd=self.cwd, env=self.env)
 
 
 def container_of(directory: str) -> Container | None:
@@ -261,25 +265,28 @@ def called(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = Non
 KILL = "/bin/kill"
 
 
-class OtherUser:
+class OtherUser(NamedTuple):
     """Implements ``Place`` for the processes of an attempt that belong to another user."""
 
-    def __init__(self, tool: str, foreign: Callable[[], list[Process]], *, cwd: str, env: Mapping[str, str]) -> None:
-        self._tool = tool
-        self._foreign = foreign
-        self._cwd, self._env = cwd, env
-        self.name = "the processes of another user"
+    tool: str
+    foreign: Callable[[], list[Process]]
+    cwd: str
+    env: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return "the processes of another user"
 
     def running(self) -> bool:
-        return bool(self._foreign())
+        return bool(self.foreign())
 
     def signal(self, number: int) -> None:
         name = signal.Signals(number).name.removeprefix("SIG")
-        pids = [str(each.pid) for each in self._foreign() if each.name != self._tool]  # sudo passes the status on
+        pids = [str(each.pid) for each in self.foreign() if each.name != self.tool]  # sudo passes the status on
         if not pids:
-            pids = [str(each.pid) for each in self._foreign()] if number == signal.SIGKILL else []
+            pids = [str(each.pid) for each in self.foreign()] if number == signal.SIGKILL else []
         if pids:
-            called((self._tool, "-n", KILL, "-s", name, *pids), cwd=self._cwd, env=self._env)
+            called((self.tool, "-n", KILL, "-s", name, *pids), cwd=self.cwd, env=self.env)
 
     def pause(self) -> None:
         self.signal(signal.SIGSTOP)
@@ -325,8 +332,10 @@ class PlaceError(Exception):
 class Place(Protocol):
     """All methods raise PlaceError."""
 
-    name: str
-    """For people: ``the container of docker``."""
+    @property
+    def name(self) -> str:
+        """For people: ``the container of docker``."""
+        ...
 
     def running(self) -> bool:
         """Whether a process of the attempt runs there."""

@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from ..model.run import RunSpec
 from ..model.score import read_score
 from ..model.text import memory
 from ..private_folder import make_private
-from .engine import Performed
+from .launch.helpers import describe
+from .local_engine import Performed
 from .notify import run_with_event
 from .processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, send_signal
 
@@ -50,6 +52,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any]
 
 
+@dataclass(kw_only=True, eq=False)
 class CheckpointCommands:
     """For one run; of each kind one at a time. ``folders``: where each evaluation has one, by its decision's number.
 
@@ -57,22 +60,14 @@ class CheckpointCommands:
     raises ValueError with a sentence, OSError.
     """
 
-    def __init__(
-        self,
-        *,
-        spec: RunSpec,
-        folders: Path,
-        verify: Callable[[Path, bool], Checkpoint],
-        base_env: Mapping[str, str],
-        write: Callable[[Path, bytes], None],
-        copy: Callable[[Path, Path], int],
-    ) -> None:
-        self._spec = spec
-        self._folders = folders
-        self._verify = verify
-        self._base_env = base_env
-        self._write = write
-        self._copy = copy
+    spec: RunSpec
+    folders: Path
+    verify: Callable[[Path, bool], Checkpoint]
+    base_env: Mapping[str, str]
+    write: Callable[[Path, bytes], None]
+    copy: Callable[[Path, Path], int]
+
+    def __post_init__(self) -> None:
         self._evaluating, self._copying = threading.Lock(), threading.Lock()
         self._ended: set[int] = set()
 
@@ -83,12 +78,14 @@ class CheckpointCommands:
 
     def evaluate(self, decision: EvaluateCheckpoint) -> Performed:
         """Evaluate; blocks until it is done or ended. Raises nothing but bugs."""
-        if not self._spec.settings.evaluate.wanted:
+        if not self.spec.settings.evaluate.wanted:
             return _unknown("evaluate.command is not set")
         with self._evaluating:
-            known = self._known(decision)
-            if known is not None:
-                return known.ok, known.detail, known.data
+            for file in sorted(self.folders.glob("*/result.json"), reverse=True):  # its outcome may be unknown
+                with contextlib.suppress(OSError, msgspec.MsgspecError):
+                    known = msgspec.json.decode(file.read_bytes(), type=Result)
+                    if (known.path, known.mtime) == (decision.path, decision.mtime):
+                        return known.ok, known.detail, known.data
             found = self._verified(decision)
             if isinstance(found, str):
                 return _unknown(found)
@@ -100,7 +97,7 @@ class CheckpointCommands:
 
     def back_up(self, decision: BackUpCheckpoint) -> Performed:
         """Copy it as each of the settings says. Blocks; raises nothing but bugs."""
-        settings = self._spec.settings.backup
+        settings = self.spec.settings.backup
         with self._copying:
             found = self._verified(decision)
             if isinstance(found, str):
@@ -118,7 +115,7 @@ class CheckpointCommands:
     def _verified(self, decision: EvaluateCheckpoint | BackUpCheckpoint) -> Checkpoint | str:
         """The checkpoint as it was when the judge decided; or why it is not that any more, or no whole one."""
         try:
-            found = self._verify(Path(decision.path), True)
+            found = self.verify(Path(decision.path), True)
         except FileNotFoundError:
             return "it is gone"
         except OSError as error:
@@ -129,29 +126,19 @@ class CheckpointCommands:
             return f"it is not verified: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
         return found
 
-    def _known(self, decision: EvaluateCheckpoint) -> Result | None:
-        """The result of an evaluation whose outcome did not reach the journal."""
-        with contextlib.suppress(OSError):
-            for file in sorted(self._folders.glob("*/result.json"), reverse=True):
-                with contextlib.suppress(OSError, msgspec.MsgspecError):
-                    found = msgspec.json.decode(file.read_bytes(), type=Result)
-                    if (found.path, found.mtime) == (decision.path, decision.mtime):
-                        return found
-        return None
-
     def _evaluate(self, decision: EvaluateCheckpoint, found: Checkpoint) -> Performed:
-        folder = self._folders / f"{decision.id:06d}"
+        folder = self.folders / f"{decision.id:06d}"
         make_private(folder)
         began = time.monotonic()
         code, why, interrupted = self._run(decision, folder)
         took_s = round(time.monotonic() - began, 1)
         if interrupted:
             return False, why, {"interrupted": True, "why": why, "took_s": took_s, "folder": str(folder)}
-        settings = self._spec.settings.evaluate
+        settings = self.spec.settings.evaluate
         score = read_score(EDGE.text(_tail(folder / "stdout.txt")), settings.metric, settings.score)
         if not why and code != 0:
-            last = _last_line(folder / "stderr.txt")
-            why = f"it ended with exit code {code}" + (f": {last}" if last else "")
+            last = next((w.strip() for w in reversed(_tail(folder / "stderr.txt").splitlines()) if w.strip()), "")
+            why = f"it ended with exit code {code}" + (f": {EDGE.text(last)[:200]}" if last else "")
         if not why and self._changed(Path(decision.path), found):
             why = "the checkpoint was written to during its evaluation"
         why = why or score.why
@@ -172,13 +159,13 @@ class CheckpointCommands:
             detail=detail,
             data=data,
         )
-        self._write(folder / "result.json", msgspec.json.format(msgspec.json.encode(result)))
+        self.write(folder / "result.json", msgspec.json.format(msgspec.json.encode(result)))
         return not why, detail, data
 
     def _changed(self, checkpoint: Path, before: Checkpoint) -> bool:
         """Whether it is not the one any more that was given to the command."""
         try:
-            now = self._verify(checkpoint, False)
+            now = self.verify(checkpoint, False)
         except OSError:
             return True
         return (now.mtime, now.size_bytes) != (before.mtime, before.size_bytes)
@@ -189,11 +176,11 @@ class CheckpointCommands:
         argv = self._argv(decision)
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
-                bound(behind_all(argv), tree=True, cwd=self._spec.cwd, path=env.get("PATH")),
+                bound(behind_all(argv), tree=True, cwd=self.spec.cwd, path=env.get("PATH")),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=errors,
-                cwd=self._spec.cwd,
+                cwd=self.spec.cwd,
                 env=env,
                 start_new_session=True,
             )
@@ -230,7 +217,7 @@ class CheckpointCommands:
         if taken is not None and taken > decision.memory_bytes:
             limit, got = memory(decision.memory_bytes), memory(taken)
             return f"it took {got} of RAM, more than {limit} (evaluate.memory_bytes), and was ended"
-        written = sum(_size(folder / name) for name in ("stdout.txt", "stderr.txt"))
+        written = sum((folder / name).stat().st_size for name in ("stdout.txt", "stderr.txt"))
         if written > MOST_OUTPUT_BYTES:
             return f"it printed more than {MOST_OUTPUT_BYTES / 1e6:.0f} MB and was ended"
         return ""
@@ -239,16 +226,16 @@ class CheckpointCommands:
         words = {
             "{checkpoint}": decision.path,
             "{step}": "" if decision.step is None else str(decision.step),
-            "{output_dir}": self._spec.output_dir or "",
-            "{run}": self._spec.name,
+            "{output_dir}": self.spec.output_dir or "",
+            "{run}": self.spec.name,
         }
-        command = self._spec.settings.evaluate.command
+        command = self.spec.settings.evaluate.command
         if isinstance(command, str):
             return ["sh", "-c", _filled(command, {name: shlex.quote(value) for name, value in words.items()})]
         return [_filled(word, words) for word in command]
 
     def _environment(self, decision: EvaluateCheckpoint) -> dict[str, str]:
-        env = {**self._base_env, **self._spec.env}
+        env = {**self.base_env, **self.spec.env}
         env.pop(ATTEMPT_VARIABLE, None)
         return env | {
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
@@ -258,10 +245,10 @@ class CheckpointCommands:
 
     def _to_folder(self, found: Checkpoint) -> tuple[bool, str]:
         """A folder of the run's own below the one that is set; nothing there is written over."""
-        folder = Path(self._spec.cwd, self._spec.settings.backup.to).expanduser()
+        folder = Path(self.spec.cwd, self.spec.settings.backup.to).expanduser()
         if not folder.is_dir():
             return False, f"backup.to: {folder} is no folder (is the disk mounted?)"
-        place = folder / self._spec.id
+        place = folder / self.spec.id
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(found.mtime))
         try:
             place.mkdir(exist_ok=True)
@@ -270,7 +257,7 @@ class CheckpointCommands:
                 if target.exists() and int(target.stat().st_mtime) == int(found.mtime):
                     return True, f"it is in {place} already"
                 if not target.exists():
-                    self._copy(source, target)
+                    self.copy(source, target)
                     return True, f"copied to {target}"
         except ValueError as refused:
             return False, f"backup.to: {refused}"
@@ -279,7 +266,7 @@ class CheckpointCommands:
         return False, f"backup.to: {place} has another {found.name} already; nothing is overwritten"
 
     def _by_command(self, found: Checkpoint) -> tuple[bool, str]:
-        settings, spec = self._spec.settings.backup, self._spec
+        settings, spec = self.spec.settings.backup, self.spec
         values = {"{checkpoint}": found.path, "{name}": found.name, "{run}": spec.id}
         words = [_filled(word, values) for word in settings.command]
         event = {
@@ -305,41 +292,23 @@ def _unknown(why: str) -> Performed:
     return False, why, {"why": why}
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 def _tail(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - READ_BYTES))
         return file.read().decode("utf-8", "replace")
 
 
-def _last_line(path: Path) -> str:
-    lines = [line.strip() for line in _tail(path).splitlines() if line.strip()]
-    return EDGE.text(lines[-1])[:200] if lines else ""
-
-
 def _keep_evidence(folder: Path, why: str, tree: list[Process]) -> None:
     """Write what it did, before it is ended."""
-    lines = [why, "", "pid state memory command", *map(_line, tree)]
+    lines = [why, "", "pid state memory command"]
+    for process in tree:
+        taken = memory_of([process])
+        size = "–" if taken is None else f"{taken / 1e6:.0f} MB"
+        lines.append(f"{process.pid} {process.state} {size} {' '.join(EDGE.words(describe(process.pid).split()))}")
     with contextlib.suppress(OSError), (folder / "ended.txt").open("w") as file:
         file.write("\n".join(lines) + "\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def _line(process: Process) -> str:
-    try:
-        words = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode("utf-8", "replace").rstrip("\0").split("\0")
-    except OSError:
-        words = [process.name]
-    taken = memory_of([process])
-    memory = "–" if taken is None else f"{taken / 1e6:.0f} MB"
-    return f"{process.pid} {process.state} {memory} {' '.join(EDGE.words(words))}"
 
 
 MARK = "TRAINWATCH_EVALUATION"
@@ -364,18 +333,10 @@ def behind_all(argv: Sequence[str]) -> list[str]:
 
 def memory_of(tree: list[Process]) -> float | None:
     """RAM that the processes take (proportional share of what they share); None if it cannot be read."""
-    total, known = 0.0, False
+    import psutil  # a megabyte, for evaluations
+
+    taken = []
     for process in tree:
-        taken = _memory(process.pid)
-        if taken is not None:
-            total, known = total + taken, True
-    return total if known else None
-
-
-def _memory(pid: int) -> float | None:
-    for name, key in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            for line in Path(f"/proc/{pid}/{name}").read_text().splitlines():
-                if line.startswith(key):
-                    return float(line.split()[1]) * 1024
-    return None
+        with contextlib.suppress(psutil.Error, OSError):
+            taken.append(psutil.Process(process.pid).memory_full_info().pss)
+    return float(sum(taken)) if taken else None

@@ -110,7 +110,8 @@ def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> Ga
         rest = tuple(
             _rest(reading, baseline.get(reading.index), peaks.get(reading.index), tolerance)
             for reading in readings
-            if _is_of_run(reading, spec.gpus)
+            # By [run] gpus, else by the trainer's environment, which may leave all.
+            if (reading.own is not False if spec.gpus is None else reading.index in spec.gpus)
         )
         used = sum(gpu.used_bytes for gpu in rest if gpu.used_bytes is not None)
         first = used if first is None else first
@@ -135,21 +136,11 @@ def clear_gpus(spec: RunSpec, baseline: Mapping[int, float], aid: GpuHelp) -> Ga
     return replace(report, holders=holders, detail=report.detail + who)
 
 
-def _is_of_run(reading: GpuReading, own: tuple[int, ...] | None) -> bool:
-    """Whether the run may use this GPU: by ``own``, else by the trainer's environment, which may leave all."""
-    return reading.own is not False if own is None else reading.index in own
-
-
 def _rest(reading: GpuReading, baseline: float | None, peak: float | None, tolerance_bytes: float) -> GpuRest:
-    used = reading.mem_used_bytes
+    used, total = reading.mem_used_bytes, reading.mem_total_bytes
     rest = GpuRest(index=reading.index, used_bytes=used, baseline_bytes=baseline, clear=False)
-    return replace(rest, clear=rest.more_bytes <= tolerance_bytes or _has_room(reading, peak))
-
-
-def _has_room(reading: GpuReading, peak: float | None) -> bool:
-    if reading.mem_total_bytes is None or reading.mem_used_bytes is None or peak is None:
-        return False
-    return not reading.own_mem_bytes and reading.mem_total_bytes - reading.mem_used_bytes >= peak
+    has_room = None not in {total, used, peak} and not reading.own_mem_bytes and total - used >= peak  # type: ignore[operator]
+    return replace(rest, clear=rest.more_bytes <= tolerance_bytes or has_room)
 
 
 def _detail(rest: tuple[GpuRest, ...], waited_s: float, tolerance_bytes: float, *, clear: bool) -> str:

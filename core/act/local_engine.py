@@ -1,4 +1,4 @@
-"""Attempts on this machine: a runner starts and ends them.
+"""What starts, watches and ends attempts. ``tests/contract/test_engine.py`` holds for this machine and for Slurm.
 
 What runs in a container or as another user is ended by its own tool.
 """
@@ -6,6 +6,7 @@ What runs in a container or as another user is ended by its own tool.
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,50 +26,45 @@ from ..model.text import plural
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.trainer_config import counted, own_name, remaining
 from .elsewhere import Place, PlaceEnd, PlaceError, container_of, end_place, marked, may_run_on, other_user_of
-from .engine import Engine, Performed
-from .evidence.capture import KernelTail, examine, no_kernel_log
-from .evidence.stack_capture import StackReport
+from .evidence.capture import KernelTail, StackReport, examine, no_kernel_log
 from .launch import launching, spool
-from .launch.attempt_records import read_start
 from .launch.launching import WAITED_FOR, LaunchError, is_alive, launch, settle_launch, waited_for
 from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
+from .launch.spool import read_start
 from .save_request import AskToSave, SaveReport, ask_by_heartbeat, file_of, request_save
 from .stop_sequence import SaveWatch, stop_steps
-from .stopping import end_by_own_handler, graces, members, pause_attempt, stop_attempt, unpause_attempt
+from .stopping import end_by_own_handler, graces, members, set_paused, stop_attempt
+
+Performed = tuple[bool, str, dict[str, Any]]
+"""Result of an action: whether it succeeded, a sentence, data for the journal."""
+
 
 CLIENT_S = 5.0
 """A client ends by itself, with the trainer's status, when what it started has ended."""
 POLL_S = 0.1
 
 
-class LocalEngine:
-    """Implements ``Engine``. ``save``: how the training is asked for a checkpoint.
+@dataclass(kw_only=True, eq=False)
+class Engine:
+    """The attempts of one run, as processes of this machine; ``SlurmEngine`` overrides what differs for jobs.
 
-    ``gpus_now``: newest readings, None if there is no telemetry. ``wsl``: longer graces.
+    Every method may block; none but ``submit`` (LaunchError: nothing was started, and nothing will be) and ``probe``
+    (OSError) raises. ``save``: how the training is asked for a checkpoint. ``gpus_now``: newest readings, None if there
+    is no telemetry. ``wsl``: longer graces.
     """
 
     capabilities = CAPABILITIES["local"]
 
-    def __init__(
-        self,
-        spec: RunSpec,
-        *,
-        base_env: Mapping[str, str],
-        save: AskToSave = (None, None),
-        gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
-        kernel_tail: KernelTail = no_kernel_log,
-        wsl: bool = False,
-    ) -> None:
-        self._spec = spec
-        self._base_env = base_env
-        self._save = save
-        self._gpus_now = gpus_now
-        self._kernel_tail = kernel_tail
-        self._wsl = wsl
+    spec: RunSpec
+    base_env: Mapping[str, str]
+    save: AskToSave = (None, None)
+    gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None
+    kernel_tail: KernelTail = no_kernel_log
+    wsl: bool = False
 
-    def submit(self, order: LaunchOrder, folder: Path, _asked: StartAttempt) -> AttemptTarget:
+    def submit(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:  # noqa: ARG002
         """Start a runner, which starts the training. A container gets a label by which it is found again."""
-        argv = marked(order.argv, folder, order.env, self._base_env)
+        argv = marked(order.argv, folder, order.env, self.base_env)
         return launch(msgspec.structs.replace(order, argv=argv), folder)
 
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
@@ -81,7 +77,9 @@ class LocalEngine:
         try:
             ended = self._end_place(place, target, decision)
             if ended.gone and ended.signal is not None:
-                _wait_for(target)
+                deadline = time.monotonic() + CLIENT_S
+                while is_alive(target.trainer) and time.monotonic() < deadline:
+                    time.sleep(POLL_S)
             detail, data = "", dict[str, Any]()
             if ended.gone:
                 gone, detail, data = self._end_tree(target, decision)  # the client, and what it started here
@@ -103,48 +101,45 @@ class LocalEngine:
         told = ask_by_heartbeat(target, stop=stop)
         if told is not None:
             return SaveReport(asked=True, sentence=told)
-        return request_save(members(target), name=self._save[0], file=file_of(self._save, self._spec))
+        return request_save(members(target), name=self.save[0], file=file_of(self.save, self.spec))
 
-    def pause(self, target: AttemptTarget) -> Performed:
-        """SIGSTOP to all processes, or the place's own way."""
+    def pause(self, target: AttemptTarget, *, paused: bool = True) -> Performed:
+        """SIGSTOP, or SIGCONT, to all processes; or the place's own way."""
         place = place_of(target)
         if place is None:
-            report = pause_attempt(target)
-            return report.ok, f"{_processes(report.processes)} stopped", msgspec.to_builtins(report)
-        return _told(place.pause, f"{place.name} was paused")
-
-    def unpause(self, target: AttemptTarget) -> Performed:
-        """SIGCONT to all processes, or the place's own way."""
-        place = place_of(target)
-        if place is None:
-            report = unpause_attempt(target)
-            return report.ok, f"{_processes(report.processes)} continued", msgspec.to_builtins(report)
-        return _told(place.unpause, f"{place.name} goes on")
+            report = set_paused(target, paused=paused)
+            done = f"{plural(report.processes, 'process', 'processes')} {'stopped' if paused else 'continued'}"
+            return report.ok, done, msgspec.to_builtins(report)
+        try:
+            (place.pause if paused else place.unpause)()
+        except PlaceError as error:
+            return False, str(error), {}
+        return True, f"{place.name} {'was paused' if paused else 'goes on'}", {}
 
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks, GPUs, kernel log, the end of the log."""
-        return examine(target, folder, self._spec, gpus=self._gpus_now(), kernel_tail=self._kernel_tail)
+        return examine(target, folder, self.spec, gpus=self.gpus_now(), kernel_tail=self.kernel_tail)
 
     def adopt(self, folder: Path) -> AttemptTarget | None:
         """As its runner reported it; waits for one that is just starting."""
         return settle_launch(folder)
 
-    def shown(self, _argv: tuple[str, ...], _folder: Path, _attempt: int) -> str | None:
-        """Nothing: the command is started as it is."""
+    def shown(self, argv: tuple[str, ...], folder: Path, attempt: int) -> str | None:  # noqa: ARG002
+        """What would be handed to a scheduler, for people; None: the command is started as it is."""
         return None
 
     def _end_tree(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
         left_s = decision.within_s if isinstance(decision, StopAttempt) else None
         if left_s is not None:
             left_s = end_by_own_handler(target, left_s)
-        interrupt_s, terminate_s = graces(self._spec.settings.restart, left_s)
+        interrupt_s, terminate_s = graces(self.spec.settings.restart, left_s)
         report = stop_attempt(
             target,
             decision.mode,
             interrupt_grace_s=interrupt_s,
             terminate_grace_s=terminate_s,
-            saves_to=self._spec.output_dir,
-            wsl=self._wsl and left_s is None,
+            saves_to=self.spec.output_dir,
+            wsl=self.wsl and left_s is None,
             leftovers=isinstance(decision, EndLeftovers),
         )
         spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
@@ -152,33 +147,14 @@ class LocalEngine:
 
     def _end_place(self, place: Place, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> PlaceEnd:
         left_s = decision.within_s if isinstance(decision, StopAttempt) else None
-        steps = stop_steps(decision.mode, *graces(self._spec.settings.restart, left_s))
-        saves = SaveWatch(self._spec.output_dir)
+        steps = stop_steps(decision.mode, *graces(self.spec.settings.restart, left_s))
+        saves = SaveWatch(self.spec.output_dir)
         return end_place(place, steps, lambda: saves.writing(members(target)))
 
 
 def place_of(target: AttemptTarget) -> Place | None:
     """Where the trainer of an attempt runs, if it cannot be signalled as a process of ours; None if it can."""
     return container_of(target.directory) or other_user_of(target)
-
-
-def _told(act: Callable[[], None], done: str) -> Performed:
-    try:
-        act()
-    except PlaceError as error:
-        return False, str(error), {}
-    return True, done, {}
-
-
-def _wait_for(target: AttemptTarget) -> None:
-    """Give the client the time to end with the trainer's status."""
-    deadline = time.monotonic() + CLIENT_S
-    while is_alive(target.trainer) and time.monotonic() < deadline:
-        time.sleep(POLL_S)
-
-
-def _processes(count: int) -> str:
-    return plural(count, "process", "processes")
 
 
 BASELINE = "gpu_baseline.json"
@@ -203,6 +179,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 READY = Readiness()
 
 
+@dataclass(kw_only=True, eq=False)
 class AttemptLauncher:
     """Launches the attempts of one run with ``engine``.
 
@@ -214,40 +191,21 @@ class AttemptLauncher:
     ``locks``: the locks that the runner holds while the trainer lives. ``keep_alive``: how it replaces a supervisor.
     """
 
-    def __init__(
-        self,
-        *,
-        spec: RunSpec,
-        engine: Engine,
-        preset: Preset,
-        profiles: Mapping[str, Profile],
-        attempt_folder: Callable[[int], Path],
-        gpus_now: Callable[[], Sequence[GpuReading] | None],
-        show: Callable[[AttemptTarget], str | None],
-        base_env: Mapping[str, str],
-        ready: Callable[[Derived], Readiness] = lambda _derived: READY,
-        planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
-        misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
-        remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
-        script: Callable[[], ScriptState | None] = lambda: None,
-        locks: LockOrder | None = None,
-        keep_alive: KeepAliveOrder | None = None,
-    ) -> None:
-        self._spec = spec
-        self._engine = engine
-        self._preset = preset
-        self._profiles = profiles
-        self._attempt_folder = attempt_folder
-        self._gpus_now = gpus_now
-        self._show = show
-        self._base_env = base_env
-        self._ready = ready
-        self._planned = planned
-        self._misfit = misfit
-        self._remember = remember
-        self._script = script
-        self._locks = locks
-        self._keep_alive = keep_alive
+    spec: RunSpec
+    engine: Engine
+    preset: Preset
+    profiles: Mapping[str, Profile]
+    attempt_folder: Callable[[int], Path]
+    gpus_now: Callable[[], Sequence[GpuReading] | None]
+    show: Callable[[AttemptTarget], str | None]
+    base_env: Mapping[str, str]
+    ready: Callable[[Derived], Readiness] = lambda _derived: READY
+    planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None
+    misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None
+    remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None
+    script: Callable[[], ScriptState | None] = lambda: None
+    locks: LockOrder | None = None
+    keep_alive: KeepAliveOrder | None = None
 
     def start(
         self, decision: StartAttempt, launched: Callable[[AttemptTarget, Mapping[int, float]], None]
@@ -259,18 +217,21 @@ class AttemptLauncher:
         fresh = {"fresh": decision.resume_from is None}
         if gone := missing_files():
             return False, f"trainwatch was uninstalled or moved: {gone} is gone", {"program_gone": True, **fresh}
-        folder = _unused(self._attempt_folder(decision.attempt))
+        folder = _last_used(self.attempt_folder(decision.attempt))
+        if (folder / spool.ORDER).exists():  # by a launch that failed
+            first, _, number = folder.name.partition("-")
+            folder = folder.with_name(f"{first}-{int(number or 1) + 1}")
         profile = None
         if decision.profile is not None:
-            profile = self._profiles.get(decision.profile)
+            profile = self.profiles.get(decision.profile)
             if profile is None:
-                known = ", ".join(self._profiles)
+                known = ", ".join(self.profiles)
                 return False, f'no profile "{decision.profile}"; there are: {known}', {"retryable": False}
-        baseline = {r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None}
+        baseline = {r.index: r.mem_used_bytes for r in self.gpus_now() or () if r.mem_used_bytes is not None}
         resume = Path(decision.resume_from) if decision.resume_from else None
         try:
             derived, name = self._derive(decision, profile, resume, folder)
-            ready = self._ready(derived)
+            ready = self.ready(derived)
             if ready.refusal is not None:
                 passing = WAITED_FOR.get(ready.errno or 0)
                 return False, ready.refusal, {passing: True, **fresh} if passing else {"retryable": False}
@@ -278,40 +239,41 @@ class AttemptLauncher:
                 return False, ready.other_trainer, {"other_trainer": True, **fresh}
             if ready.need_bytes is not None:
                 return False, ready.room, {"need_bytes": ready.need_bytes, **fresh}
-            write_config_copy(self._spec, derived)
+            write_config_copy(self.spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
                 argv=derived.argv,
-                cwd=self._spec.cwd,
+                cwd=self.spec.cwd,
                 env=derived.env,
                 log=str(folder / "train.log"),
-                terminal=self._spec.terminal,
-                interrupt_grace_s=self._spec.settings.restart.interrupt_grace_s,
-                terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
-                locks=self._locks,
-                keep_alive=self._keep_alive,
+                terminal=self.spec.terminal,
+                interrupt_grace_s=self.spec.settings.restart.interrupt_grace_s,
+                terminate_grace_s=self.spec.settings.restart.terminate_grace_s,
+                locks=self.locks,
+                keep_alive=self.keep_alive,
             )
-            script = self._script()
-            target = self._engine.submit(order, folder, decision)
+            script = self.script()
+            target = self.engine.submit(order, folder, decision)
         except (DeriveError, LaunchError) as error:
             if (passing := waited_for(error)) is not None:
                 return False, str(error), {passing: True, **fresh}
             silent = isinstance(error, LaunchError) and error.silent
             not_run = isinstance(error, LaunchError) and error.code in {NOT_EXECUTABLE, NOT_FOUND}
-            detail = with_place(str(error), self._spec, "command", "cwd") if not_run else str(error)
+            detail = with_place(str(error), self.spec, "command", "cwd") if not_run else str(error)
             return False, detail, {"retryable": silent, "settings": isinstance(error, DeriveError)}
         launched(target, baseline)
         with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
-        self._remember(folder, derived)
-        changed = change_of(self._script_of(decision.attempt - 1), script, decision.attempt - 1)
+        self.remember(folder, derived)
+        before = decision.attempt - 1
+        changed = change_of(launching.kept(_last_used(self.attempt_folder(before))) if before else None, script, before)
         launching.keep(folder, script)
         start = read_start(folder)
         notes = (
             *(f"it saves as {change.after}: {change.why}" for change in name),
             changed and f"{Path(changed.path).name} changed after attempt {changed.attempt} had begun",
-            self._misfit(resume, derived) if resume is not None else None,
-            self._show(target),
+            self.misfit(resume, derived) if resume is not None else None,
+            self.show(target),
         )
         data = {
             "start": msgspec.to_builtins(start),
@@ -324,34 +286,30 @@ class AttemptLauncher:
         }
         return True, "; ".join(note for note in notes if note), data
 
-    def _script_of(self, attempt: int) -> ScriptState | None:
-        """The script as it stood when this attempt was launched; None if that is not known."""
-        return launching.kept(_last_used(self._attempt_folder(attempt))) if attempt > 0 else None
-
     def _derive(
         self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path
     ) -> tuple[Derived, tuple[Change, ...]]:
         """The launch, and the change that renames its checkpoint files (empty if none). Raises DeriveError."""
-        planned = self._planned(decision, folder)
+        planned = self.planned(decision, folder)
         if planned is not None:
             return planned, ()
         epochs, steps = counted(
-            self._spec,
-            self._preset,
+            self.spec,
+            self.preset,
             (decision.epochs_done, decision.begun_epochs),
             (decision.steps_done, decision.begun_steps),
         )
-        left = remaining(self._spec, self._preset, profile, resume, epochs_done=epochs, steps_done=steps)
-        name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
+        left = remaining(self.spec, self.preset, profile, resume, epochs_done=epochs, steps_done=steps)
+        name = own_name(self.spec, self.preset, profile, resume, decision.attempt)
         derived = preview(
-            self._spec,
-            self._preset,
+            self.spec,
+            self.preset,
             profile,
             resume_from=resume,
             changes=(*decision.changes, *left, *name),
             attempt_directory=folder,
             attempt=decision.attempt,
-            base_env=self._base_env,
+            base_env=self.base_env,
         )
         return derived, name
 
@@ -371,36 +329,17 @@ def _resume_places(derived: Derived, resume: Path | None) -> tuple[str, ...]:
 
 
 def _last_used(folder: Path) -> Path:
-    """The folder of the launch of an attempt that came last: see ``_unused``."""
+    """The folder of the newest launch of an attempt: one that failed leaves its folder, and the next has a number."""
     last, number = folder, 1
     while (further := folder.with_name(f"{folder.name}-{number + 1}")).exists():
         last, number = further, number + 1
     return last
 
 
-def _unused(folder: Path) -> Path:
-    """The folder itself, or one with a number appended if a launch that failed has used it."""
-    number = 1
-    candidate = folder
-    while (candidate / spool.ORDER).exists():
-        number += 1
-        candidate = folder.with_name(f"{folder.name}-{number}")
-    return candidate
-
-
-def engine_of(
-    spec: RunSpec,
-    *,
-    base_env: Mapping[str, str],
-    save: AskToSave = (None, None),
-    gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
-    kernel_tail: KernelTail = no_kernel_log,
-    wsl: bool = False,
-) -> Engine:
-    """The engine that the run names. Parameters as of the two classes."""
-    local = LocalEngine(spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
+def engine_of(spec: RunSpec, **given: Any) -> Engine:
+    """The engine that the run names. ``given``: the other fields of ``Engine``."""
     if spec.engine == "local":
-        return local
+        return Engine(spec=spec, **given)
     from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
 
-    return SlurmEngine(spec, local, save=save)
+    return SlurmEngine(spec=spec, **given)

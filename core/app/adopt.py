@@ -17,7 +17,6 @@ from ..act.adopt import (
     LogPlace,
     PaneSeen,
     Trainer,
-    config_of,
     is_trainwatch,
     log_of,
     look_at,
@@ -31,9 +30,10 @@ from ..act.adopt import (
     trainer_in,
     unreadable_terminal,
 )
+from ..act.config.trainer_config import config_of
 from ..act.launch import spool
-from ..act.launch.attempt_records import read_start
 from ..act.launch.launching import find_attempt
+from ..act.launch.spool import read_start
 from ..act.local_engine import BASELINE
 from ..act.processes import Process
 from ..config.project import FILE_NAME, find_project, load_project

@@ -167,7 +167,7 @@ class SafeJournal:
 # --- ballast: space and inodes in the state folder that are given up when its disk is full ---
 #
 # The trainer writes its log itself, and a print that fails ends it. Freed ballast lets the next print, and the journal,
-# succeed until somebody makes room. ``act/launch/log_room.py`` does the same inside the log.
+# succeed until somebody makes room. ``act/launch/spawn.py`` does the same inside the log.
 
 BYTES = 16 << 20
 INODES = 16

@@ -21,9 +21,9 @@ import logging
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from time import monotonic
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -46,21 +46,21 @@ from ..model.fact import (
 from ..model.observation import Command, Exit, Learned, LogChunk, Observation, Outcome, Start, Tick
 from ..model.record import Entry, Record
 from ..model.resume_way import ScriptChange
-from ..model.rounds import next_round
 from ..model.run import TERMINAL_STATES, RunState
 from ..model.supervision_ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from .action_threads import ActionThreads, BoundedInbox
 
 TICK_S = 0.5
 """Longest time without an observation. Deadlines of the judge become due at this interval."""
-AFTER_SAMPLES_S = 0.02
-"""The wait for an observation ends this long after the sensors take their samples, so that it finds them."""
 SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
 LAST_POLL_S = 0.05
 """At the end: period of checking whether the last actions are done."""
 NEEDS_YOU = 6
 """Exit code of a supervisor whose run waits for a person."""
+HELD_S = 60.0
+"""Longest wait of a `resume` for the end of an attempt that was found dead. It is seen within seconds, and until then
+the run seems to go on."""
 STOPPED_S = 60.0
 """A run that is over, or held without a question, needs no process: `trainwatch resume` starts one."""
 ENDS: frozenset[str] = frozenset({"stop", "kill"})
@@ -80,6 +80,7 @@ def _stop_reading(_signal: int, _frame: object) -> None:
     raise _ReadingTooLongError
 
 
+@dataclass(kw_only=True, eq=False)
 class Supervisor:
     """The owner of one run, built by wiring. Other threads may call ``ask``, ``note``, ``end`` and ``give_way``.
 
@@ -92,95 +93,67 @@ class Supervisor:
     ``gives_way``: whether another version is to go on, because the files of this one were replaced.
     """
 
-    def __init__(
-        self,
-        *,
-        judge: Judge[JudgeState],
-        state: JudgeState,
-        snapshot: Callable[[JudgeState], dict[str, object]],
-        snapshot_version: int,
-        journal: JournalWriter,
-        recorder: Recorder[JudgeState],
-        inbox: BoundedInbox,
-        clock: Clock,
-        actor: Actor,
-        pid: int,
-        live: AttemptTarget | None = None,
-        live_order: StartAttempt | None = None,
-        learned: Learned | None = None,
-        notes: deque[str] | None = None,
-        on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
-        turning: Callable[[], None] = lambda: None,
-        starts_again: str = "`trainwatch resume` starts it again",
-        resting: Callable[[], None] = lambda: None,
-        gives_way: Callable[[], bool] = lambda: False,
-        answer: Callable[[JudgeState, Command], Reply] = lambda _state, command: Reply(
-            ok=True, message=f"{command.verb}: accepted"
-        ),
-    ) -> None:
-        self._judge = judge
-        self._state = state
-        self._snapshot = snapshot
-        self._snapshot_version = snapshot_version
-        self._recorder = recorder
-        self._inbox = inbox
-        self._clock = clock
-        self._actor = actor
-        self._gives_way = gives_way
-        self._actions = ActionThreads(actor, inbox, clock, self.give_way)
-        self._journal = WriteAhead(journal, clock, self._perform, on_records)
-        self._sensors: Sequence[Sensor] = ()
-        self._notes = deque[str]() if notes is None else notes
-        self._pid = pid
-        self._live = live
-        self._live_order = live_order
-        self._learned = learned
-        self._answer = answer
-        self._turning = turning
-        self._resting = resting
-        self._starts_again = starts_again
+    judge: Judge[JudgeState]
+    state: JudgeState
+    snapshot: Callable[[JudgeState], dict[str, object]]
+    snapshot_version: int
+    journal: JournalWriter
+    recorder: Recorder[JudgeState]
+    inbox: BoundedInbox
+    clock: Clock
+    actor: Actor
+    pid: int
+    live: AttemptTarget | None = None
+    live_order: StartAttempt | None = None
+    learned: Learned | None = None
+    notes: deque[str] = field(default_factory=deque)
+    on_records: Callable[[Sequence[Record]], None] = lambda _records: None
+    turning: Callable[[], None] = lambda: None
+    starts_again: str = "`trainwatch resume` starts it again"
+    resting: Callable[[], None] = lambda: None
+    gives_way: Callable[[], bool] = lambda: False
+    answer: Callable[[JudgeState, Command], Reply] = lambda _state, command: Reply(
+        ok=True, message=f"{command.verb}: accepted"
+    )
+
+    def __post_init__(self) -> None:
+        self._actions = ActionThreads(self.actor, self.inbox, self.clock, self.give_way)
+        self._journal = WriteAhead(self.journal, self.clock, self._perform, self.on_records)
+        self.sensors: Sequence[Sensor] = ()
         self._commands: dict[int, tuple[Command, Future[Reply]]] = {}
-        self._held = HeldCommands()
+        self.found_dead = False
+        """The attempt to adopt is dead already. The sensors see its end soon."""
+        self._held: deque[Command] = deque()
+        self._held_end: EndWatch | None = None
         self._exit_code: int | None = None
         self._end_reason = "the run is over"
         self._t = 0.0
         self._next_snapshot_t = 0.0
         self._next_commit_t = 0.0
-        self._word: RunState = WORDS[name_of(state.machine)]
+        self._word: RunState = WORDS[name_of(self.state.machine)]
         self._rests_since: float | None = None
         self.gave_way = False
         """Whether the loop ended because another version goes on."""
 
     def ask(self, command: Command) -> Future[Reply]:
         """Add an operator command to the inbox. The reply is set once the command is in the journal."""
-        timed = msgspec.structs.replace(command, t=self._clock.now())
+        timed = msgspec.structs.replace(command, t=self.clock.now())
         reply: Future[Reply] = Future()
         self._commands[id(timed)] = (timed, reply)
-        if not self._held.takes(timed):
-            self._inbox.put(timed)
+        if self.found_dead and command.verb == "resume":
+            self._held.append(timed)
+        else:
+            self.inbox.put(timed)
         return reply
 
     @property
     def attempts(self) -> int:
         """The number of the newest attempt; 0 before the first."""
-        return self._state.attempts
-
-    @property
-    def live(self) -> AttemptTarget | None:
-        """The attempt that is followed now."""
-        return self._live
-
-    def sense_with(self, sensors: Sequence[Sensor]) -> None:
-        """Set the sensors, before ``run``."""
-        self._sensors = sensors
-
-    def found_dead(self) -> None:
-        """The attempt to adopt is dead already, before ``run``. The sensors see its end soon."""
-        self._held.begin()
+        return self.state.attempts
 
     def note(self, text: str) -> None:
         """Write a sentence to the journal in the next turn, such as what a sensor cannot read."""
-        self._notes.append(text)
+        self.notes.append(text)
 
     def end(self, exit_code: int, why: str) -> None:
         """End the loop within TICK_S; the trainer goes on. May be called in a signal handler."""
@@ -189,7 +162,7 @@ class Supervisor:
 
     def give_way(self) -> bool:
         """End the loop if another version is to go on. May take a minute: for threads of actions and of what prints."""
-        if not self._gives_way():
+        if not self.gives_way():
             return False
         if self._exit_code is None:
             self.end(0, "trainwatch's files were replaced: the new version goes on")
@@ -198,43 +171,42 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until the run is over or ``end`` was called. Returns the exit code of ``--headless``."""
-        self._t = self._clock.now()
-        self._write((SupervisorStarted(pid=self._pid, adopted_attempt=self._live.number if self._live else None),))
-        for sensor in self._sensors:
+        self._t = self.clock.now()
+        self._write((SupervisorStarted(pid=self.pid, adopted_attempt=self.live.number if self.live else None),))
+        for sensor in self.sensors:
             sensor.start()
         try:
             self._begin()
             while self._exit_code is None:
-                now = monotonic()
-                observation = self._inbox.take(next_round(now, TICK_S) + AFTER_SAMPLES_S - now)
-                self._turn(observation if observation is not None else Tick(t=self._clock.now()))
+                observation = self.inbox.take(TICK_S)
+                self._turn(observation if observation is not None else Tick(t=self.clock.now()))
         finally:
             self._close()
         return self._exit_code
 
     def _begin(self) -> None:
         """Pass a live attempt to the judge first, so that it does not launch a second one."""
-        if self._learned is not None:
-            self._turn(self._learned)
-        live = self._live
+        if self.learned is not None:
+            self._turn(self.learned)
+        live = self.live
         if live is not None:
             self._follow(live)
-            found = _start(live, self._live_order, self._t)
+            found = _start(live, self.live_order, self._t)
             self._turn(msgspec.structs.replace(found, adopted=True, changes=()))
-        self._state, entries = self._judge.begin(self._state, self._t)
+        self.state, entries = self.judge.begin(self.state, self._t)
         self._write_entries(entries)
 
     def _turn(self, observation: Observation) -> None:
         """Take one observation: record and judge it, and write what follows to the journal, which starts actions."""
-        self._turning()
+        self.turning()
         command = self._commands.pop(id(observation), None)
         if observation.t < self._t:  # a sensor reads the clock before it waits for space in the inbox
             observation = msgspec.structs.replace(observation, t=self._t)
         self._t = observation.t
-        self._recorder.add(observation)
+        self.recorder.add(observation)
         self._write_outcome(observation)
-        reply = self._answer(self._state, command[0]) if command is not None else None
-        rested, self._held.sees_end = self.at_rest, isinstance(observation, Exit)
+        reply = self.answer(self.state, command[0]) if command is not None else None
+        rested = self.at_rest
         self._write_entries(self._judged(observation))
         if command is not None and reply is not None:
             if command[0].verb in ENDS and rested and self.at_rest:
@@ -242,9 +214,9 @@ class Supervisor:
                 self.end(1, f"{command[0].verb} by {command[0].by}: nothing of the run is running")
             command[1].set_result(reply)
         self._follow_attempt(observation)
-        self._pass_held()
-        while self._notes:
-            self._write((Note(text=self._notes.popleft()),))
+        self._pass_held(observation)
+        while self.notes:
+            self._write((Note(text=self.notes.popleft()),))
         if self._journal.blocked:
             self._write(())
         self._save_state()
@@ -253,7 +225,7 @@ class Supervisor:
     def _judged(self, observation: Observation) -> tuple[Entry, ...]:
         """What the judge says to it. A line of a log that takes too long to read is passed over, and told."""
         if not isinstance(observation, LogChunk) or threading.current_thread() is not threading.main_thread():
-            self._state, entries = self._judge.step(self._state, observation)
+            self.state, entries = self.judge.step(self.state, observation)
             return entries
         said = self._read(observation, CHUNK_CPU_S)
         if said is not None:
@@ -265,7 +237,7 @@ class Supervisor:
                 self.note(f"a line of the log was passed over, it takes {LINE_CPU_S:g} s to read: {line[:80]!r} …")
                 size = len(line.encode(errors="surrogatepass"))
                 skipped = msgspec.structs.replace(part, text="", skipped_bytes=size, skipped_lines=1)
-                self._state, said = self._judge.step(self._state, skipped)
+                self.state, said = self.judge.step(self.state, skipped)
             entries += said
             observation = msgspec.structs.replace(observation, skipped_bytes=0, skipped_lines=0)
         return entries
@@ -276,7 +248,7 @@ class Supervisor:
         try:
             signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)
             try:
-                self._state, entries = self._judge.step(self._state, chunk)
+                self.state, entries = self.judge.step(self.state, chunk)
             finally:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         except _ReadingTooLongError:
@@ -285,15 +257,20 @@ class Supervisor:
             signal.signal(signal.SIGVTALRM, before)
         return entries
 
-    def _pass_held(self) -> None:
+    def _pass_held(self, observation: Observation) -> None:
         """Judge the commands that waited for the end of a dead attempt. Its supervisor ends only if it then rests."""
-        for held in self._held.due(self._t, lives=self._live is not None):
+        late = bool(self._held) and self._t - self._held[0].t >= HELD_S
+        self.found_dead = self.found_dead and not late and not isinstance(observation, Exit)
+        while self._held and not self.found_dead:
+            held = self._held.popleft()
             if self._word == "finished" and held.checkpoint is None and not held.fresh:
                 self._needs_nothing(held)
             else:
                 self._turn(held)
-        if (end := self._held.take_end()) is not None and self._word in TERMINAL_STATES:
-            self._end_watch(end)
+        if not self._held and self._held_end is not None:
+            end, self._held_end = self._held_end, None
+            if self._word in TERMINAL_STATES:
+                self._end_watch(end)
 
     def _needs_nothing(self, held: Command) -> None:
         """The dead attempt had finished the training: there is nothing to go on with."""
@@ -305,23 +282,23 @@ class Supervisor:
     @property
     def at_rest(self) -> bool:
         """Whether nothing of the run is running, and nothing follows without a person."""
-        waits = self._state.withheld is not None or self._state.ends is not None
-        return self._word in TERMINAL_STATES and self._live is None and not waits and not self._actions.unfinished
+        waits = self.state.withheld is not None or self.state.ends is not None
+        return self._word in TERMINAL_STATES and self.live is None and not waits and not self._actions.unfinished
 
     @property
     def nothing_runs(self) -> bool:
         """Whether the run has no trainer, and none is being started; one may be started later."""
-        return not is_live(self._state.machine) and self._word != "starting"
+        return not is_live(self.state.machine) and self._word != "starting"
 
     def _end_if_at_rest(self) -> None:
         if not self.at_rest:
             self._rests_since = None
         elif self._rests_since is None:
             self._rests_since = self._t
-            self._resting()
+            self.resting()
         elif self._t - self._rests_since >= STOPPED_S and self._exit_code is None:
             code = NEEDS_YOU if self._word == "stopped" else 1
-            self.end(code, f"the run is {self._word.replace('_', ' ')}; {self._starts_again}")
+            self.end(code, f"the run is {self._word.replace('_', ' ')}; {self.starts_again}")
 
     def _write(self, bodies: Iterable[Entry | Outcome]) -> None:
         self._journal.write(self._t, bodies)
@@ -338,14 +315,14 @@ class Supervisor:
             if isinstance(entry, StateChanged):
                 self._word = entry.state
                 if entry.state in TERMINAL_STATES:  # the notice of the end, and what is run then, read all of it
-                    self._recorder.commit(self._t, self._state, whole=True)
+                    self.recorder.commit(self._t, self.state, whole=True)
         changes_run = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
         self._write((*entries, self._snapshot_fact()) if changes_run else entries)
 
     def _save_state(self) -> None:
         if self._t >= self._next_commit_t:
             self._next_commit_t = self._t + HISTORY_COMMIT_S
-            self._recorder.commit(self._t, self._state)
+            self.recorder.commit(self._t, self.state)
         if self._t >= self._next_snapshot_t and not self._journal.blocked:
             self._next_snapshot_t = self._t + SNAPSHOT_S
             self._write((self._snapshot_fact(),))
@@ -354,18 +331,20 @@ class Supervisor:
         for decision in decisions:
             if not isinstance(decision, EndWatch):
                 self._actions.submit(decision)
-            elif not self._held.keeps(decision):
+            elif self._held:
+                self._held_end = decision
+            else:
                 self._end_watch(decision)
 
     def _end_watch(self, decision: EndWatch) -> None:
-        if not is_live(self._state.machine):  # the run is over: what is being copied is copied to its end
+        if not is_live(self.state.machine):  # the run is over: what is being copied is copied to its end
             self._actions.await_copies()
         self.end(decision.exit_code, decision.reason)
 
     def _follow_attempt(self, observation: Observation) -> None:
         match observation:
             case Outcome(action="start_attempt", ok=True):
-                target, start = _started(observation, self._clock.now())
+                target, start = _started(observation, self.clock.now())
                 self._follow(target)
                 self._turn(start)
             case Exit():
@@ -375,32 +354,32 @@ class Supervisor:
 
     def _follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt of sensors and actor, before the judge's next decision about it."""
-        self._live = target
-        for sensor in self._sensors:
+        self.live = target
+        for sensor in self.sensors:
             sensor.follow(target)
         if target is not None:
-            self._actor.follow(target)
+            self.actor.follow(target)
 
     def _snapshot_fact(self) -> Fact:
-        return JudgeSnapshot(version=self._snapshot_version, state=dict(self._snapshot(self._state)))
+        return JudgeSnapshot(version=self.snapshot_version, state=dict(self.snapshot(self.state)))
 
     def _close(self) -> None:
-        for sensor in self._sensors:
+        for sensor in self.sensors:
             sensor.stop()
         self._actions.close()
         self._write_last_outcomes()
-        self._recorder.commit(self._t, self._state)
-        self._write((self._snapshot_fact(), SupervisorEnded(pid=self._pid, why=self._end_reason)))
+        self.recorder.commit(self._t, self.state)
+        self._write((self._snapshot_fact(), SupervisorEnded(pid=self.pid, why=self._end_reason)))
         self._journal.close()
-        self._recorder.close()
+        self.recorder.close()
 
     def _write_last_outcomes(self) -> None:
         """Wait for notices and for a launch in progress: the run's lock is held until its trainer can be found."""
         while self._actions.unfinished:
-            self._turning()
-            self._write_outcome(self._inbox.take(LAST_POLL_S))
-        self._inbox.close()
-        while (observation := self._inbox.take(0.0)) is not None:
+            self.turning()
+            self._write_outcome(self.inbox.take(LAST_POLL_S))
+        self.inbox.close()
+        while (observation := self.inbox.take(0.0)) is not None:
             self._write_outcome(observation)
 
 
@@ -434,61 +413,12 @@ def _start(target: AttemptTarget, order: StartAttempt | None, t: float) -> Start
     )
 
 
-# A resume that comes before the end of an attempt that was found dead is judged: until then the run seems to go on.
-
-HELD_S = 60.0
-"""Longest wait for the end of the attempt. It is seen within seconds."""
-
-
-class HeldCommands:
-    """The commands that wait, and the end of the supervisor, if the judge ordered it while they did.
-
-    ``sees_end``: the observation that is judged now is the end of the attempt.
-    """
-
-    def __init__(self) -> None:
-        self._waits = False
-        self._commands: deque[Command] = deque()
-        self._end: EndWatch | None = None
-        self.sees_end = False
-
-    def begin(self) -> None:
-        """The attempt to adopt is dead already; the sensors see its end soon."""
-        self._waits = True
-
-    def takes(self, command: Command) -> bool:
-        """Whether the command waits. Called in any thread: one that comes just too late is due in the next turn."""
-        waits = self._waits and command.verb == "resume"
-        if waits:
-            self._commands.append(command)
-        return waits
-
-    def keeps(self, decision: EndWatch) -> bool:
-        """Whether the supervisor stays for a command that waits."""
-        kept = self.sees_end and bool(self._commands)
-        if kept:
-            self._end = decision
-        return kept
-
-    def due(self, t: float, *, lives: bool) -> Iterator[Command]:
-        """The commands to be judged at ``t`` (run seconds). ``lives``: the end of the attempt is not judged yet."""
-        if self._waits and lives and not (self._commands and t - self._commands[0].t >= HELD_S):
-            return
-        self._waits = self.sees_end = False
-        while self._commands:
-            yield self._commands.popleft()
-
-    def take_end(self) -> EndWatch | None:
-        """The end that was kept, once."""
-        end, self._end = self._end, None
-        return end
-
-
 # The journal's writing side in the supervisor: records are on disk before the decisions among them are performed.
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class WriteAhead:
     """Writes records to the journal, then passes the decisions among them to ``perform``.
 
@@ -496,17 +426,12 @@ class WriteAhead:
     notices, which say so.
     """
 
-    def __init__(
-        self,
-        journal: JournalWriter,
-        clock: Clock,
-        perform: Callable[[Sequence[Decision]], None],
-        on_records: Callable[[Sequence[Record]], None],
-    ) -> None:
-        self._journal = journal
-        self._clock = clock
-        self._perform = perform
-        self._on_records = on_records
+    journal: JournalWriter
+    clock: Clock
+    perform: Callable[[Sequence[Decision]], None]
+    on_records: Callable[[Sequence[Record]], None]
+
+    def __post_init__(self) -> None:
         self._unwritten: list[tuple[float, float, Entry | Outcome]] = []
         self._decisions: list[Decision] = []
         self._trouble = ""
@@ -518,7 +443,7 @@ class WriteAhead:
 
         ``t``: run seconds of ``bodies``.
         """
-        wall = self._clock.wall()
+        wall = self.clock.wall()
         for body in bodies:
             self._unwritten.append((t, wall, body))
             if isinstance(body, Decision):
@@ -528,21 +453,21 @@ class WriteAhead:
         else:
             decisions = [_unwritten(d, self._trouble) for d in self._decisions if isinstance(d, NotifyPeople)]
             self._decisions = [d for d in self._decisions if not isinstance(d, NotifyPeople)]
-        self._perform(decisions)
+        self.perform(decisions)
 
     def close(self) -> None:
         """Flush and close the journal."""
-        self._journal.close()
+        self.journal.close()
 
     def _write_all(self) -> bool:
         while self._unwritten:
             t, wall, _ = self._unwritten[0]
             batch = [body for at, clock, body in self._unwritten if (at, clock) == (t, wall)]
-            before = self._journal.seq
+            before = self.journal.seq
             try:
-                self._on_records(self._journal.append_all(t, wall, batch))
+                self.on_records(self.journal.append_all(t, wall, batch))
             except OSError as error:
-                del self._unwritten[: self._journal.seq - before]
+                del self._unwritten[: self.journal.seq - before]
                 if not self.blocked:
                     log.warning("the journal cannot be written: %s; decisions wait until it can", error)
                 self.blocked = True

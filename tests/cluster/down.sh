@@ -7,7 +7,7 @@ timeout 5 scancel -u "$(id -un)" 2>/dev/null
 sleep 1
 alive() { [ -d "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; }
 for pid in $(tac "$ROOT/pids"); do
-    case "$(cat "/proc/$pid/comm" 2>/dev/null)" in slurmd* | slurmctld* | slurmdbd | mariadbd | munged) kill "$pid" 2>/dev/null ;; *) continue ;; esac
+    case "$(cat "/proc/$pid/comm" 2>/dev/null)" in slurmd* | slurmctld* | munged) kill "$pid" 2>/dev/null ;; *) continue ;; esac
     for _ in $(seq 100); do
         alive "$pid" || break
         sleep 0.1

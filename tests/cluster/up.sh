@@ -1,25 +1,13 @@
 #!/usr/bin/env bash
 # A small Slurm cluster on this machine: munge, one controller, two nodes with fake GPUs, all on 127.0.0.1, all files
 # below $ROOT, no systemd, no cgroups. Installs nothing; needs the daemons slurmctld, slurmd and munged, and root.
-# --accounting: with slurmdbd and a MariaDB of its own below $ROOT, which listens on a socket file only. slurmdbd has no
-# setting for its address; loopback.c (needs cc) keeps it on 127.0.0.1, and if anything listens elsewhere, nothing is up.
 #
-#   ROOT=/tmp/x CTLPORT=16817 BASEPORT=17001 tests/cluster/up.sh [--accounting]     ROOT=/tmp/x tests/cluster/down.sh
+#   ROOT=/tmp/x CTLPORT=16817 BASEPORT=17001 tests/cluster/up.sh     ROOT=/tmp/x tests/cluster/down.sh
 set -euo pipefail
 : "${ROOT:?a folder for its files}"
 CTLPORT=${CTLPORT:-16817}
 BASEPORT=${BASEPORT:-17001}
 GPUS=2
-accounting=0
-for word in "$@"; do
-    case $word in
-        --accounting) accounting=1 ;;
-        *)
-            echo "unknown: $word" >&2
-            exit 2
-            ;;
-    esac
-done
 host=$(hostname -s)
 me=$(id -un)
 pids=$ROOT/pids
@@ -71,32 +59,6 @@ AccountingStorageType=accounting_storage/none
 GresTypes=gpu
 SlurmdParameters=config_overrides
 END
-if [ "$accounting" = 1 ]; then
-    DBDPORT=${DBDPORT:-$((CTLPORT + 7))}
-    sed -i '/^AccountingStorageType=/d' "$ROOT/etc/slurm.conf"
-    cat >>"$ROOT/etc/slurm.conf" <<END
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
-AccountingStoragePort=$DBDPORT
-AccountingStoragePass=$ROOT/munge/sock
-JobAcctGatherType=jobacct_gather/none
-END
-    cat >"$ROOT/etc/slurmdbd.conf" <<END
-DbdHost=$host
-DbdAddr=127.0.0.1
-DbdPort=$DBDPORT
-SlurmUser=$me
-AuthType=auth/munge
-AuthInfo=socket=$ROOT/munge/sock
-LogFile=$ROOT/log/slurmdbd.log
-PidFile=$ROOT/slurmdbd.pid
-StorageType=accounting_storage/mysql
-StorageHost=localhost
-StorageUser=$me
-StorageLoc=slurm_acct
-END
-    chmod 600 "$ROOT/etc/slurmdbd.conf"
-fi
 : >"$ROOT/etc/gres.conf"
 for node in 1 2; do
     echo "NodeName=n$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$((BASEPORT + node - 1)) CPUs=4 RealMemory=2000 Gres=gpu:fake:$GPUS State=UNKNOWN" >>"$ROOT/etc/slurm.conf"
@@ -121,30 +83,6 @@ wait_for() { # a file that is not empty
     echo "$1 did not appear" >&2
     return 1
 }
-if [ "$accounting" = 1 ]; then
-    mkdir -p "$ROOT/db"
-    mariadb-install-db --no-defaults --datadir="$ROOT/db" --auth-root-authentication-method=socket --skip-test-db \
-        --user="$me" >"$ROOT/log/db-install.log" 2>&1
-    mariadbd --no-defaults --datadir="$ROOT/db" --socket="$ROOT/db.sock" --pid-file="$ROOT/db.pid" --skip-networking \
-        --user="$me" --innodb-buffer-pool-size=64M --log-error="$ROOT/log/db.log" &
-    disown
-    wait_for "$ROOT/db.pid"
-    cat "$ROOT/db.pid" >>"$pids"
-    for _ in $(seq 200); do
-        ! mariadb --no-defaults --socket="$ROOT/db.sock" -e 'CREATE DATABASE IF NOT EXISTS slurm_acct' 2>/dev/null || break
-        sleep 0.1
-    done
-    # The client library of slurmdbd takes the socket from here.
-    [ -e "$ROOT/loopback.so" ] || cc -shared -fPIC -O1 -o "$ROOT/loopback.so" "$(dirname "$0")/loopback.c" -ldl
-    LD_PRELOAD="$ROOT/loopback.so" MYSQL_UNIX_PORT="$ROOT/db.sock" SLURM_CONF="$SLURM_CONF" slurmdbd
-    wait_for "$ROOT/slurmdbd.pid"
-    cat "$ROOT/slurmdbd.pid" >>"$pids"
-    for _ in $(seq 200); do
-        ! sacctmgr -i -n show cluster >/dev/null 2>&1 || break
-        sleep 0.1
-    done
-    sacctmgr -i add cluster trainwatch >/dev/null 2>&1 || true
-fi
 listens_elsewhere() { # the ports of the cluster that other machines could reach, one a line
     awk -v ports="$*" 'BEGIN { n = split(ports, each, " "); for (i = 1; i <= n; i++) ours[sprintf("%04X", each[i])] }
         $4 == "0A" { split($2, at, ":"); if (at[2] in ours && at[1] !~ /0100007F$/) print $2 }' /proc/net/tcp /proc/net/tcp6
@@ -156,7 +94,6 @@ refuse_if_open() {
         exit 1
     }
 }
-[ "$accounting" = 0 ] || refuse_if_open "$DBDPORT"
 slurmctld -c
 wait_for "$ROOT/slurmctld.pid"
 cat "$ROOT/slurmctld.pid" >>"$pids"

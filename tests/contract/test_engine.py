@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.fakes import slurm_commands
-from tests.fakes.slurm_cluster import NEEDS_CLUSTER, plain_cluster
+from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
 from tests.integration.act_world import wait_for
 from tests.tiers import SECOND_TIER
 from trainwatch import heartbeat
 from trainwatch.core.act import processes
-from trainwatch.core.act.engine import Engine
-from trainwatch.core.act.launch.attempt_records import read_exit
 from trainwatch.core.act.launch.launching import is_alive
-from trainwatch.core.act.local_engine import engine_of
+from trainwatch.core.act.launch.spool import read_exit
+from trainwatch.core.act.local_engine import Engine, engine_of
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import EndLeftovers, StartAttempt, StopAttempt
@@ -25,10 +24,10 @@ from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Restart, Settings, Slurm
 from trainwatch.core.model.supervision_ports import AttemptTarget
 
-__all__ = ["plain_cluster"]  # pytest finds the fixture here
+__all__ = ["cluster"]  # pytest finds the fixture here
 
 GRACES = Restart(interrupt_grace_s=1.0, terminate_grace_s=1.0)
-COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun", "sacct")
+COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun")
 WAITS = "import time; print('it begins', flush=True); time.sleep(600)"
 
 
@@ -96,7 +95,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
         monkeypatch.setenv("FAKE_SLURM", str(jobs))
     elif request.param == "cluster":
-        monkeypatch.setenv("SLURM_CONF", request.getfixturevalue("plain_cluster")["SLURM_CONF"])
+        monkeypatch.setenv("SLURM_CONF", request.getfixturevalue("cluster")["SLURM_CONF"])
     spec = RunSpec(
         id=f"r-{tmp_path.name}",
         name="x",
@@ -158,7 +157,7 @@ def test_what_it_can_is_what_it_does(place: Place) -> None:
     place.printed(target, "it begins")
     paused, sentence, _ = place.engine.pause(target)
     assert paused == place.engine.capabilities.pauses, sentence
-    assert place.engine.unpause(target)[0] == place.engine.capabilities.pauses
+    assert place.engine.pause(target, paused=False)[0] == place.engine.capabilities.pauses
     shown = place.engine.shown(("true",), place.root, 1)
     assert (shown is not None) == place.engine.capabilities.queues
     place.runs(target)

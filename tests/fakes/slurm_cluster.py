@@ -1,6 +1,5 @@
-"""A real cluster of two nodes on 127.0.0.1, brought up for the tests of a module: with accounting, and without."""
+"""A real cluster of two nodes on 127.0.0.1, brought up for the tests of a module."""
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -11,7 +10,6 @@ import pytest
 
 CLUSTER = Path(__file__).parents[1] / "cluster"
 LACKS = [name for name in ("slurmctld", "slurmd", "munged", "sbatch", "srun") if shutil.which(name) is None]
-NO_ACCOUNTS = [name for name in ("slurmdbd", "mariadbd", "mariadb-install-db", "cc") if shutil.which(name) is None]
 PORTS = (24000, 8)
 """First port, and ports for each worker of the test run."""
 
@@ -22,41 +20,16 @@ NEEDS_CLUSTER = [
 ]
 
 
-@contextlib.contextmanager
-def cluster_at(root: Path, *, accounting: bool) -> Iterator[dict[str, str]]:
-    """Bring one up below ``root``; the variables that its commands need."""
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Bring one up; the variables that its commands need."""
+    root = tmp_path_factory.mktemp("slurm")
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
     first = PORTS[0] + PORTS[1] * worker
     env = os.environ | {"ROOT": str(root), "CTLPORT": str(first), "BASEPORT": str(first + 1)}
-    options = ["--accounting"] if accounting else []
-    up = subprocess.run([CLUSTER / "up.sh", *options], env=env, capture_output=True, text=True, check=False)
+    up = subprocess.run([CLUSTER / "up.sh"], env=env, capture_output=True, text=True, check=False)
     try:
         assert up.returncode == 0, up.stdout + up.stderr
         yield {"SLURM_CONF": f"{root}/etc/slurm.conf"}
     finally:
         subprocess.run([CLUSTER / "down.sh"], env=env, capture_output=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def plain_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Without accounting."""
-    with cluster_at(tmp_path_factory.mktemp("slurm"), accounting=False) as made:
-        yield made
-
-
-@pytest.fixture(
-    scope="module",
-    params=[
-        "no accounting",
-        pytest.param(
-            "accounting",
-            marks=pytest.mark.skipif(
-                bool(NO_ACCOUNTS),
-                reason=f"accounting is not installed: {', '.join(NO_ACCOUNTS)} (./trainwatch.sh slurm)",
-            ),
-        ),
-    ],
-)
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    with cluster_at(tmp_path_factory.mktemp("slurm"), accounting=request.param == "accounting") as made:
-        yield made

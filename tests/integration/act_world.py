@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from trainwatch.core.act import processes
-from trainwatch.core.act.launch.attempt_records import read_exit
 from trainwatch.core.act.launch.launching import launch
+from trainwatch.core.act.launch.spool import read_exit
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
 from trainwatch.core.model.supervision_ports import AttemptTarget

@@ -15,9 +15,8 @@ import pytest
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import gpu_clearing
-from trainwatch.core.act.evidence.capture import examine, gpu_text
-from trainwatch.core.act.evidence.py_spy import find_py_spy
-from trainwatch.core.act.evidence.stack_capture import StackReport
+from trainwatch.core.act.evidence.capture import StackReport, examine, gpu_text
+from trainwatch.core.act.evidence.loop_looks import find_py_spy
 from trainwatch.core.act.gpu_clearing import gpu_holders
 from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.launching import is_alive

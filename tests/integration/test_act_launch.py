@@ -16,8 +16,8 @@ import pytest
 from tests.integration.act_world import World, lives, python, wait_for, world
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import launching, spool
-from trainwatch.core.act.launch.attempt_records import read_exit, read_start
 from trainwatch.core.act.launch.launching import LaunchError, find_attempt, is_alive, launch
+from trainwatch.core.act.launch.spool import read_exit, read_start
 from trainwatch.core.model.attempt import StartRecord
 from trainwatch.core.model.run import ProcessIdentity
 

@@ -13,10 +13,9 @@ import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import processes
-from trainwatch.core.act.evidence import py_spy, stack_capture
-from trainwatch.core.act.evidence.capture import log_tail
+from trainwatch.core.act.evidence import capture, loop_looks
+from trainwatch.core.act.evidence.capture import capture_stacks, log_tail, look_for_loops, main_frames, telling_frame
 from trainwatch.core.act.evidence.loop_looks import look
-from trainwatch.core.act.evidence.stack_capture import capture_stacks, look_for_loops, main_frames, telling_frame
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.sense.process.run_tree import tree_pids
 
@@ -32,11 +31,11 @@ STUCK = """if True:
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[World]:
     with world(tmp_path) as made, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stack_capture, "DUMP_S", 60.0)
-        patch.setattr(stack_capture, "BUDGET_S", 90.0)
-        patch.setattr(stack_capture, "LOOK_S", 30.0)
-        patch.setattr(stack_capture, "LOOKS_S", 60.0)
-        patch.setattr(stack_capture, "NATIVE_S", 60.0)
+        patch.setattr(capture, "DUMP_S", 60.0)
+        patch.setattr(capture, "BUDGET_S", 90.0)
+        patch.setattr(capture, "LOOK_S", 30.0)
+        patch.setattr(capture, "LOOKS_S", 60.0)
+        patch.setattr(capture, "NATIVE_S", 60.0)
         yield made
 
 
@@ -46,7 +45,7 @@ def use(run: World, monkeypatch: pytest.MonkeyPatch, name: str, lines: str = "")
     if lines:
         spy.write_text(f"#!/bin/sh\n{lines}\n")
         spy.chmod(0o755)
-    monkeypatch.setattr(py_spy, "find_py_spy", lambda: str(spy))
+    monkeypatch.setattr(loop_looks, "find_py_spy", lambda: str(spy))
 
 
 def state(pid: int) -> str:
@@ -94,7 +93,7 @@ def test_whatever_py_spy_does_other_evidence_is_captured_and_the_trainer_goes_on
     run: World, monkeypatch: pytest.MonkeyPatch, lines: str, note: str
 ) -> None:
     use(run, monkeypatch, "spy", lines)
-    monkeypatch.setattr(stack_capture, "DUMP_S", 0.3 if "600" in lines else 60.0)
+    monkeypatch.setattr(capture, "DUMP_S", 0.3 if "600" in lines else 60.0)
     target = run.launch(*python(STUCK))
     run.log_has(target, "up")
     pid = target.trainer.pid

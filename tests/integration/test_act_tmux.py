@@ -90,11 +90,6 @@ class TmuxPlace:
         with self.attached(session):
             wait_for(lambda: text in self.screen(session), f"{text!r} in the window")
 
-    def followers(self, session: str) -> str:
-        """Pids of the programs that the view has started."""
-        pid = self.tmux("display-message", "-p", "-t", f"={session}:trainer", "#{pane_pid}").strip()
-        return Path(f"/proc/{pid}/task/{pid}/children").read_text()
-
     def socket_path(self) -> str:
         return self.tmux("display-message", "-p", "#{socket_path}").strip()
 
@@ -126,20 +121,6 @@ def test_a_run_is_shown_in_a_tmux_session_of_its_name(place: TmuxPlace) -> None:
     window = "#{window_name} #{history_limit} #{remain-on-exit} #{window_panes}"
     assert place.tmux("list-windows", "-t", f"={report.session}", "-F", window) == "trainer 50000 on 1\n"
     assert tmux.find_sessions(place.spec("my run.v2:a"), environ=place.environ).own == report.session
-
-
-def test_the_log_is_followed_while_a_terminal_is_attached_and_not_otherwise(place: TmuxPlace) -> None:
-    target = place.run.launch(*python(TICKING))
-    session = tmux.show(place.spec("hidden"), target, place.environ).session
-    assert session is not None
-    wait_for(lambda: "this is the log of hidden" in place.screen(session), "the view has begun")
-    assert not place.followers(session)
-    with place.attached(session):
-        wait_for(lambda: "tick 5" in place.screen(session) and place.followers(session), "it follows the log")
-    wait_for(lambda: not place.followers(session), "nobody looks: nothing follows")
-    seen = place.screen(session)
-    place.shows(session, f"tick {int(seen.split()[-1]) + 1}")  # the next one gets what came meanwhile
-    assert place.screen(session).count("tick 1\n") == 1, "it begins anew on an empty screen"
 
 
 def test_tmux_options_of_the_user_are_not_changed(place: TmuxPlace) -> None:

@@ -46,7 +46,7 @@ LOCKS = {
     "NUL": lock_text(output_dir="/out\0/x"),
     "numbers as texts": lock_text(directory=[1], pid="1e999"),
     "infinite": lock_text(created=0).replace('"created": 0', '"created": 1e999'),
-    "a long number": lock_text(beats=0).replace('"beats": 0', '"beats": ' + "9" * 1900),
+    "a long number": lock_text(pid=0).replace('"pid": 0', '"pid": ' + "9" * 1900),
     "escapes in the host": lock_text(host="\x1b]0;owned\x07\nsecond", boot="other"),
     "escapes in the run": lock_text(run="\x1b[2J", role="\x1b[H", trainer=init()),
     "init": lock_text(pid=1, start_ticks=init()[1], trainer=init(), directory="/somewhere"),

@@ -97,7 +97,7 @@ from trainwatch.core.store.supervision import Ballast
 from trainwatch.core.store.journal import JournalFollower, read_journal
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.supervision import SafeJournal
-from trainwatch.core.act.launch import log_room
+from trainwatch.core.act.launch import spawn
 spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0)
 def fill(name="fill"):
     try:
@@ -161,7 +161,7 @@ def test_the_ballast_and_the_room_of_the_log_let_prints_succeed_on_a_full_disk(t
         ballast = Ballast(run.path / "ballast")
         assert ballast.fill()
         log = os.open("state/train.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        assert log_room.reserve(log)
+        assert spawn.reserve(log)
         fill()
         for number in range(200):
             try:
@@ -179,7 +179,7 @@ def test_the_ballast_and_the_room_of_the_log_let_prints_succeed_on_a_full_disk(t
         freed = ballast.free()
         Path("state/new").write_bytes(b"x" * 1000)
         size = os.fstat(log).st_size
-        log_room.give_back("state/train.log")
+        spawn.give_back("state/train.log")
         print(json.dumps({"printed": printed, "size": size, "freed": freed, "new": Path("state/new").stat().st_size,
                           "kept": os.fstat(log).st_size}))
         """,

@@ -12,9 +12,19 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from tests.tiers import examples
-from trainwatch.core.act.config.edits import edit_toml, edit_yaml, read_toml, read_yaml, yaml_text
+from trainwatch.core.act.config.edits import (
+    REMOVED,
+    DeriveError,
+    Edit,
+    edit_toml,
+    edit_yaml,
+    edited,
+    read_toml,
+    read_yaml,
+    same,
+    yaml_text,
+)
 from trainwatch.core.act.config.flags import find_option, set_option
-from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError, Edit, edited, same
 
 names = st.one_of(
     st.sampled_from(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from trainwatch.core.act.config.edits import REMOVED, DeriveError
 from trainwatch.core.act.config.flags import (
     fill,
     find_option,
@@ -9,7 +10,6 @@ from trainwatch.core.act.config.flags import (
     option_groups,
     set_option,
 )
-from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError
 from trainwatch.core.model.command_words import hides_trainer, lone_config, options_start
 
 NOTHING = {"config": None, "output_dir": "out", "resume": None, "profile": None}

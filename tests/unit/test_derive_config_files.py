@@ -4,8 +4,16 @@ import tomllib
 
 import pytest
 
-from trainwatch.core.act.config.edits import edit_toml, edit_yaml, read_toml, read_yaml
-from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError, Edit, locate
+from trainwatch.core.act.config.edits import (
+    REMOVED,
+    DeriveError,
+    Edit,
+    edit_toml,
+    edit_yaml,
+    locate,
+    read_toml,
+    read_yaml,
+)
 
 
 def test_toml_new_key_beside_dotted_keys_leaves_the_neighbours() -> None:

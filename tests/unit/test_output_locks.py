@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,7 +54,7 @@ def file_of(path: Path, owner: Owner = MINE, role: lock_slots.Role = SUPERVISOR)
 
 def left_behind(path: Path, **changed: Any) -> None:
     """A lock file of a dead process of another run."""
-    holder = lock_slots.here(THEIRS, SUPERVISOR)._replace(pid=NOBODY, start_ticks=1, job="")
+    holder = lock_slots.here(THEIRS, SUPERVISOR)._replace(pid=NOBODY, start_ticks=1)
     write(path, holder._replace(**changed))
 
 
@@ -180,14 +179,12 @@ def test_the_lock_of_a_killed_process_is_taken_over_but_not_while_its_trainer_li
     [
         ({"boot": "an earlier boot"}, local),
         ({"pid_space": "pid:[1]"}, local),
-        ({"boot": "another", "host": "another", "job": "SLURM_JOB_ID:77:0"}, network),
     ],
-    ids=["an earlier boot of this host", "a container of this machine without a flock", "the same job started again"],
+    ids=["an earlier boot of this host", "a container of this machine without a flock"],
 )
 def test_a_lock_that_cannot_be_alive_is_taken_over_at_once(
-    path: Path, changed: dict[str, str], where: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
+    path: Path, changed: dict[str, str], where: Callable[[str], bool]
 ) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "77")
     left_behind(path, **changed)
     look(str(path), MINE, where)
     lock = LockFile(str(path), MINE, SUPERVISOR, where)
@@ -202,15 +199,12 @@ def test_a_lock_that_cannot_be_alive_is_taken_over_at_once(
         ({"boot": "another", "host": "another"}, local),
         ({"boot": "another"}, network),
         ({"pid_space": "pid:[1]"}, network),
-        ({"boot": "another", "host": "another", "job": "SLURM_JOB_ID:77:1"}, network),
-        ({"boot": "another", "host": "another", "job": "SLURM_JOB_ID:78:0"}, network),
     ],
-    ids=["another host", "a host of the same name", "a container", "another rank of the job", "another job"],
+    ids=["another host", "a host of the same name", "a container"],
 )
 def test_a_lock_that_may_live_elsewhere_is_left_to_it_unless_a_person_takes_it(
-    path: Path, changed: dict[str, str], where: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
+    path: Path, changed: dict[str, str], where: Callable[[str], bool]
 ) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "77")
     left_behind(path, **changed)
     os.utime(path, (1.0, 1.0))  # its time says nothing
     before = path.read_bytes()
@@ -295,7 +289,6 @@ def test_a_lock_that_was_deleted_or_written_over_is_lost_and_not_written_again(p
     lock = file_of(path)
     lock.take()
     assert lock.beat()
-    assert slots(path)[0].beats == 1  # type: ignore[union-attr]
     left_behind(path)
     assert not lock.beat()
     assert slots(path)[0].owner == THEIRS  # type: ignore[union-attr]
@@ -359,31 +352,6 @@ def test_the_locks_of_the_machine_are_in_a_folder_that_nobody_else_can_write(
         assert "can be written by others" in told
     finally:
         os.umask(before)
-
-
-def test_a_start_removes_what_killed_runs_left_on_the_machine(machine: Path, tmp_path: Path) -> None:
-    machine.mkdir(mode=0o700)
-    old, young, held_name, foreign, empty = (f"folder-{digit * 16}.lock" for digit in "01234")
-    names = {"notes.txt", "notes.lock", young, held_name, foreign, empty}
-    for name in (old, *names):
-        age_s = 10 if name == young else 7200
-        path = machine / name
-        if name == "notes.txt" or name == foreign:
-            path.write_text("mine")
-        elif name == empty:
-            path.touch()
-        else:
-            left_behind(path)
-        if name == held_name:
-            held = file_of(path)
-            held.take()
-        os.utime(path, (time.time() - age_s, time.time() - age_s))
-    locks = locks_of(MINE._replace(output_dir=str(tmp_path / "out")))
-    output_locks.sweep_machine()
-    locks.take()
-    locks.release()
-    assert {p.name for p in machine.iterdir()} == names, "only a lock of ours goes: its name, its size, its dead run"
-    held.release()
 
 
 def test_the_lock_in_the_folder_holds_where_the_locks_of_the_machine_are_not_seen(

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act.config.derive import DeriveError, preview
-from trainwatch.core.act.config.redirect import redirected
+from trainwatch.core.act.config.derive import DeriveError, preview, redirected
 from trainwatch.core.model.preset import Preset, Profile
 from trainwatch.core.model.run import RunSpec
 

@@ -7,11 +7,10 @@ import pytest
 
 from tests.unit.test_check_settings import machine, plan
 from tests.unit.test_config_spec import from_command, from_project
-from trainwatch.core.act.config.nested_keys import DeriveError
-from trainwatch.core.act.config.redirect import redirected
-from trainwatch.core.act.engine import Engine
+from trainwatch.core.act.config.derive import redirected
+from trainwatch.core.act.config.edits import DeriveError
 from trainwatch.core.act.launch.launching import LaunchError
-from trainwatch.core.act.local_engine import AttemptLauncher
+from trainwatch.core.act.local_engine import AttemptLauncher, Engine
 from trainwatch.core.app.preflight.host_checks import check_output_dir
 from trainwatch.core.app.preflight.launch_checks import check_command, check_script
 from trainwatch.core.app.start.start_choice import what_to_add

@@ -44,7 +44,6 @@ class Cluster:
         self.answers("sbatch", "77")
         self.answers("scontrol", "ClusterName = c")
         self.answers("scancel", "")
-        self.answers("sacct", "", code=1)
 
     def answers(self, name: str, text: str, code: int = 0) -> None:
         said = self.bin / f"{name}.txt"
@@ -131,7 +130,6 @@ def test_a_job_that_slurm_forgot_goes_on_as_long_as_something_of_it_is_written(
     followed.follow(JobRecord(handle=handle, phase="running", attempt_directory=str(cluster.directory)))
     cluster.answers("squeue", "")
     cluster.refuses("scontrol", "slurm_load_jobs error: Invalid job id specified")
-    cluster.refuses("sacct", "Slurm accounting storage is disabled")
     for step in range(2 * job_process.LOST_AFTER):
         with (cluster.directory / LOG_FILE).open("a") as file:
             file.write(f"step {step}\n")

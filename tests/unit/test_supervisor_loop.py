@@ -130,7 +130,7 @@ def test_a_line_that_takes_too_long_to_read_is_passed_over_and_told(monkeypatch:
         return (END,) if "RuntimeError" in seen.text else ()
 
     watching = supervisor(ScriptedJudge((), answer), journal, lambda _d: None)
-    watching._inbox.put(LogChunk(t=5.0, text=f"step 1\n{slow}\nRuntimeError: out\n"))
+    watching.inbox.put(LogChunk(t=5.0, text=f"step 1\n{slow}\nRuntimeError: out\n"))
     assert watching.run() == 7
     assert read == ["step 1\n", "", "RuntimeError: out\n"]
     assert next(b.text for b in journal.bodies if isinstance(b, Note)).startswith("a line of the log was passed over")
@@ -345,7 +345,7 @@ def found_dead(journal: MemoryJournal, ends: tuple[Entry, ...], resumed: tuple[E
         pid=1,
         live=FOUND,
     )
-    watch.found_dead()
+    watch.found_dead = True
     reply = watch.ask(Command(t=0.0, verb="resume", by="ann"))
     code = watch.run()
     return code, [type(o) for o in judge.told if isinstance(o, Start | Exit | Command)], reply.result(0.0)

@@ -12,7 +12,7 @@ from ...model.change import Change, ChangeOf
 from ...model.command_words import options_start
 from ...model.preset import NUMBER, Preset, Profile, ResumeStyle, is_option
 from ...model.run import PLACEHOLDERS, RunSpec
-from .nested_keys import REMOVED, DeriveError, Setting, float_text, net
+from .edits import REMOVED, DeriveError, Setting, float_text, net
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
 _TRUTH_PAIRS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no"), ("on", "off"))

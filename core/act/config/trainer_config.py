@@ -15,27 +15,33 @@ from ...model.command_words import hides_trainer, lone_config, options_start
 from ...model.preset import FurtherConfig, Preset, Profile
 from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
-from .edits import edit_json, edit_toml, edit_yaml, read_json, read_toml, read_yaml
-from .flags import dotted_names, find_option, is_shell_line, set_option
-from .nested_keys import (
+from .edits import (
     REMOVED,
     DeriveError,
     Edit,
     KeyPath,
     dotted,
+    edit_json,
+    edit_toml,
+    edit_yaml,
     leaves,
     locate,
+    occurrences,
     one_line,
     present,
+    read_json,
+    read_toml,
+    read_yaml,
     same,
     shown,
     value_at,
 )
+from .flags import dotted_names, find_option, is_shell_line, set_option
 
 _FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _IN_OPTIONS = frozenset({".toml", ".yaml", ".yml"})
 """Suffixes of configs behind ``--config``: a JSON file there may be the model's."""
-_CONFIG_OPTIONS = frozenset({"config", "config_file"})
+_CONFIG_OPTIONS = frozenset({"config", "config_file", "config_path", "cfg"})
 """Options of trainers that name their config."""
 _READERS: dict[str, Callable[[str, str], dict[Any, Any]]] = {
     "toml": read_toml,
@@ -87,25 +93,26 @@ def load_config(spec: RunSpec, preset: Preset) -> TrainerConfig:
 
 
 def config_in_command(spec: RunSpec, *, json: bool = False) -> RunSpec:
-    """The run with ``config`` set to the existing file that its command names (``--config train.yaml``), if any.
+    """The run with ``config`` set to the existing file that its command names, if any.
 
     The launch then gets its changes in a copy of that file. ``json``: a JSON file counts, too.
     """
-    if spec.config is not None:
-        return spec
-    words = spec.command
+    found = None if spec.config is not None else config_of(spec.command, spec.cwd, json=json)
+    return spec if found is None else msgspec.structs.replace(spec, config=found)
+
+
+def config_of(words: Sequence[str], cwd: str, *, json: bool = False) -> str | None:
+    """The config file that a trainer's command names (``--config_file F``, ``--config=F``, ``train.py F``), or None."""
     for at in range(options_start(words), len(words)):
         name, equals, value = words[at].partition("=")
         if name.lstrip("-").replace("-", "_") not in _CONFIG_OPTIONS or not name.startswith("-"):
             continue
         value = value if equals else words[at + 1] if at + 1 < len(words) else ""
-        for path in (Path(spec.cwd) / value, Path(spec.cwd) / f"{value}.toml"):
+        for path in (Path(cwd) / value, Path(cwd) / f"{value}.toml"):
             if value and path.suffix.lower() in (_FORMATS if json else _IN_OPTIONS) and path.is_file():
-                return msgspec.structs.replace(spec, config=str(path))
+                return str(path)
     lone = lone_config(words)
-    if lone is not None and (Path(spec.cwd) / lone).is_file():
-        return msgspec.structs.replace(spec, config=str(Path(spec.cwd) / lone))
-    return spec
+    return str(Path(cwd) / lone) if lone is not None and (Path(cwd) / lone).is_file() else None
 
 
 def is_unread(spec: RunSpec) -> bool:
@@ -258,17 +265,14 @@ def changed_copy(
     return ConfigCopy(path, _EDITORS[kind](text, edits, str(original)), original), tuple(made)
 
 
-def _occurrences(node: Any, name: str, above: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """All places of a key with their values, lists of tables included."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key == name and not isinstance(value, dict | list):
-                yield (*above, key), value
-            else:
-                yield from _occurrences(value, name, (*above, key))
-    elif isinstance(node, list):
-        for at, item in enumerate(node):
-            yield from _occurrences(item, name, (*above, at))
+def _occurrences(tree: dict[str, Any], name: str) -> Iterator[tuple[KeyPath, Any]]:
+    """All places of a value of that name, with the value; lists of tables included."""
+    for place in occurrences(tree, name, lists=True):
+        value: Any = tree
+        for part in place:
+            value = value[part]
+        if not isinstance(value, dict | list):
+            yield place, value
 
 
 def _covers(tree: dict[str, Any], name: str) -> bool:
@@ -375,8 +379,12 @@ def remaining(
     ):
         if key is None:
             continue
-        before = _whole(effective(spec, preset, profile, key))
-        if before is None:
+        value = effective(spec, preset, profile, key)
+        try:
+            before = int(value)  # from a command line it is text
+        except (TypeError, ValueError):
+            continue
+        if isinstance(value, bool):
             continue
         if not done:
             return ()
@@ -395,23 +403,9 @@ def counted(
     """
     keys = (preset.epochs_key, preset.steps_key)
     asked = spec.begin_from is not None and any(change.key in keys for change in spec.changes)
-    if not asked:
-        return epochs[0], steps[0]
-    return _less(*epochs), _less(*steps)
-
-
-def _less(done: int | None, begun: int | None) -> int | None:
-    return done if done is None or begun is None else max(0, done - begun)
-
-
-def _whole(value: Any) -> int | None:
-    """A count from a config, or text from a command line."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return None
+    pairs = [(done, begun if asked else None) for done, begun in (epochs, steps)]
+    done, more = (done if done is None or begun is None else max(0, done - begun) for done, begun in pairs)
+    return done, more
 
 
 class TrainerSettings:

@@ -17,12 +17,18 @@ import contextlib
 import json
 import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...bound_process import bound
 from .. import processes
-from .py_spy import dump
+from ..stop_sequence import STOPPED_STATES
 
 PROCESSES = 16
 """Most processes that are looked at, the trainer first. A hang is visible in the first few."""
@@ -69,7 +75,7 @@ Stack = tuple[Frame, ...]
 
 
 def look(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Carry out a request of ``stack_capture.look_for_loops``. Blocks ``pause_s`` and the time of the looks.
+    """Carry out a request of ``capture.look_for_loops``. Blocks ``pause_s`` and the time of the looks.
 
     Returns ``loops`` ({pid: where its loop is}), ``waits`` ({pid: the call in which it waits for its GPU}), ``polls``
     (a loop asks for something), ``elsewhere`` (a sentence: what is busy and in neither; empty if nothing is),
@@ -354,3 +360,72 @@ def waits(frames: Iterable[Mapping[str, Any]]) -> bool | None:
         if not (CLOCKS.search(file) or CLOCKS.search(str(frame.get("name")))):
             return DRIVER.search(file) is not None
     return None
+
+
+# Runs py-spy on one process, and lets go of the process whatever py-spy does.
+
+
+def find_py_spy() -> str | None:
+    """Path of py-spy beside this Python, else on PATH."""
+    beside = Path(sys.executable).parent / "py-spy"
+    return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
+
+
+def dump(
+    spy: str,
+    process: processes.Process,
+    timeout_s: float,
+    notes: list[str],
+    *,
+    native: bool = False,
+    options: Sequence[str] = (),
+) -> str | None:
+    """py-spy's dump of one process without stopping it; None and a note if that fails.
+
+    ``native``: with native frames, for which every thread is stopped for some milliseconds. ``options``: more of
+    ``py-spy dump``.
+    """
+    before = processes.read_process(process.pid)
+    if before is None or before.start_ticks != process.start_ticks:
+        return None
+    try:
+        # --nonblocking: stopping every thread has hung trainers and left them in state T (py-spy issues 390, 872).
+        done = subprocess.run(
+            bound([spy, "dump", "--native" if native else "--nonblocking", *options, "--pid", str(process.pid)]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        notes.append(f"py-spy took more than {timeout_s:g} s on process {process.pid} ({process.name})")
+        return None
+    except OSError as fault:
+        notes.append(f"py-spy could not be started: {fault}")
+        return None
+    finally:
+        _let_go(before, notes)
+    if done.returncode != 0 or not done.stdout.strip():
+        notes.append(_refusal(process, done.stderr.decode("utf-8", "replace")))
+        return None
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _let_go(before: processes.Process, notes: list[str]) -> None:
+    after = processes.read_process(before.pid)
+    if after is not None and after.state in STOPPED_STATES and before.state not in STOPPED_STATES:
+        with contextlib.suppress(PermissionError):
+            processes.send_signal(before.key, signal.SIGCONT)
+            notes.append(f"py-spy left process {before.pid} stopped; it was continued")
+
+
+def _refusal(process: processes.Process, words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    reason = lines[0].removeprefix("Error: ") if lines else "no output"
+    if "ermission" in words:
+        return (
+            f"py-spy may not trace process {process.pid} ({process.name}): {reason.partition(':')[0]} "
+            "(kernel.yama.ptrace_scope; in a container it needs the capability SYS_PTRACE); "
+            "its /proc files were kept instead"
+        )
+    return f"py-spy got no stack of process {process.pid} ({process.name}): {reason}"

@@ -1,10 +1,13 @@
 """Writes stacks (py-spy), ``/proc`` and the end of the log of a process tree into a folder of text files.
 
 Also a program, ``python -P -m trainwatch.core.act.evidence.stack_probe REQUEST``: the runner starts it as its child,
-because Yama allows only descendants of the runner to trace the trainer. Standard library only.
+because Yama allows only descendants of the runner to trace the trainer. A step of a job of Slurm runs it on each node
+with the request itself; it needs this package at the same path there.
 """
 
+import json
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -15,9 +18,8 @@ from ...private_folder import make_private
 from .. import processes
 from ..launch import spool
 from . import loop_looks
-from .capture import log_tail, proc_text, write_file
-from .py_spy import dump
-from .stack_capture import WAITING_PLACES, main_frames
+from .capture import WAITING_PLACES, log_tail, main_frames, proc_text, write_file
+from .loop_looks import dump
 
 NATIVE_PROCESSES = 4
 """Most native dumps, because each stops its process for some milliseconds."""
@@ -26,7 +28,7 @@ SLICE_S = 0.2
 
 
 def capture(request: dict[str, Any]) -> dict[str, Any]:
-    """Carry out a request of ``stack_capture.capture_stacks``. Errors of processes and files become notes.
+    """Carry out a request of ``capture.capture_stacks``. Errors of processes and files become notes.
 
     Returns ``files`` (paths), ``frames`` ({pid: innermost frames of its main thread, newest round}), ``moved`` ({pid:
     whether its main thread's stack differed between the rounds}), ``native`` ({pid: innermost native and Python
@@ -128,8 +130,26 @@ def _stays_in_native_code(dumps: list[str]) -> bool:
     return still and not WAITING_PLACES.search(frames[-1][0])
 
 
+def capture_on_node(request: dict[str, Any]) -> dict[str, Any]:
+    """The same for the processes of a job of Slurm on this node; this step and the agents are left out."""
+    job, own_step = (os.environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
+    keys = []
+    for pid, process in processes.all_processes().items():
+        variables = processes.variables_of(pid) or []
+        step = next((v.partition(b"=")[2].decode() for v in variables if v.startswith(b"SLURM_STEP_ID=")), "")
+        watches = f"{processes.AGENT_VARIABLE}=1".encode() in variables
+        if f"SLURM_JOB_ID={job}".encode() in variables and step not in {"", own_step} and not watches:
+            keys.append(process.key)
+    folder = Path(request["folder"], os.environ.get("SLURMD_NODENAME") or socket.gethostname())
+    make_private(folder)
+    return capture(request | {"folder": str(folder), "keys": sorted(keys)})
+
+
 def main(arguments: list[str]) -> int:
-    """Carry out the request file and write the answer beside it."""
+    """Carry out the request file and write the answer beside it; of a request itself (on a node) print it."""
+    if arguments[0].startswith("{"):
+        sys.stdout.write(json.dumps(capture_on_node(json.loads(arguments[0]))) + "\n")
+        return 0
     directory = os.path.dirname(os.path.abspath(arguments[0]))  # noqa: PTH100, PTH120
     request = spool.read(directory, spool.STACKS)
     if request is None:

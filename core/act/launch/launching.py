@@ -26,7 +26,7 @@ from ...model.supervision_ports import AttemptTarget
 from ...private_folder import make_private
 from .. import processes
 from . import spool
-from .attempt_records import read_exit, read_order, read_start
+from .spool import read_exit, read_order, read_start
 
 START_TIMEOUT_S = 10.0
 """Python needs one or two seconds if it has to be read from a slow disk."""

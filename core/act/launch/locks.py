@@ -7,19 +7,19 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from .. import processes
+
+# No pathlib here: the runner stays small.
+# ruff: noqa: PTH108, PTH115, PTH116, PTH120
+
 
 # What a lock file says: two slots of SLOT_BYTES, the supervisor's and the runner's, each a line of JSON.
 #
 # A slot is padded with blanks and written in place, so that a write needs no new space and never exchanges the file
 # that is locked. Standard library only: the runner imports this.
-
-# No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH115
-
 
 SLOT_BYTES = 2048
 FILE_BYTES = 2 * SLOT_BYTES
@@ -47,7 +47,7 @@ class Owner(NamedTuple):
 class Holder(NamedTuple):
     """What a slot says. ``trainer``: pid and start ticks; ``directory``: of the attempt, in its trainer's environment.
 
-    ``pid_space``: name space of the pids; ``job``: see ``job_of``; ``beats``: counted up while the holder lives.
+    ``pid_space``: name space of the pids.
     """
 
     owner: Owner
@@ -57,8 +57,6 @@ class Holder(NamedTuple):
     pid_space: str
     pid: int
     start_ticks: int
-    beats: int
-    job: str
     trainer: tuple[int, int] | None = None
     directory: str | None = None
 
@@ -77,23 +75,6 @@ class Holder(NamedTuple):
 Slots = tuple[Holder | None, Holder | None]
 
 
-def job_of(environ: Mapping[str, str]) -> str:
-    """The scheduler's job and the rank of this process in it; "" outside of one.
-
-    Two tasks of one job differ in their rank, so that each of them takes over only its own lock.
-    """
-    for name, rank in (
-        ("SLURM_JOB_ID", "SLURM_PROCID"),
-        ("PBS_JOBID", "PBS_TASKNUM"),
-        ("LSB_JOBID", "LSF_PM_TASKID"),
-        ("OAR_JOB_ID", ""),
-        ("JOB_ID", "SGE_TASK_ID"),
-    ):
-        if environ.get(name):
-            return ":".join((name, environ[name], environ.get(rank) or "0"))
-    return ""
-
-
 def here(owner: Owner, role: Role) -> Holder:
     """The calling process as the holder of a lock."""
     own = processes.own_process()
@@ -105,8 +86,6 @@ def here(owner: Owner, role: Role) -> Holder:
         pid_space=pid_space(),
         pid=own.pid,
         start_ticks=own.start_ticks,
-        beats=0,
-        job=job_of(os.environ),
     )
 
 
@@ -156,35 +135,27 @@ def _holder(content: dict[str, Any]) -> Holder:
     if content["trainwatch"] > VERSION:
         raise ValueError("written by a newer version")
     trainer = content["trainer"]
+    run, home, output_dir, directory = (_path(content[key]) for key in ("run", "home", "output_dir", "directory"))
+    if run is None or home is None:
+        raise ValueError("no run")
     return Holder(
-        owner=Owner(
-            run=_path(content["run"]),
-            created=float(content["created"]),
-            home=_path(content["home"]),
-            output_dir=_path_or_none(content["output_dir"]),
-        ),
+        owner=Owner(run, float(content["created"]), home, output_dir),
         role=str(content["role"]),
         host=str(content["host"]),
         boot=str(content["boot"]),
         pid_space=str(content["pid_space"]),
         pid=int(content["pid"]),
         start_ticks=int(content["start_ticks"]),
-        beats=int(content["beats"]),
-        job=str(content["job"]),
         trainer=None if trainer is None else (int(trainer[0]), int(trainer[1])),
-        directory=_path_or_none(content["directory"]),
+        directory=directory,
     )
 
 
-def _path(text: str) -> str:
+def _path(text: str | None) -> str | None:
     """The text, if it can be a path. Raises ValueError, TypeError: anybody may have written the file."""
-    if b"\0" in os.fsencode(text):
+    if text is not None and b"\0" in os.fsencode(text):
         raise ValueError("no path")
     return text
-
-
-def _path_or_none(text: str | None) -> str | None:
-    return None if text is None else _path(text)
 
 
 # One lock file: which run writes into a folder. Held by the run's supervisor and by its runner, each in its own slot.
@@ -196,18 +167,13 @@ def _path_or_none(text: str | None) -> str | None:
 #
 # * of this boot: the holder, its trainer or a process of its attempt lives, or none does;
 # * of an earlier boot of this host, on a local file system: dead;
-# * of the same scheduler job (which was started again, here or on another host): this job's own;
 # * of any other: unknown. The lock is left to it, unless a person takes it over (``force``). Its holder, if it lives,
-#   finds that in its next count, which it raises each BEAT_S, and starts no further attempt.
+#   finds that in its next beat, and starts no further attempt.
 #
 # What cannot be read is unknown and counts as held. Standard library only: the runner imports this.
 
-# No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH108, PTH116, PTH120
-
-
 BEAT_S = 60.0
-"""Period in which a holder counts up."""
+"""Period in which a holder writes its slot again."""
 PATIENCE_S = 2.0
 """How long a lock that another process is just taking or looking at is waited for."""
 RETRY_S = 0.02
@@ -292,7 +258,7 @@ class LockFile:
             self.beat()
 
     def beat(self) -> bool:
-        """Count up. False: the lock is lost, because the file is gone or another run has written itself into it."""
+        """Give a sign of life. False: the lock is lost: the file is gone or another run has written itself into it."""
         if self._descriptor is None:
             return True
         holders = read_slots(self._descriptor) if _is_file_at(self._descriptor, self.path) else None
@@ -300,7 +266,6 @@ class LockFile:
             os.close(self._descriptor)  # not written over: it is theirs
             self._descriptor = None
             return False
-        self._me = self._me._replace(beats=self._me.beats + 1)
         with contextlib.suppress(OSError):  # on a full disk: the flock is held all the same
             write_slot(self._descriptor, self._role, self._me)
         return True
@@ -377,21 +342,6 @@ def _may_live(path: str, holder: Holder) -> Taken:
     return Taken(path, holder, "whether it lives cannot be told from here", lives=False)
 
 
-def remove_dead(name: str, folder: int) -> None:
-    """Remove a lock file of this machine that a killed run left behind. ``folder``: the open one. Raises OSError."""
-    descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    try:
-        status = os.fstat(descriptor)
-        if stat.S_ISREG(status.st_mode) and status.st_size == FILE_BYTES and _flock(descriptor, fcntl.LOCK_EX):
-            holders = read_slots(descriptor)
-            me = here(Owner("", 0.0, ""), SUPERVISOR)
-            dead = holders is not None and all(h is None or _judged(h, me, name, None) == "dead" for h in holders)
-            if dead and _is_file_at(descriptor, name, folder):
-                os.unlink(name, dir_fd=folder)
-    finally:
-        os.close(descriptor)
-
-
 def _first_rival(path: str, opened: Opened, me: Holder, is_network: IsNetwork | None) -> Holder | None:
     """Raise Taken if another run holds the lock. A holder of which that cannot be told is returned."""
     holders = opened.slots
@@ -414,14 +364,11 @@ def _first_rival(path: str, opened: Opened, me: Holder, is_network: IsNetwork | 
 
 def _judged(holder: Holder, me: Holder, path: str, is_network: IsNetwork | None) -> Literal["lives", "dead", "unknown"]:
     """Whether the holder of a lock that nobody has flocked lives."""
-    network = is_network is not None and is_network(os.path.dirname(path))
     if holder.boot == me.boot and holder.pid_space == me.pid_space:
         return "lives" if holder.lives else "dead"
-    if holder.boot == me.boot:  # its processes cannot be seen, but all containers of a machine share its local flocks
-        return "unknown" if network else "dead"
-    if is_network is None or (holder.job and holder.job == me.job):
-        return "dead"
-    return "dead" if holder.host == me.host and not network else "unknown"
+    # Its processes cannot be seen, but all containers of a machine share its local flocks.
+    here = is_network is None or (me.host == holder.host and not is_network(os.path.dirname(path)))
+    return "dead" if here else "unknown"
 
 
 def _open(path: str, owner: Owner, *, create: bool = True) -> Opened:
@@ -467,16 +414,10 @@ def _flocked(descriptor: int, path: str, owner: Owner, *, is_last: bool) -> Open
             slots = read_slots(descriptor)
             if any(slots or ()) and _is_file_at(descriptor, path):
                 return Opened(descriptor, "shared", slots)
-    elif slots is None or not all(_is_dead_here(holder) for holder in known):
+    elif slots is None or any(h.boot != processes.boot_id() or h.pid_space != pid_space() or h.lives for h in known):
         return Opened(descriptor, "shared", slots)
     # Whoever holds it is no run: nobody takes, releases or looks at a lock for so long. It is as good as no flock.
     return Opened(descriptor, "none", slots) if is_last else None
-
-
-def _is_dead_here(holder: Holder) -> bool:
-    """Whether it is of this boot and this name space of pids, and has ended, whoever flocks its file."""
-    is_here = holder.boot == processes.boot_id() and holder.pid_space == pid_space()
-    return is_here and not holder.lives
 
 
 def _other_user(path: str) -> str | None:
@@ -504,9 +445,9 @@ def _flock(descriptor: int, kind: int) -> bool | None:
     return True
 
 
-def _is_file_at(descriptor: int, path: str, folder: int | None = None) -> bool:
-    """Whether the open file is still the one with this name. ``folder``: the open one that it is in."""
+def _is_file_at(descriptor: int, path: str) -> bool:
+    """Whether the open file is still the one with this name."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path, dir_fd=folder, follow_symlinks=False))
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
     except OSError:
         return False

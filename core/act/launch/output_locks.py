@@ -15,13 +15,15 @@ night that is not trained is lost for certain. Standard library only: the runner
 
 import contextlib
 import os
-import re
+import sys
+import threading
 import time
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import Any
 
-from ...private_folder import check_private, open_private
-from .locks import CannotLock, IsNetwork, LockFile, Owner, Role, Taken, look, remove_dead
+from ...private_folder import check_private
+from .locks import BEAT_S, RUNNER, CannotLock, IsNetwork, LockFile, Owner, Role, Taken, look
 
 # No pathlib here: it keeps the runner small.
 # ruff: noqa: PTH112, PTH118, PTH119, PTH120, PTH208
@@ -30,10 +32,6 @@ from .locks import CannotLock, IsNetwork, LockFile, Owner, Role, Taken, look, re
 NAME = ".trainwatch.lock"
 """In the output folder. No state of a trainer, so no list of checkpoints contains it."""
 MACHINE_FOLDER = f"/tmp/trainwatch-{os.geteuid()}/locks"  # noqa: S108  its owner and mode are checked
-_OURS = re.compile(r"(?:folder|command)-[0-9a-f]{16}\.lock").fullmatch
-OLD_S = 3600.0
-"""Age of a lock file of this machine from which it is looked at whether its run is dead."""
-MOST_SWEPT = 500
 
 
 class OutputLocks:
@@ -215,16 +213,59 @@ def _digest(text: str) -> str:
     return sha256(os.fsencode(text)).hexdigest()[:16]
 
 
-def sweep_machine() -> None:
-    """Remove what killed runs left on this machine: holders write each minute, so old files are of dead ones."""
-    try:
-        folder = open_private(*os.path.split(MACHINE_FOLDER))
-    except OSError:
-        return
-    try:
-        for name in list(filter(_OURS, os.listdir(folder)))[:MOST_SWEPT]:
-            with contextlib.suppress(OSError):
-                if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > OLD_S:
-                    remove_dead(name, folder)
-    finally:
-        os.close(folder)
+# The runner's part of a run's output locks: held and counted up in a thread until no process of the trainer is left.
+
+LOOK_S = 1.0
+"""Period in which an output folder that has no lock yet is looked at: the trainer makes it and writes into it."""
+JOIN_S = 2.0
+
+
+class RunnerLocks:
+    """The locks that an order names; none if it names none."""
+
+    def __init__(self, order: dict[str, Any], directory: str) -> None:
+        wanted = order.get("locks")
+        self._directory = directory
+        self._locks: OutputLocks | None = None
+        if wanted is not None:
+            owner = Owner(wanted["run"], wanted["created"], wanted["home"], wanted["output_dir"])
+            # The supervisor has judged the holders of other hosts before it gave the order.
+            self._locks = OutputLocks(owner, RUNNER, wanted["command"], lambda _folder: True)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="locks", daemon=True)
+
+    def take(self) -> None:
+        """Share the supervisor's locks. Raises Taken if another run has one of them by now."""
+        if self._locks is not None:
+            self._say(self._locks.take())
+
+    def keep(self, trainer: tuple[int, int]) -> None:
+        """Name the trainer in the locks, and count up until ``release``."""
+        if self._locks is not None:
+            self._locks.name_trainer(trainer, self._directory)
+            self._thread.start()
+
+    def release(self) -> None:
+        """Release them, unless the thread is stuck in a write: then the kernel does it."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(JOIN_S)
+        if self._locks is not None and not self._thread.is_alive():
+            self._locks.release()
+
+    def _keep(self) -> None:
+        assert self._locks is not None
+        counted = time.monotonic()
+        while not self._over.wait(BEAT_S if self._locks.complete else LOOK_S):
+            beat = time.monotonic() - counted >= BEAT_S
+            counted = time.monotonic() if beat else counted
+            self._say(self._locks.keep(beat=beat))
+
+    @staticmethod
+    def _say(news: list[str]) -> None:
+        with contextlib.suppress(OSError):  # runner.log is on a full disk
+            for text in news:
+                sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()

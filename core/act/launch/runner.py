@@ -29,11 +29,11 @@ from ...bound_process import bound
 from ...private_folder import make_private
 from ..processes import Process, boot_id, descendants, own_process, read_process
 from ..stop_sequence import POLL_S, SaveWatch, StopSequence, stop_steps
-from . import log_room, spawn, spool
+from . import spawn, spool
 from .helpers import LOOK_S, LeftProcesses, Lineage, describe
 from .keep_alive import SupervisorWatch
 from .locks import Taken
-from .runner_locks import RunnerLocks
+from .output_locks import RunnerLocks
 
 if TYPE_CHECKING:
     from .trainer_pty import TrainerPty
@@ -144,7 +144,7 @@ class Runner:
     def start(self) -> None:
         """Start the trainer and write ``start.json``. Raises CannotStart."""
         log = spawn.open_log(self._order["log"])
-        log_room.reserve(log)
+        spawn.reserve(log)
         spawned = spawn.spawn(self._order, self._directory, log)
         self._trainer = spawned.pid
         self._trainer_lives = True
@@ -182,7 +182,7 @@ class Runner:
                     spool.write(self._directory, name, content)
             except OSError as fault:
                 if not self._trainer_lives:  # a full disk: its log needs no room any more
-                    log_room.give_back(self._order["log"])
+                    spawn.give_back(self._order["log"])
                 _say(f"{name}: {fault}; retrying")
                 return
             del self._unwritten[name]
@@ -201,7 +201,7 @@ class Runner:
         if self._pty is not None:
             self._pty.drain()
             self._pty.close(self._directory)
-        log_room.give_back(self._order["log"])
+        spawn.give_back(self._order["log"])
 
     def _turn(self) -> bool:
         """Wait for one event and handle it. False: no child, stop request or record is left."""

@@ -1,20 +1,24 @@
 """Fork and exec of the trainer, as the runner does it. Standard library only."""
 
+import contextlib
 import ctypes
 import errno
 import fcntl
 import os
+import re
+import shlex
 import signal
 import struct
 import sys
 import termios
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ...private_folder import make_private
 from ..processes import ATTEMPT_VARIABLE
 
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH118, PTH120, PTH110, PTH112
+# ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH123
 
 
 PR_SET_PTRACER = 0x59616D61
@@ -167,54 +171,153 @@ def why_not(argv: list[str], env: dict[str, str], cwd: str) -> str | None:
 
 
 def _explain(where: str, number: int, argv: list[str], cwd: str, env: dict[str, str]) -> CannotStart:
-    command = argv[0]
+    command, why = argv[0], os.strerror(number)
     if where == "cwd":
-        return CannotStart(
-            f"cannot enter the working directory {cwd}: {os.strerror(number)}; create it or correct the path",
-            NOT_EXECUTABLE,
-        )
+        remedy = "create it or correct the path"
+        return CannotStart(f"cannot enter the working directory {cwd}: {why}; {remedy}", NOT_EXECUTABLE)
     if where == "start":
-        return CannotStart(f"cannot prepare the process for {command!r}: {os.strerror(number)}", NOT_EXECUTABLE)
-    import shlex
+        return CannotStart(f"cannot prepare the process for {command!r}: {why}", NOT_EXECUTABLE)
     import shutil  # only here: it loads the compression modules, which the runner has no use for
-
-    from .typed_command import ends_as_on_windows, typed_instead
 
     in_cwd = os.path.join(cwd, command) if "/" in command else command
     found = shutil.which(in_cwd, mode=os.F_OK, path=env.get("PATH", os.defpath))
     instead = typed_instead(argv, cwd, env)
-    if number in {errno.ENOENT, errno.ENOTDIR}:
-        if found is None:
-            remedy = f"type it as: {instead}" if instead else "check the spelling or give the full path"
-            return CannotStart(f"command not found: {command!r}; {remedy}", NOT_FOUND)
-        return CannotStart(
-            f"cannot start {found}: the interpreter that its first line names does not exist; "
-            + ends_as_on_windows(found)
-            + "correct that line or start it through an interpreter"
-            + (f", type it as: {instead}" if instead else ""),
-            NOT_FOUND,
-        )
-    if number == errno.EACCES and os.path.isdir(in_cwd):
-        return CannotStart(f"not a program: {command} is a folder; name a file in it", NOT_EXECUTABLE)
-    if number == errno.EACCES:
-        return CannotStart(
-            f"not executable: {found or command}; "
-            + (
-                f"chmod +x it, or type it as: {instead}"
-                if instead
-                else "chmod +x it, or start it through an interpreter"
-            ),
-            NOT_EXECUTABLE,
-        )
-    if number == errno.ENOEXEC:
-        return CannotStart(
-            f"not a program: {found or command} has no #! line; start it through an interpreter, "
-            f"type it as: {instead or shlex.join(('sh', *argv))}",
-            NOT_EXECUTABLE,
-        )
-    if number == errno.E2BIG:
-        return CannotStart(
-            "the command line and environment are too long for the system; shorten them",
-            NOT_EXECUTABLE,
-        )
-    return CannotStart(f"cannot start {command!r}: {os.strerror(number)}", NOT_EXECUTABLE)
+    typed = f"type it as: {instead}" if instead else ""
+    is_missing = number in {errno.ENOENT, errno.ENOTDIR}
+    if is_missing and found is None:
+        text = f"command not found: {command!r}; {typed or 'check the spelling or give the full path'}"
+    elif is_missing:
+        remedy = "correct that line or start it through an interpreter" + (typed and f", {typed}")
+        mend = ends_as_on_windows(found or "")
+        text = f"cannot start {found}: the interpreter that its first line names does not exist; {mend}{remedy}"
+    elif number == errno.EACCES and os.path.isdir(in_cwd):
+        text = f"not a program: {command} is a folder; name a file in it"
+    elif number == errno.EACCES:
+        text = f"not executable: {found or command}; chmod +x it, or {typed or 'start it through an interpreter'}"
+    elif number == errno.ENOEXEC:
+        typed = typed or f"type it as: {shlex.join(('sh', *argv))}"
+        text = f"not a program: {found or command} has no #! line; start it through an interpreter, {typed}"
+    elif number == errno.E2BIG:
+        text = "the command line and environment are too long for the system; shorten them"
+    else:
+        text = f"cannot start {command!r}: {why}"
+    return CannotStart(text, NOT_FOUND if is_missing else NOT_EXECUTABLE)
+
+
+# Room for a log on a disk that fills up: blocks behind its end, which no other file can take.
+
+ROOM_BYTES = 4 << 20
+"""A day of progress bars."""
+LOW_BYTES = 1 << 20
+"""With less than this left, more is reserved."""
+SHARE = 8
+"""At most this part of the free space is taken."""
+KEEP_SIZE = 1
+"""FALLOC_FL_KEEP_SIZE of fallocate(2): the file does not look longer."""
+
+
+def reserve(descriptor: int) -> bool:
+    """Keep room behind the end of an open file. Returns whether it is there."""
+    try:
+        status, disk = os.fstat(descriptor), os.fstatvfs(descriptor)
+    except OSError:
+        return False
+    if status.st_blocks * 512 - status.st_size >= LOW_BYTES:
+        return True
+    size = min(ROOM_BYTES, disk.f_bavail * disk.f_frsize // SHARE)
+    if size <= 0:
+        return False
+    place, length = ctypes.c_longlong(status.st_size), ctypes.c_longlong(size)
+    return bool(_libc.fallocate(descriptor, KEEP_SIZE, place, length) == 0)
+
+
+def reserve_by_name(path: str) -> bool:
+    """The same for a file that exists."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return reserve(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def give_back(path: str) -> None:
+    """Free what is left of it: nobody writes the log any more."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
+
+
+# What to type instead of a command that cannot be started as it stands.
+
+OPERATORS = re.compile(r"&&|\|\||[;|&<>$]")
+FUNCTIONS = frozenset({"module", "ml", "conda", "mamba", "micromamba", "pyenv", "nvm"})
+"""Words that a login shell defines (``bash -lic``)."""
+ENVIRONMENT_ONLY = frozenset(
+    {".", "source", "cd", "export", "module", "ml", "ulimit", "umask", "set", "unset", "pushd"}
+)
+"""Words that prepare a shell: without a command behind them there is nothing to supervise."""
+SHELL_WORDS = FUNCTIONS | ENVIRONMENT_ONLY | {"alias", "eval", "exec", "trap", "if", "for", "while", "activate"}
+"""Words that only a shell knows, or a function that its start-up file defines."""
+INTERPRETERS = {".py": "python", ".sh": "bash", ".bash": "bash", ".zsh": "zsh", ".pl": "perl", ".rb": "ruby"}
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_HEAD_BYTES = 256
+
+
+def typed_instead(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> str | None:
+    """The command to type for one that is not found or not executable; None if none is known."""
+    path = os.path.join(cwd, argv[0])
+    is_line = len(argv) == 1 and len(argv[0].split()) > 1 and not os.path.isfile(path)
+    first = argv[0].split(maxsplit=1)[0] if is_line else argv[0]
+    if is_line or first in SHELL_WORDS or _ASSIGNMENT.match(first):
+        line = argv[0] if is_line else " ".join(_word(word) for word in argv)
+        if first not in SHELL_WORDS and not _ASSIGNMENT.match(first) and not OPERATORS.search(line):
+            return line
+        if first in ENVIRONMENT_ONLY and not OPERATORS.search(line):  # the shell has taken the rest for itself
+            line = f"{line} && COMMAND"
+        return f"bash {'-lic' if first in FUNCTIONS else '-c'} {shlex.quote(line)}"
+    if not os.path.isfile(path):
+        return None
+    word = argv[0] if "/" in argv[0] else f"./{argv[0]}"
+    if os.access(path, os.X_OK) and "/" not in argv[0]:
+        return shlex.join((word, *argv[1:]))
+    import shutil
+
+    program = _interpreter_of(path)
+    if program is None or ends_as_on_windows(path) or shutil.which(program, path=env.get("PATH", os.defpath)) is None:
+        return None
+    return shlex.join((program, word, *argv[1:]))
+
+
+def _word(word: str) -> str:
+    """The word for a shell line; an assignment keeps its name readable for it."""
+    name = found[0] if (found := _ASSIGNMENT.match(word)) else ""
+    return word if OPERATORS.match(word) else name + shlex.quote(word[len(name) :])
+
+
+def _first_line(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.readline(_HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def _interpreter_of(path: str) -> str | None:
+    """The program that runs this script, by its first line or its name; None if it is no script of a known kind."""
+    head = _first_line(path)
+    words = head[2:].decode("utf-8", "replace").split() if head.startswith(b"#!") else []
+    names = [os.path.basename(word) for word in words if not word.startswith("-") and "=" not in word]
+    names = names[1:] if names[:1] == ["env"] else names
+    return names[0] if names else INTERPRETERS.get(os.path.splitext(path)[1])
+
+
+def ends_as_on_windows(path: str) -> str:
+    """What to type for a script whose first line ends with a carriage return, which belongs to the name then; or ""."""
+    is_so = b"\r" in _first_line(path)
+    return f"its lines end as on Windows: sed -i 's/\\r$//' {shlex.quote(path)}; or " if is_so else ""

@@ -9,7 +9,12 @@ with escaped lone surrogates, so it is read with :mod:`json` and not with a stri
 
 import contextlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from ...model.attempt import ExitRecord, LaunchOrder, StartRecord
+
+Record = TypeVar("Record")
 
 ORDER = "order.json"
 START = "start.json"
@@ -25,7 +30,6 @@ CLAIM = "claim"
 LOCK = "runner.lock"
 RUNNER_LOG = "runner.log"
 SOCKET = "pty.sock"
-SOCKET_ELSEWHERE = "pty.path"
 
 
 def write(directory: str, name: str, content: dict[str, Any]) -> None:
@@ -78,3 +82,37 @@ def claim(directory: str) -> bool:
         return False
     os.close(handle)
     return True
+
+
+def read_start(directory: str | os.PathLike[str]) -> "StartRecord | None":
+    """``start.json`` of an attempt; None if it does not exist yet or is of another version."""
+    from ...model.attempt import StartRecord
+
+    return _record(directory, START, StartRecord)
+
+
+def read_exit(directory: str | os.PathLike[str]) -> "ExitRecord | None":
+    """``exit.json`` of an attempt; None while the trainer runs, or if its runner died first."""
+    from ...model.attempt import ExitRecord
+
+    return _record(directory, EXIT, ExitRecord)
+
+
+def read_order(directory: str | os.PathLike[str]) -> "LaunchOrder | None":
+    """``order.json`` of an attempt, or None."""
+    from ...model.attempt import LaunchOrder
+
+    return _record(directory, ORDER, LaunchOrder)
+
+
+def _record(directory: str | os.PathLike[str], name: str, kind: type[Record]) -> Record | None:
+    """For the supervisor: the runner loads none of this."""
+    import msgspec
+
+    from ...model.json_line import decode_exact
+
+    try:
+        with open(os.path.join(directory, name), "rb") as file:
+            return decode_exact(file.read(), kind)
+    except (OSError, msgspec.DecodeError):
+        return None

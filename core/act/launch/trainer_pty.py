@@ -5,7 +5,6 @@ of one type byte (``d`` data, ``w`` window size), a length (4 bytes, big endian)
 bytes of the terminal, beginning with the newest RECENT_BYTES from before it attached.
 """
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH106, PTH108, PTH118, PTH120
 
 import contextlib
 import errno
@@ -147,13 +146,7 @@ class TrainerPty:
             self._drop(handle)
         if self._listener is not None:
             self._listener.close()
-        elsewhere = spool.read(directory, spool.SOCKET_ELSEWHERE)
-        if elsewhere is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(elsewhere["path"])
-                os.rmdir(os.path.dirname(elsewhere["path"]))
         spool.remove(directory, spool.SOCKET)
-        spool.remove(directory, spool.SOCKET_ELSEWHERE)
 
     def _write_input(self) -> None:
         with contextlib.suppress(OSError):
@@ -216,13 +209,8 @@ def _listen(directory: str) -> socket.socket | None:
     before = os.umask(0o177)
     try:
         folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            # A socket address holds 107 bytes; through the open directory its length does not matter.
+        try:  # A socket address holds 107 bytes; through the open directory its length does not matter.
             listener.bind(f"/proc/self/fd/{folder}/{spool.SOCKET}")
-        except OSError:  # a file system without sockets (9p, some FUSE)
-            path = os.path.join(_short_folder(), "pty.sock")
-            listener.bind(path)
-            spool.write(directory, spool.SOCKET_ELSEWHERE, {"path": path})
         finally:
             os.close(folder)
         listener.listen(4)
@@ -234,13 +222,3 @@ def _listen(directory: str) -> socket.socket | None:
     finally:
         os.umask(before)
     return listener
-
-
-def _short_folder() -> str:
-    import tempfile  # rarely needed, and large
-
-    parent = os.environ.get("XDG_RUNTIME_DIR") or "/tmp"  # noqa: S108 - mkdtemp makes it private (0700)
-    try:
-        return tempfile.mkdtemp(prefix="trainwatch-", dir=parent)
-    except OSError:
-        return tempfile.mkdtemp(prefix="trainwatch-", dir="/tmp")

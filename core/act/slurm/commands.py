@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -15,13 +15,12 @@ from ...bound_process import bound
 from ...model.job import JobCause, JobHandle, JobPhase
 from ..processes import ATTEMPT_VARIABLE
 
-# Reads what Slurm's commands print. Pure. Source: squeue(1), scontrol(1), sacct(1) of 22.05 to 26.05.
+# Reads what Slurm's commands print. Pure. Source: squeue(1), scontrol(1) of 22.05 to 26.05.
 
 SEPARATOR = "\x1f"
 """Between the fields that squeue is asked for: reasons and comments hold spaces and bars."""
 SQUEUE_FIELDS = ("%A", "%T", "%r", "%N", "%V", "%L", "%k")
 SQUEUE_FORMAT = SEPARATOR.join(SQUEUE_FIELDS)
-SACCT_FIELDS = "JobIDRaw,State,Submit,NodeList"
 
 QUEUED = frozenset({
     "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SUSPENDED", "SPECIAL_EXIT",
@@ -46,8 +45,6 @@ TYPED = ("SubmitLine=", "Command=")
 """Lines of scontrol that hold what a person typed: its words may have the form ``Comment=value``."""
 Answer = TypeVar("Answer")
 Answered = tuple[list[Answer], str]
-NO_NODES = frozenset({"(null)", "None assigned"})
-"""What scontrol and sacct print of a job that has none."""
 
 
 class Seen(NamedTuple):
@@ -105,8 +102,10 @@ def read_scontrol(text: str) -> Seen | None:
     """The job of ``scontrol show job ID``; None if the text has none."""
     fields: dict[str, str] = {}
     lines = (line for line in text.splitlines() if not line.lstrip().startswith(TYPED))
-    for key, value in _pairs(word for line in lines for word in line.split()):
-        fields.setdefault(key, value)
+    for word in (word for line in lines for word in line.split()):
+        key, equals, value = word.partition("=")
+        if equals and key.replace("/", "").replace(":", "").isalnum():
+            fields.setdefault(key, value)
     if "JobId" not in fields or "JobState" not in fields:
         return None
     phase, cause = phase_of(fields["JobState"])
@@ -117,22 +116,11 @@ def read_scontrol(text: str) -> Seen | None:
         cause,
         fields["JobState"],
         "" if waits_for == "None" else waits_for,
-        _nodes(fields.get("NodeList", "")),
+        fields.get("NodeList", "").replace("(null)", ""),
         fields.get("SubmitTime", ""),
         None,
         "" if fields.get("Comment") == "(null)" else fields.get("Comment", ""),
     )
-
-
-def read_sacct(text: str, number: str) -> Seen | None:
-    """The newest row of a job in ``sacct -D -X -n -P -o SACCT_FIELDS``; None if there is none."""
-    rows = [line.split("|") for line in text.splitlines()]
-    found = [row for row in rows if len(row) == len(SACCT_FIELDS.split(",")) and row[0].strip() == number]
-    if not found:
-        return None
-    _, state, submitted, nodes = found[-1]
-    phase, cause = phase_of(state)
-    return Seen(number, phase, cause, state, "", _nodes(nodes), submitted)
 
 
 def duration_s(text: str) -> float | None:
@@ -158,25 +146,16 @@ def limit_of(text: str) -> float | None:
     return seconds + 86400.0 * float(days or 0)
 
 
-def _nodes(text: str) -> str:
-    return "" if text in NO_NODES else text
-
-
-def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str]]:
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals and key.replace("/", "").replace(":", "").isalnum():
-            yield key, value
-
-
 TIMEOUT_S = 30.0
 """A busy controller answers late; squeue's own limit is 10 s for each of several attempts."""
 
 
 INVALID = "Invalid job id"
 """What Slurm says of a job that it does not know."""
-NO_ACCOUNTING = ("accounting storage is disabled", "is not found")
-"""What sacct says, or we of it, where a site keeps no accounts. Any other failure of it says nothing about a job."""
+
+
+LOST = ("timed out", "unable to contact", "connection refused", "zero bytes", "try again")
+"""The controller did not answer, or may have taken a job before the answer was lost."""
 
 
 class SlurmError(RuntimeError):
@@ -229,12 +208,14 @@ class Slurm:
         return read_squeue(self._call(("squeue", "-h", "-t", "all", "--me", "-o", SQUEUE_FORMAT)))
 
     def job(self, handle: JobHandle) -> Seen | None:
-        """One job, from whatever still knows it; None if all answered and none does."""
-        for look in (self._shown, self._accounted):
-            found = look(handle.id)
-            if found is not None and handle.submitted in {"", found.submitted}:
-                return found
-        return None
+        """One job, from the controller; None if it does not know it."""
+        try:
+            found = read_scontrol(self._call(("scontrol", "show", "job", handle.id)))
+        except SlurmError as error:
+            if INVALID in str(error):
+                return None
+            raise
+        return found if found is not None and handle.submitted in {"", found.submitted} else None
 
     def followed(self, handle: JobHandle) -> Seen | None:
         """As ``job``, from the queue as long as that shows it: it also tells how much time is left."""
@@ -267,23 +248,6 @@ class Slurm:
         """End the job: SIGTERM, and after the site's KillWait SIGKILL."""
         self._call(("scancel", handle.id))
 
-    def _shown(self, number: str) -> Seen | None:
-        try:
-            return read_scontrol(self._call(("scontrol", "show", "job", number)))
-        except SlurmError as error:
-            if INVALID in str(error):
-                return None
-            raise
-
-    def _accounted(self, number: str) -> Seen | None:
-        try:
-            printed = self._call(("sacct", "-D", "-X", "-n", "-P", "-j", number, "-o", SACCT_FIELDS))
-        except SlurmError as error:
-            if any(words in str(error) for words in NO_ACCOUNTING):
-                return None
-            raise
-        return read_sacct(printed, number)
-
     def _call(self, argv: Sequence[str], *, refusal: bool = False) -> str:
         try:
             with _kept_from_stops():
@@ -308,7 +272,8 @@ class Slurm:
             raise SlurmError(f"{argv[0]}: {fault.strerror or fault}") from fault
         if done.returncode != 0:
             said = " ".join(done.stderr.split())[:400] or f"exit code {done.returncode}"
-            raise SlurmError(f"{argv[0]}: {said}", refused=refusal and _is_refusal(said), printed=done.stdout)
+            answered = not any(words in said.lower() for words in LOST)
+            raise SlurmError(f"{argv[0]}: {said}", refused=refusal and answered, printed=done.stdout)
         return done.stdout
 
 
@@ -323,12 +288,6 @@ def _kept_from_stops() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _is_refusal(said: str) -> bool:
-    """Whether the controller answered, so that no job exists; else it may have taken it before the answer was lost."""
-    lost = ("timed out", "Unable to contact", "Connection refused", "Socket timed out", "Zero Bytes", "try again")
-    return not any(words.lower() in said.lower() for words in lost)
 
 
 def wait_until_gone(slurm: Slurm, handle: JobHandle, limit_s: float, pause_s: float = 1.0) -> bool:

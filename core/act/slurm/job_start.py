@@ -23,7 +23,7 @@ from ...model.run import RunSpec
 from ...model.settings import Slurm as SettingsSlurm
 from ...private_folder import make_private
 from ..launch import spool
-from ..processes import ATTEMPT_VARIABLE
+from ..processes import AGENT_VARIABLE, ATTEMPT_VARIABLE
 from ..save_request import AskToSave, file_of
 from . import node_agent
 from .commands import Seen, Slurm, SlurmError, limit_of, wait_until_gone
@@ -178,8 +178,6 @@ LOG_FILE = "job.log"
 SCRIPT_FILE = "job.sh"
 AGENT_FILE = "agent.py"
 TAG = "trainwatch"
-AGENT_VARIABLE = "TRAINWATCH_AGENT"
-"""Set for the agents on the nodes, which are no part of the training."""
 
 ASKED_FILE = "job_asked.json"
 """Written by the script when the time limit is near and the training was asked for a checkpoint."""
@@ -254,8 +252,8 @@ def batch_script(
     """The text of the script.
 
     The command runs once on each node, as one step of ``srun``: what a batch shell starts itself outlives a cancelled
-    job at some sites. Slurm does not requeue the job. Before the time limit ``save_file`` is touched, and the agents
-    ask the training on each node: on the page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to
+    job at some sites. Slurm does not requeue it. Before the time limit ``save_file`` is touched, and the agents ask the
+    training on each node: on the page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to
     processes that catch it.
     """
     head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(option)}" for option in options(slurm, cwd, name))]

@@ -2,15 +2,13 @@
 
 Program: ``python -P -m trainwatch.core.act.view.log_follower LOG TITLE [--pane]``. The trainer does not run in this
 terminal, so no key reaches it. With ``--pane`` (inside the run's tmux window) q and Ctrl-C detach the terminal on which
-they were pressed, and the view stays for the next one. While no terminal is attached to tmux the log is not followed:
-the next one that comes gets it anew.
+they were pressed, and the view stays for the next one.
 """
 
 import contextlib
 import os
 import select
 import signal
-import stat
 import subprocess
 import sys
 import termios
@@ -30,39 +28,19 @@ KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 LEAVE = frozenset(b"qQ\x03")
 """q and Ctrl-C as the terminal sends them."""
 POLL_S = 1.0
-"""Period of checking whether ``tail`` still runs, and whether a terminal was attached or detached."""
-PANE_READS_S = 0.25
-"""The view in the run's tmux window, which may be on a screen that nobody looks at, reads so often. Reading at each
-write costs tail and tmux 1.6 s of CPU per minute for a bar of 200 redraws a second, this 0.1 s."""
-CLEAR = b"\x1b[H\x1b[2J\x1b[3J"
-"""Clears the screen and its history: the log is shown anew."""
-PACE = ("---disable-inotify", "-s", str(PANE_READS_S))
+"""Period of checking whether ``tail`` still runs."""
 OVER_S = 60.0
 """A view in the run's tmux window ends so long after the attempt, if no supervisor is there that shows the next one."""
 
 
-def tail_command(log: str, *, in_pane: bool = False) -> list[str]:
-    """``tail`` that follows the file's name through rotation, from the beginning or the last TAIL_BYTES.
-
-    ``in_pane``: it reads every PANE_READS_S if this ``tail`` can do that, else at each write.
-    """
+def tail_command(log: str) -> list[str]:
+    """``tail`` that follows the file's name through rotation, from the beginning or the last TAIL_BYTES."""
     try:
         size = Path(log).stat().st_size
     except OSError:
         size = 0
     begin = ["-n", "+1"] if size <= TAIL_BYTES else ["-c", str(TAIL_BYTES)]
-    pace = list(PACE) if in_pane and _has_pace() else []
-    return ["tail", *pace, *begin, "-F", "--", log]
-
-
-def _has_pace() -> bool:
-    """Whether ``tail`` knows PACE: GNU's and uutils' do, BusyBox' does not."""
-    attempt = ["tail", *PACE, "-n", "0", "--", os.devnull]
-    try:
-        done = subprocess.run(bound(attempt), capture_output=True, timeout=5.0, check=False, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0
+    return ["tail", *begin, "-F", "--", log]
 
 
 def main(arguments: list[str]) -> int:
@@ -80,50 +58,26 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"\x1b]2;{hint}\x07")
     sys.stderr.flush()
     try:
+        command = tail_command(log)
         if keys:
-            return follow(
-                lambda: tail_command(log, in_pane=in_pane),
-                in_pane=in_pane,
-                over=Over(log).is_over if in_pane else lambda: False,
-                watched=is_terminal_attached if in_pane else lambda: True,
-            )
-        command = tail_command(log, in_pane=in_pane)
+            return follow(command, in_pane=in_pane, over=Over(log).is_over if in_pane else lambda: False)
         os.execvp(command[0], command)
     except FileNotFoundError:
         sys.stderr.write(f"tail is not installed; the log is {log}\n")
         return 1
 
 
-def follow(
-    command: Callable[[], list[str]],
-    *,
-    in_pane: bool,
-    over: Callable[[], bool] = lambda: False,
-    watched: Callable[[], bool] = lambda: True,
-) -> int:
-    """Run the command until it ends, q or Ctrl-C is pressed, or ``over``, then restore the terminal.
-
-    It runs only while ``watched``, and is begun anew on an empty screen when that is so again.
-    """
+def follow(command: list[str], *, in_pane: bool, over: Callable[[], bool]) -> int:
+    """Run the command until it ends, q or Ctrl-C is pressed, or ``over``, then restore the terminal."""
     before = termios.tcgetattr(0)
     quiet = [*before]
     quiet[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
-    child: subprocess.Popen[bytes] | None = None
-    shown = False
+    child = subprocess.Popen(bound(command), stdin=subprocess.DEVNULL)
     try:
         termios.tcsetattr(0, termios.TCSANOW, quiet)
-        while True:
-            if child is not None and child.poll() is not None:
-                return child.returncode
-            if child is None and watched():
-                if shown:
-                    os.write(1, CLEAR)
-                child, shown = subprocess.Popen(bound(command()), stdin=subprocess.DEVNULL), True
-            elif child is not None and not watched():
-                _end_child(child)
-                child = None
+        while child.poll() is None:
             if not select.select([0], [], [], POLL_S)[0]:
                 if over():
                     return 0
@@ -131,22 +85,16 @@ def follow(
             typed = os.read(0, 1024)
             if not typed or (LEAVE.intersection(typed) and not in_pane):
                 return 0
-            if LEAVE.intersection(typed) and watched():  # else it would detach whoever comes next
-                detach()
-    except OSError as error:  # the terminal was closed
-        if isinstance(error, FileNotFoundError):
-            raise
+            if LEAVE.intersection(typed):  # tmux chooses the terminal on which a key was pressed last
+                _tmux("detach-client")
+        return child.returncode
+    except OSError:  # the terminal was closed
         return 0
     finally:
-        if child is not None and child.poll() is None:
-            _end_child(child)
+        child.terminate()
+        child.wait()
         with contextlib.suppress(termios.error):
             termios.tcsetattr(0, termios.TCSANOW, before)
-
-
-def _end_child(child: subprocess.Popen[bytes]) -> None:
-    child.terminate()
-    child.wait()
 
 
 class Over:
@@ -171,28 +119,10 @@ class Over:
         return not _is_watched()
 
 
-def is_terminal_attached() -> bool:
-    """Whether a terminal is attached to the tmux server of this pane, told without asking it. Unknown counts as yes.
-
-    tmux makes its socket executable while a terminal is attached to any of its sessions, and takes that back afterwards
-    (``server_update_socket`` in its server.c). A look at the mode costs one ``stat``, a question two processes.
-    """
-    socket = os.environ.get("TMUX", "").partition(",")[0]
-    try:
-        return not socket or bool(Path(socket).stat().st_mode & stat.S_IXUSR)
-    except OSError:
-        return True
-
-
 def _is_watched() -> bool:
     """Whether a terminal is attached to this session. Unknown counts as yes."""
     shown = _tmux("display-message", "-p", "-t", os.environ.get("TMUX_PANE", ""), "#{session_attached}")
     return shown is None or shown.strip() != b"0"
-
-
-def detach() -> None:
-    """Detach the terminal that shows this window: tmux chooses the one on which a key was pressed last."""
-    _tmux("detach-client")
 
 
 def _tmux(*words: str) -> bytes | None:

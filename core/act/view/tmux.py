@@ -1,7 +1,7 @@
 """The tmux window that shows a trainer to people. It does not keep the trainer alive: the runner does.
 
 Options are only set on the session and the window that we made, never globally. The session carries the id of its run
-(``tmux_calls.MARK``), so that a user's session with the same name is not used. Errors become sentences.
+(``MARK``), so that a user's session with the same name is not used. Errors become sentences.
 """
 
 import contextlib

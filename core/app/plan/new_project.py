@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...act.adopt import config_of
+from ...act.config.trainer_config import config_of
 from ...config.init import config_text, survey_folder, write_config
 from ...config.location import FILE_NAME
 from ...config.spec import Overrides

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...act.config.derive import RESUME, DeriveError, preview
+from ...act.config.edits import leaves
 from ...act.config.flags import option_groups
-from ...act.config.nested_keys import leaves
 from ...act.config.trainer_config import config_in_command, load_config
 from ...model.change import Change
 from ...model.launch import Rehearsal

@@ -14,9 +14,8 @@ from typing import Any
 
 import msgspec
 
-from ...act.adopt import config_of
 from ...act.config.derive import DeriveError
-from ...act.config.trainer_config import TrainerSettings
+from ...act.config.trainer_config import TrainerSettings, config_of
 from ...config.document import ConfigError, Document, display_path
 from ...config.location import find_project
 from ...config.project import load_project

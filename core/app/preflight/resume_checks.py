@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from ...act.config.derive import Derived, DeriveError, read_config
-from ...act.config.nested_keys import leaves
+from ...act.config.edits import leaves
 from ...act.config.trainer_config import config_in_command
 from ...act.launch import spool
-from ...act.launch.attempt_records import read_order
+from ...act.launch.spool import read_order
 from ...checkpoints import inspect, show
 from ...model.checkpoint import Checkpoint, LoadRefusal
 from ...model.preset import Preset

@@ -16,10 +16,9 @@ from pathlib import Path
 import msgspec
 
 from ...act import processes
-from ...act.config.derive import DeriveError
-from ...act.config.redirect import redirected
-from ...act.launch.attempt_records import read_start
+from ...act.config.derive import DeriveError, redirected
 from ...act.launch.launching import find_attempt
+from ...act.launch.spool import read_start
 from ...act.overlay import NoOverlayError
 from ...act.stopping import members
 from ...judge.text.loss_run import FEW

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ...act.launch.attempt_records import read_start
+from ...act.launch.spool import read_start
 from ...model.run import TERMINAL_STATES
 from ...model.suggestion import typed
 from ...model.text import plural

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...act.launch.attempt_records import read_order
+from ...act.launch.spool import read_order
 from ...model.edge import EDGE
 from ...model.redact import url_secrets
 from ...model.run import RunSpec

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ...act.launch.attempt_records import read_exit, read_start
+from ...act.launch.spool import read_exit, read_start
 from ...model.attempt import AttemptStory, ExitRecord
 from ...model.progress import Outlook, Why
 from ...model.run import TERMINAL_STATES, RunSpec

@@ -19,8 +19,8 @@ from zlib import crc32
 import msgspec
 
 from ...act.launch import spool
-from ...act.launch.attempt_records import read_order, read_start
-from ...act.launch.log_room import reserve_by_name
+from ...act.launch.spawn import reserve_by_name
+from ...act.launch.spool import read_order, read_start
 from ...act.notify import Outbox
 from ...bound_process import bound, missing_files
 from ...model.attempt import LaunchOrder, StartRecord

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...act.config.derive import DeriveError
+from ...act.config.derive import DeriveError, redirected
 from ...act.config.flags import option_groups
-from ...act.config.redirect import redirected
 from ...act.overlay import NoOverlayError
 from ...model.attempt import AttemptStory
 from ...model.change import Change

@@ -37,7 +37,7 @@ from ...store.run_directory import RunDirectory
 from ...store.supervision import RunClock
 from ...store.trace import TraceWriter
 from ...supervisor.action_threads import BoundedInbox
-from ...supervisor.loop import TICK_S, Supervisor
+from ...supervisor.loop import Supervisor
 from ..errors import ExitCode
 from ..gpu_survey import named_users
 from ..plan.launch_plan import LaunchPlan, plan_launch
@@ -79,7 +79,7 @@ def build_supervisor(
     output = RunOutput(run, spec, story, note)
     spec = output.spec
     clock = RunClock(spec.created_wall, not_before=story.t)
-    inbox = BoundedInbox(patient=spec.settings.watch.interval_s >= 2 * TICK_S)
+    inbox = BoundedInbox()
     keeper = vitality.keeper
     journal = keeper.journal
     created = story.run if story.run is not None else run_created(plan, run.path.parents[1])
@@ -226,7 +226,7 @@ def build_supervisor(
     keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)
     output.tell(sensed.checkpoints.watch)
     output.tell(sensed.host.save_to)
-    supervisor.sense_with(sensed.all)
+    supervisor.sensors = sensed.all
     return supervisor
 
 
