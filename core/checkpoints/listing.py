@@ -1,5 +1,6 @@
 """The checkpoints of one output directory, and what else in it may be the state of a training."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
@@ -18,7 +19,7 @@ from .formats.tensor_file import STATE_FILES, read_state_file
 from .inspection import Subject, conclude, has_optimizer, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
 from .layouts.layout_reading import Finding, weights_in
-from .unknown_state import RawFile, describe, is_named_state, is_orbax
+from .unknown_state import is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64
 """Most entries of an unknown make that are examined of those whose names differ in their numbers only."""
@@ -200,17 +201,17 @@ def show(path: Path) -> CheckpointOverview | None:
         return None
     finding = subject.examine(None)
     checkpoint = conclude(subject, finding)
-    raw = {} if checkpoint.understood else describe(subject.members)
     tensors = _weights(subject, finding)
     dtypes: dict[str, int] = {}
     for tensor in tensors:
-        dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + _count(tensor.shape)
-    tops = [key for found in finding.files.values() if found.contents for key in _top_keys(found.contents.tree)]
+        dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + math.prod(tensor.shape)
+    trees = [found.contents.tree for found in finding.files.values() if found.contents is not None]
+    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.keys()]  # noqa: SIM118  no dict
     names = [tensor.name for tensor in tensors]
     return CheckpointOverview(
         checkpoint=checkpoint,
         layout=finding.layout,
-        members=tuple(_member(subject, finding, name, raw.get(name)) for name in sorted(subject.members.files)),
+        members=tuple(_member(subject, finding, name) for name in sorted(subject.members.files)),
         tensors=tensors,
         parameters=sum(dtypes.values()),
         dtypes=dtypes,
@@ -238,7 +239,7 @@ def _weights(subject: Subject, finding: Finding) -> tuple[TensorOverview, ...]:
     )
 
 
-def _member(subject: Subject, finding: Finding, name: str, raw: RawFile | None) -> MemberOverview:
+def _member(subject: Subject, finding: Finding, name: str) -> MemberOverview:
     found = finding.files.get(name)
     contents = found.contents if found is not None else None
     return MemberOverview(
@@ -246,8 +247,6 @@ def _member(subject: Subject, finding: Finding, name: str, raw: RawFile | None) 
         size_bytes=subject.members.files[name].size_bytes,
         tensors=None if contents is None else len(contents.tensors),
         elements=None if contents is None else sum(tensor.count for tensor in contents.tensors),
-        format=None if raw is None or contents is not None else raw.format,
-        sha256=None if raw is None else raw.sha256,
     )
 
 
@@ -270,17 +269,6 @@ def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
 
 def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool) and (not isinstance(value, int) or value.bit_length() < 63)
-
-
-def _top_keys(tree: object) -> list[str]:
-    return tree.keys() if isinstance(tree, Mapping) else []
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count
 
 
 # Which checkpoint a file that was written belongs to: itself, or the folder that holds it as a member.

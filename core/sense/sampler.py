@@ -5,9 +5,10 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from typing import NotRequired, TypedDict, Unpack
 
 from ..model.rounds import next_round
-from ..model.supervision_ports import AttemptTarget
+from ..model.supervision_ports import AttemptTarget, Clock, Inbox
 
 # Sentences of a sensor about what it cannot read, without repetitions.
 
@@ -171,14 +172,31 @@ class Worker:
         self.close()
 
 
-class Sampler(Worker):
+class Common(TypedDict):
+    """What each sensor is given."""
+
+    inbox: Inbox
+    clock: Clock
+    on_problem: NotRequired[OnProblem]
+
+
+class Observer(Worker):
+    """A worker that puts observations into an inbox."""
+
+    def __init__(self, *, inbox: Inbox, clock: Clock, on_problem: OnProblem = ignore_problem) -> None:
+        super().__init__(on_problem)
+        self._inbox = inbox
+        self._clock = clock
+
+
+class Sampler(Observer):
     """Calls ``sample`` every ``interval_s``, and at once when another attempt is followed.
 
     An exception of ``sample`` is reported by ``on_problem``, and the next sample is taken after the interval.
     """
 
-    def __init__(self, *, interval_s: float, on_problem: OnProblem = ignore_problem) -> None:
-        super().__init__(on_problem)
+    def __init__(self, *, interval_s: float, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
         self._interval_s = interval_s
         self._due_s = 0.0
         """Monotonic seconds; 0: at once."""

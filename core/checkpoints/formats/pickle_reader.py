@@ -208,18 +208,6 @@ def _pop(walk: PickleWalk, _: object) -> None:
         walk.pop_mark()
 
 
-def _put(walk: PickleWalk, index: int) -> None:
-    walk.memo[index] = walk.stack[-1]
-
-
-def _memoize(walk: PickleWalk, _: object) -> None:
-    walk.memo[len(walk.memo)] = walk.stack[-1]
-
-
-def _get(walk: PickleWalk, index: int) -> None:
-    walk.stack.append(walk.memo[index])
-
-
 def _append(walk: PickleWalk, _: object) -> None:
     item = walk.stack.pop()
     walk.extend([item])
@@ -240,10 +228,6 @@ def _build(walk: PickleWalk, _: object) -> None:
         raise TypeError("BUILD on a value that is not an object")
 
 
-def _global(walk: PickleWalk, operand: str) -> None:
-    walk.stack.append(walk.interpreter.name(walk.written_name(operand)))
-
-
 def _stack_global(walk: PickleWalk, _: object) -> None:
     name = walk.stack.pop()
     module = walk.stack.pop()
@@ -252,8 +236,8 @@ def _stack_global(walk: PickleWalk, _: object) -> None:
     walk.stack.append(walk.interpreter.name(Global(module, name)))
 
 
-def _extension(walk: PickleWalk, code: int) -> None:
-    walk.stack.append(walk.interpreter.name(Global("copyreg.extension", str(code))))
+def _obj(items: list[PickleValue], walk: PickleWalk) -> None:
+    walk.stack.append(walk.interpreter.call(items[0], tuple(items[1:])))
 
 
 def _reduce(walk: PickleWalk, _: object) -> None:
@@ -268,11 +252,6 @@ def _inst(walk: PickleWalk, operand: str) -> None:
     walk.stack.append(walk.interpreter.call(target, arguments))
 
 
-def _obj(walk: PickleWalk, _: object) -> None:
-    items = walk.pop_mark()
-    walk.stack.append(walk.interpreter.call(items[0], tuple(items[1:])))
-
-
 def _newobj(walk: PickleWalk, _: object) -> None:
     arguments = walk.pop_arguments()
     target = walk.stack.pop()
@@ -285,14 +264,6 @@ def _newobj_ex(walk: PickleWalk, _: object) -> None:
     made = walk.stack[-1]
     if isinstance(made, Instance):
         made.state.append(keywords)
-
-
-def _persid(walk: PickleWalk, operand: str) -> None:
-    walk.stack.append(walk.interpreter.persistent(operand))
-
-
-def _binpersid(walk: PickleWalk, _: object) -> None:
-    walk.stack.append(walk.interpreter.persistent(walk.stack.pop()))
 
 
 def _proto(_: PickleWalk, protocol: int) -> None:
@@ -332,25 +303,28 @@ _ACTS: dict[str, _Act] = {
     "POP": _pop,
     "POP_MARK": lambda walk, _: walk.pop_mark().clear(),
     "DUP": lambda walk, _: walk.stack.append(walk.stack[-1]),
-    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _put),
-    "MEMOIZE": _memoize,
-    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _get),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda walk, index: walk.memo.__setitem__(index, walk.stack[-1])),
+    "MEMOIZE": lambda walk, _: walk.memo.__setitem__(len(walk.memo), walk.stack[-1]),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda walk, index: walk.stack.append(walk.memo[index])),
     "APPEND": _append,
     "APPENDS": lambda walk, _: walk.extend(walk.pop_mark()),
     "ADDITEMS": lambda walk, _: walk.extend(walk.pop_mark()),
     "SETITEM": _setitem,
     "SETITEMS": lambda walk, _: walk.set_pairs(walk.pop_mark()),
     "BUILD": _build,
-    "GLOBAL": _global,
+    "GLOBAL": lambda walk, operand: walk.stack.append(walk.interpreter.name(walk.written_name(operand))),
     "STACK_GLOBAL": _stack_global,
-    **dict.fromkeys(("EXT1", "EXT2", "EXT4"), _extension),
+    **dict.fromkeys(
+        ("EXT1", "EXT2", "EXT4"),
+        lambda walk, code: walk.stack.append(walk.interpreter.name(Global("copyreg.extension", str(code)))),
+    ),
     "REDUCE": _reduce,
     "INST": _inst,
-    "OBJ": _obj,
+    "OBJ": lambda walk, _: _obj(walk.pop_mark(), walk),
     "NEWOBJ": _newobj,
     "NEWOBJ_EX": _newobj_ex,
-    "PERSID": _persid,
-    "BINPERSID": _binpersid,
+    "PERSID": lambda walk, operand: walk.stack.append(walk.interpreter.persistent(operand)),
+    "BINPERSID": lambda walk, _: walk.stack.append(walk.interpreter.persistent(walk.stack.pop())),
     "STOP": lambda _walk, _: None,
     "PROTO": _proto,
     "FRAME": _frame,

@@ -292,22 +292,18 @@ def _folder(path: Path) -> Folder | None:
     try:
         status = path.stat()
         key = (str(path), status.st_dev, status.st_ino, status.st_mtime_ns)
-        listed_ns, found = _listed(key)
-        if listed_ns - status.st_mtime_ns < _TICK_NS:
-            _listed.cache_clear()
-            _, found = _listed(key)
+        young = time.time_ns() - status.st_mtime_ns < _TICK_NS
+        return (_listed.__wrapped__ if young else _listed)(key)
     except OSError:
         return None
-    return found
 
 
 @lru_cache(maxsize=4)
-def _listed(key: tuple[str, int, int, int]) -> tuple[int, Folder | None]:
-    now = time.time_ns()
+def _listed(key: tuple[str, int, int, int]) -> Folder | None:
     with os.scandir(key[0]) as entries:
         names = frozenset(entry.name for _, entry in zip(range(_MOST + 1), entries, strict=False))
     if len(names) > _MOST:
-        return now, None
+        return None
     found = Folder(names, {}, {})
     for name in names:
         numbers = numbers_in(name)
@@ -317,4 +313,4 @@ def _listed(key: tuple[str, int, int, int]) -> tuple[int, Folder | None]:
             found.series.setdefault(kind, []).append(numbers)
     for each in found.series.values():
         each.sort()
-    return now, found
+    return found

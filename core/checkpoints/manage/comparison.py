@@ -12,11 +12,9 @@ from ...model.checkpoint_results import Comparison, TensorChange
 from ..formats.byte_range import ByteRange, Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
 from ..formats.file_contents import FileContents, Region, Tensor
 from ..formats.pickle_values import shown
-from ..inspection import Subject, conclude, subject_of, subject_of_any
+from ..inspection import Subject, conclude, subject_of_any
 from ..layouts.layout_reading import weights_in
-from ..layouts.sets import Members
 from ..listing import COMPILED_PREFIX
-from ..unknown_state import compare_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,50 +38,13 @@ class _Placed(msgspec.Struct, frozen=True):
 def compare(a: Path, b: Path, *, progress: ProgressCallback | None = None) -> Comparison:
     """Compare the weights of two checkpoints of any layout but DCP, 4 MB at a time.
 
-    ``_orig_mod.`` (torch.compile) is taken off the keys first. Of two that are not understood the files are compared.
-    Raises FileNotFoundError, ComparisonRefusedError.
+    ``_orig_mod.`` (torch.compile) is taken off the keys first. Raises FileNotFoundError, ComparisonRefusedError.
     """
     with ExitStack() as stack, idle_io_priority():
         try:
-            unclear = _unclear(a), _unclear(b)
-            if unclear[0] is not None and unclear[1] is not None:
-                return _compare_files(a, b, unclear[0], unclear[1], progress)
-            for path, found in ((a, unclear[0]), (b, unclear[1])):
-                if found is not None:
-                    why = "it is of an unknown format, so its tensors cannot be compared with those of the other one"
-                    raise ComparisonRefusedError(f"{path}: {why}")
-            first, second = _weights(a, stack), _weights(b, stack)
-            return _compare(a, b, first, second, progress)
+            return _compare(a, b, _weights(a, stack), _weights(b, stack), progress)
         except Damage as damage:
             raise ComparisonRefusedError(f"cannot compare {a} with {b}: {damage.reason}") from damage
-
-
-def _unclear(path: Path) -> Members | None:
-    """The files of a checkpoint that is not understood; None if its tensors can be listed, or it is none at all."""
-    subject = subject_of_any(path)
-    if subject is None:
-        return None
-    finding = subject.examine(None)
-    listed = any(found.contents is not None and found.contents.tensors for found in finding.files.values())
-    return None if listed or finding.kind == "dcp" or conclude(subject, finding).understood else subject.members
-
-
-def _compare_files(a: Path, b: Path, one: Members, other: Members, progress: ProgressCallback | None) -> Comparison:
-    return Comparison(
-        a=str(a),
-        b=str(b),
-        only_in_a=(),
-        only_in_b=(),
-        other_shape=(),
-        other_type=(),
-        changes=(),
-        skipped=(),
-        relative_change=None,
-        nonfinite_a=0,
-        nonfinite_b=0,
-        files=compare_files(one, other, progress),
-        unknown="how far the weights moved cannot be told here: only the program that wrote them can read them",
-    )
 
 
 def _compare(
@@ -148,12 +109,18 @@ def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
 
 
 def _weights(path: Path, stack: ExitStack) -> dict[str, _Placed]:
-    subject = subject_of(path)
+    subject = subject_of_any(path)
     if subject is None:
         raise ComparisonRefusedError(f"{path} is not a checkpoint")
     finding = subject.examine(None)
     if finding.kind == "dcp":
         raise ComparisonRefusedError(f"{path}: DCP checkpoints are not compared; export them first (dcp_to_torch_save)")
+    listed = any(found.contents is not None and found.contents.tensors for found in finding.files.values())
+    if not listed and not conclude(subject, finding).understood:
+        raise ComparisonRefusedError(
+            f"{path}: it is of an unknown format, which only the program that wrote it can read: how far its weights "
+            "moved cannot be told here"
+        )
     placed: dict[str, _Placed] = {}
     for name in _weight_files(subject):
         found = finding.files.get(name)

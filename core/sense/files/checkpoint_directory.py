@@ -5,12 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from ...model.settings import Watch
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget
 from ..host.disk_space import is_network_filesystem
-from ..sampler import OnProblem, Worker, ignore_problem
+from ..sampler import Common, Observer
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
 from .inotify import unmounted_place
 
@@ -87,7 +87,7 @@ HOT_S = 2.0
 """Period of scanning the directories that changed last, because changes inside them cause no events."""
 
 
-class CheckpointDirectory(Worker):
+class CheckpointDirectory(Observer):
     """Puts CheckpointEvents of one directory, one level deep; a directory like ``checkpoint-500/`` is one checkpoint.
 
     created: it appeared (verdict "writing"), or it no longer changes and is not complete (with verdict and reason).
@@ -107,8 +107,6 @@ class CheckpointDirectory(Worker):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         watch: Watch,
         directory: str,
         looks: Looks,
@@ -116,17 +114,17 @@ class CheckpointDirectory(Worker):
         known: Iterable[str] = (),
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         fstab: Callable[[], str] = Path("/etc/fstab").read_text,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(on_problem)
+        super().__init__(**common)
         self._watch = watch
         self._directory = Path(directory)
         self._globs = tuple(globs)
         self._scan = CheckpointScan(
             self._directory,
             looks,
-            inbox=inbox,
-            clock=clock,
+            inbox=self._inbox,
+            clock=self._clock,
             settle_s=watch.settle_s,
             globs=self._globs,
             problems=self._problems,

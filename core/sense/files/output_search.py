@@ -15,16 +15,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ...model.checkpoint import Checkpoint, Whose
 from ...model.observation import OutputSeen
 from ...model.other_files import is_copy_folder, is_other_file, kind_of_name, says_state
 from ...model.output_place import is_below
 from ...model.rounds import next_round
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget
 from ..process.run_tree import RunTree
-from ..sampler import OnProblem, Worker, ignore_problem
+from ..sampler import Common, Observer, ignore_problem
 from .inotify import FolderTree, Inotify, OpenFile, ended_at, open_for_writing, walk
 from .writers import Writers, may_be_saved, written_by
 
@@ -68,7 +68,7 @@ class Written(NamedTuple):
     live: bool = True
 
 
-class OutputSearch(Worker):
+class OutputSearch(Observer):
     """Puts an ``OutputSeen`` for each checkpoint that the run wrote to a folder that is not watched.
 
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
@@ -85,8 +85,6 @@ class OutputSearch(Worker):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         roots: Sequence[str],
         watched: Callable[[], Collection[str]],
         state_of: CheckpointLook,
@@ -101,9 +99,9 @@ class OutputSearch(Worker):
         directory: str = "",
         apart: bool = False,
         is_network: Callable[[str], bool] = lambda _folder: False,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(on_problem)
+        super().__init__(**common)
         self._tell_written = written
         self._roots = list(_with_links(roots))
         self._watched = watched
@@ -116,7 +114,6 @@ class OutputSearch(Worker):
             is_network=is_network,
             open_files=open_files,
         )
-        self._inbox, self._clock = inbox, clock
         self._taken, self._state_of, self._saved = taken, state_of, saved
         self._reported: set[tuple[str, float]] = set()
         self._alike: dict[tuple[str, str], set[str]] = {}

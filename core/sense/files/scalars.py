@@ -7,14 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import msgspec
 
 from ...model.observation import MOST_METRICS, MetricValues
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget
 from ..process.run_tree import RunTree
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ..sampler import Common, Sampler
 from .inotify import OpenFile, open_for_writing, walk
 
 # Records of a TensorBoard event file (TFRecord): length, masked CRC32C of it, data, masked CRC32C of that.
@@ -283,17 +283,13 @@ class ScalarFiles(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         roots: Callable[[], Sequence[str]],
         interval_s: float = SAMPLE_S,
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         tree: RunTree | None = None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(interval_s=interval_s, **common)
         self._roots = roots
         self._open_files = open_files
         self._files: dict[Path, _File] = {}
@@ -301,7 +297,7 @@ class ScalarFiles(Sampler):
         self._owner: dict[str, Path] = {}
         self._names: dict[str, None] = {}
         self._left_out: set[str] = set()
-        self._begun_wall = clock.wall()
+        self._begun_wall = self._clock.wall()
         self._searched_t = -SEARCH_S
         self._noticed: deque[str] = deque(maxlen=FILES)
         self._followed: AttemptTarget | None = None

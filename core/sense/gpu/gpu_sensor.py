@@ -7,17 +7,17 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import msgspec
 
 from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.observation import GpuReading, GpuSample
 from ...model.settings import Watch
-from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
+from ...model.supervision_ports import AttemptTarget, DetailDesk, NoDetails
 from ..process.proc_stat import environ_of, read_stat
 from ..process.run_tree import Rates, RunTree, UserNames, age_of, command_of, is_another_users, tree_pids
-from ..sampler import Worker
+from ..sampler import Common, Observer
 
 # Which GPUs are the trainer's.
 
@@ -294,7 +294,7 @@ def pids_are_comparable() -> bool:
     return namespace == INITIAL_PID_NAMESPACE and "microsoft" not in kernel
 
 
-class GpuSensor(Worker):
+class GpuSensor(Observer):
     """Puts a GpuSample every ``watch.interval_s``.
 
     A GPU that hangs or is lost stays in the sample with ``trouble``, and the others are read. If none answers, or there
@@ -308,8 +308,6 @@ class GpuSensor(Worker):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         watch: Watch,
         own_gpus: GpuChoice = None,
         trust_pids: bool | None = None,
@@ -318,11 +316,10 @@ class GpuSensor(Worker):
         command: tuple[str, ...] = COMMAND,
         details: DetailDesk | None = None,
         tree: RunTree | None = None,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__()
+        super().__init__(**common)
         self._tree = tree or RunTree()
-        self._inbox = inbox
-        self._clock = clock
         self._watch = watch
         self._configured = own_gpus
         self._choice = own_gpus

@@ -3,11 +3,9 @@
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-
-MOUNTS = Path("/proc/self/mountinfo")
 
 
 class Room(NamedTuple):
@@ -43,30 +41,15 @@ def _statvfs(path: Path) -> os.statvfs_result:
         return os.statvfs(nearest_existing(path))
 
 
-def is_local(path: Path, mounts: Path = MOUNTS) -> bool:
-    """Whether ``path`` lies on a file system of this machine, which answers at once. False if that cannot be told."""
-    try:
-        text = mounts.read_text(errors="replace")
-    except OSError:
-        return False
-    return filesystem_type(str(nearest_existing(path).resolve()), text) in LOCAL_TYPES
-
-
 class DiskSpace:
-    """Reads the room, first in a thread of its own, because a dead network mount blocks the call forever.
+    """Reads the room in a thread of its own, because a dead network mount blocks the call forever.
 
-    The thread begins with the first question and waits for the next one; ``close`` ends it. If the file system is one
-    of this machine (``local``), the thread ends after its first answer, and the caller reads the room itself: two
-    changes of thread for each reading cost more than all else of it.
+    The thread begins with the first question and waits for the next one; ``close`` ends it.
     """
 
-    def __init__(
-        self, directory: Path | None, *, timeout_s: float = 0.2, local: Callable[[Path], bool] = is_local
-    ) -> None:
+    def __init__(self, directory: Path | None, *, timeout_s: float = 0.2) -> None:
         self._directory = directory
         self._timeout_s = timeout_s
-        self._local = local
-        self._answers_at_once = False
         self._thread: threading.Thread | None = None
         self._asked = threading.Semaphore(0)
         self._answered = threading.Event()
@@ -77,8 +60,6 @@ class DiskSpace:
         """The room; None if unknown, or if the file system does not answer within ``timeout_s``."""
         if self._directory is None or self._closed:
             return None
-        if self._answers_at_once:
-            return room_of(self._directory)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, args=(self._directory,), name="sense-disk", daemon=True)
             self._answered.set()
@@ -100,11 +81,7 @@ class DiskSpace:
             if self._closed:
                 return
             self._answer = room_of(directory)
-            local = self._local(directory)
             self._answered.set()
-            if local:
-                self._answers_at_once = True
-                return
 
 
 # Type of the file system of a path, from the text of ``/proc/self/mountinfo`` (proc(5)). Pure.
@@ -114,9 +91,6 @@ NETWORK_TYPES = re.compile(
 )
 """File systems that other machines (or, under WSL2, Windows) change: without file events, with unreliable locks and
 unsafe memory maps."""
-
-LOCAL_TYPES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs"})
-"""File systems of this machine's disks and memory. They know their free room without asking a device."""
 
 
 class MountPoint(NamedTuple):

@@ -2,18 +2,17 @@
 
 import re
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import msgspec
 
 from ...model.observation import HostSample, Observation
-from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
+from ...model.supervision_ports import AttemptTarget, DetailDesk, Inbox, NoDetails
 from ..process.proc_stat import kernel_text
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ..sampler import Common, Sampler
 from .disk_space import DiskSpace, mount_points
 
 if TYPE_CHECKING:
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 UNLIMITED_BYTES = 1 << 60
 """v1 writes "no limit" as a number close to 2^63. No machine has an exbibyte."""
-
-GROUPS_S = 10.0
-"""Longest time until a limit that was set or lifted is seen. What is used is read each time."""
 
 
 class MemoryLimit(NamedTuple):
@@ -57,32 +53,9 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    return MemoryLimits(pid, proc=proc).now()
-
-
-class MemoryLimits:
-    """``memory_limit`` of one process, once a second: only the groups that have a limit are read each time."""
-
-    def __init__(self, pid: int | str = "self", *, proc: Path = Path("/proc")) -> None:
-        self.pid = pid
-        self._proc = proc
-        self._cgroup = f"{proc}/{pid}/cgroup"
-        self._group = ""
-        self._until = 0.0
-        self._limited: list[tuple[Path, _Layout]] = []
-
-    def now(self) -> MemoryLimit | None:
-        group = kernel_text(self._cgroup)
-        if group != self._group or time.monotonic() >= self._until:
-            self._group, self._until = group, time.monotonic() + GROUPS_S
-            self._limited = [
-                (folder, layout)
-                for layout, base, path in _groups(group, self._proc)
-                for folder in _upwards(base, path)
-                if _read(folder, layout) is not None
-            ]
-        limits = [limit for folder, layout in self._limited if (limit := _read(folder, layout)) is not None]
-        return min(limits, key=lambda limit: limit.limit_bytes, default=None)
+    groups = _groups(kernel_text(f"{proc}/{pid}/cgroup"), proc)
+    found = (_read(folder, layout) for layout, base, path in groups for folder in _upwards(base, path))
+    return min((limit for limit in found if limit is not None), key=lambda limit: limit.limit_bytes, default=None)
 
 
 def limit_again(known: MemoryLimit) -> MemoryLimit | None:
@@ -338,26 +311,20 @@ class Host(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         interval_s: float,
         output_dir: str | None = None,
         proc: Path = Path("/proc"),
         details: DetailDesk | None = None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
+        super().__init__(interval_s=interval_s, **common)
         self._desk = details or NoDetails()
         self._more: HostDetailReadings | None = None
-        self._inbox = inbox
-        self._clock = clock
         self._proc = proc
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
         self._busy: tuple[int, int] | None = None
         self._before: MachineNow | None = None
         self._turn = threading.Lock()
-        self._own_limit = MemoryLimits("self", proc=proc)
-        self._limit_of: MemoryLimits | None = None
         self._limited: tuple[AttemptTarget, MemoryLimit] | None = None
         """The limit that was last read of an attempt: its group can be read after it has ended."""
 
@@ -382,7 +349,8 @@ class Host(Sampler):
         of_group = limit is not None and limit.limit_bytes == share.total
         kills = limit.oom_kills if limit is not None and of_group else machine.oom_kills
         room = self._disk.room()
-        rates = self._rates_at(machine)
+        rates = NO_RATES if self._before is None else machine_rates(self._before, machine)
+        self._before = machine
         self._inbox.put(
             HostSample(
                 t=self._clock.now(),
@@ -414,19 +382,12 @@ class Host(Sampler):
 
     def _limit(self) -> MemoryLimit | None:
         target = self.target
-        if target is not None and (self._limit_of is None or self._limit_of.pid != target.trainer.pid):
-            self._limit_of = MemoryLimits(target.trainer.pid, proc=self._proc)
-        found = None if target is None or self._limit_of is None else self._limit_of.now()
+        found = None if target is None else memory_limit(target.trainer.pid, proc=self._proc)
         if found is None and self._limited is not None and self._limited[0] is target:
             found = limit_again(self._limited[1])
         if target is not None and found is not None:
             self._limited = (target, found)
-        return found or self._own_limit.now()
-
-    def _rates_at(self, machine: MachineNow) -> "Rates":
-        """Since the reading before."""
-        before, self._before = self._before, machine
-        return NO_RATES if before is None else machine_rates(before, machine)
+        return found or memory_limit(proc=self._proc)
 
     def _cpu_pct(self, busy: tuple[int, int] | None) -> float | None:
         before, self._busy = self._busy, busy

@@ -7,12 +7,12 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from ....heartbeat import PHASES, Page, page_path
 from ...model.observation import HEARTBEAT, LogChunk
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ...model.supervision_ports import AttemptTarget
+from ..sampler import Common, Sampler
 
 NEWS_WORDS = (
     *(b"error", b"exception", b"traceback", b"fatal", b"fail", b"abort", b"assert", b"segm", b"signal", b"kill"),
@@ -223,15 +223,11 @@ class HeartbeatPage(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         interval_s: float = PERIOD_S,
         found: Callable[[str], None] = lambda _text: None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(interval_s=interval_s, **common)
         self._found = found
         self._page: Page | None = None
         self._of: str | None = None

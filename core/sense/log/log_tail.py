@@ -6,12 +6,12 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ...model.observation import LogChunk
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget
 from ..files.inotify import OpenFile, open_for_writing
-from ..sampler import OnProblem, Worker, ignore_problem
+from ..sampler import Common, Observer
 from .burst_reduction import BurstReduction
 
 # Finds the log of a trainer that prints its steps into a file only: without it the run would be starting for ever.
@@ -317,7 +317,7 @@ class FollowedLog:
             yield from self._chunks(t, piece.data, skipped=piece.skipped_bytes, lines=piece.skipped_lines)
 
 
-class LogTail(Worker):
+class LogTail(Observer):
     """Puts LogChunks of the followed attempt's log (``source`` None) and of ``logs`` (``source`` = path).
 
     After ``follow(None)`` the last log is read to its end once.
@@ -335,18 +335,14 @@ class LogTail(Worker):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         logs: Sequence[str] = (),
         is_news: Callable[[str], bool] = lambda _line: True,
         begin_within_bytes: int = ADOPTED_BYTES,
         poll_s: float = POLL_S,
         looked: Callable[[], None] = lambda: None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(**common)
         self._is_news = is_news
         self._begin_within_bytes = begin_within_bytes
         self._poll_s = self._pause_s = poll_s

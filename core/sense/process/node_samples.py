@@ -7,6 +7,7 @@ the last one. Lines are counted; the clocks of other machines are not compared w
 import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Unpack
 
 import msgspec
 
@@ -14,9 +15,9 @@ from ...model.job import JobRecord
 from ...model.json_line import decode_exact
 from ...model.nodes import Node, NodeProcesses, Nodes
 from ...model.observation import HEARTBEAT, GpuReading, GpuSample, JobSeen, LogChunk, ProcessSample, Rank, RankEnded
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget
 from ..log.burst_reduction import AT_FIRST, Told, told_as_lines
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ..sampler import Common, Sampler
 
 FOLDER = "nodes"
 FILE = "nodes.json"
@@ -60,16 +61,12 @@ class NodeSamples(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         interval_s: float,
         line_s: float = 10.0,
         keep: Callable[[Path, Nodes], None] = lambda _path, _nodes: None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(interval_s=interval_s, **common)
         self._line_s = line_s
         self._keep = keep
         self._kept_t: float | None = None
@@ -237,12 +234,8 @@ class JobRecords(Sampler):
 
     name = "job"
 
-    def __init__(
-        self, *, inbox: Inbox, clock: Clock, interval_s: float, on_problem: OnProblem = ignore_problem
-    ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
-        self._inbox = inbox
-        self._clock = clock
+    def __init__(self, *, interval_s: float, **common: Unpack[Common]) -> None:
+        super().__init__(interval_s=interval_s, **common)
         self._told: JobSeen | None = None
         self._limit: float | None = None
 

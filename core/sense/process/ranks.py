@@ -7,12 +7,12 @@ torchrun is the parent of a rank whose environment names an error file; it may o
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ...model.observation import Agent, OtherTrainer, OtherTrainersSeen, Rank, RankEnded
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget
 from ...rank_files import Called, RankFiles, torchrun_in
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ..sampler import Common, Sampler
 from .proc_stat import ProcStat, environ_of, read_all, read_stat
 from .run_tree import RunTree
 
@@ -153,16 +153,14 @@ class OtherTrainers(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         examine: Examine,
         tree: RunTree,
         interval_s: float = LOOK_S,
         pids: Callable[[], Collection[int]] = read_all,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
-        self._inbox, self._clock, self._examine, self._tree, self._pids = inbox, clock, examine, tree, pids
+        super().__init__(interval_s=interval_s, **common)
+        self._examine, self._tree, self._pids = examine, tree, pids
         self._followed: AttemptTarget | None = None
         self._own: set[int] = set()
         self._known: dict[int, OtherTrainer] = {}
