@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from trainwatch.core.model.log_lines import LogLine, LogStretch
 from trainwatch.core.sense.log import log_browser
-from trainwatch.core.sense.log.log_browser import FileLogBrowser, LineMatcher
-from trainwatch.core.sense.log.visible_text import visible
+from trainwatch.core.sense.log.log_browser import FileLogBrowser, LineMatcher, visible
 
 READER = FileLogBrowser()
 

@@ -1,7 +1,6 @@
 """TensorBoard event files: read while they grow, equal to what was logged, and put where the other metrics go."""
 
 import os
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observation
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.model.supervision_ports import AttemptTarget
-from trainwatch.core.sense.files.inotify import OpenFile
 from trainwatch.core.sense.files.scalars import Damaged, Scalar, ScalarFiles, read_records, scalars
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "tensorboard"
@@ -98,20 +96,16 @@ class Inbox:
 
 
 class Watched:
-    """A sensor on files that a test writes; ``opened``: what the trainer holds open."""
+    """A sensor on files that a test writes."""
 
     def __init__(self, *roots: Path) -> None:
         self.clock, self.inbox = FakeClock(), Inbox()
-        self.opened: list[Path] = []
         self.problems: list[str] = []
         self.sensor = ScalarFiles(
-            inbox=self.inbox, clock=self.clock, roots=lambda: [str(root) for root in roots], open_files=self._open,
+            inbox=self.inbox, clock=self.clock, roots=lambda: [str(root) for root in roots],
             on_problem=self.problems.append,
         )  # fmt: skip
         self.begin(1)
-
-    def _open(self, _pids: Iterable[int]) -> Sequence[OpenFile]:
-        return [OpenFile(1, str(path)) for path in self.opened]
 
     def begin(self, number: int) -> None:
         trainer = ProcessIdentity(pid=os.getpid(), start_ticks=0, boot_id="")
@@ -149,7 +143,7 @@ def test_a_file_elsewhere_is_found_because_the_trainer_has_it_open(tmp_path: Pat
     path = tmp_path / "elsewhere" / "events.out.tfevents.1"
     watched.writes(path, ("loss", 0.5, 1))
     assert watched.looks() == []
-    watched.opened.append(path)
+    watched.sensor.noticed(str(path))
     assert watched.looks() == [{"loss": 0.5}]
     assert watched.inbox.got[0].folder == str(tmp_path / "elsewhere")
 

@@ -153,7 +153,7 @@ def build_sensors(  # noqa: PLR0917
     spec, watch, here = output.spec, output.spec.settings.watch, output.spec.capabilities.here
     common: dict[str, Any] = {"inbox": inbox, "clock": clock, "on_problem": note}
     details, tree = DetailFiles(run.path), RunTree()
-    metrics = ScalarFiles(roots=lambda: (*output.folders, spec.cwd), tree=tree, **common)
+    metrics = ScalarFiles(roots=lambda: (*output.folders, spec.cwd), **common)
     rehearsal, unknown = "rehearsal_of" in spec.labels, not output.folders
     hint = () if spec.output_hint is None else (spec.output_hint,)
     search = OutputSearch(

@@ -13,9 +13,8 @@ import msgspec
 
 from ...model.observation import MOST_METRICS, MetricValues
 from ...model.supervision_ports import AttemptTarget
-from ..process.run_tree import RunTree
 from ..sampler import Common, Sampler
-from .inotify import OpenFile, open_for_writing, walk
+from .inotify import walk
 
 # Records of a TensorBoard event file (TFRecord): length, masked CRC32C of it, data, masked CRC32C of that.
 #
@@ -285,15 +284,11 @@ class ScalarFiles(Sampler):
         *,
         roots: Callable[[], Sequence[str]],
         interval_s: float = SAMPLE_S,
-        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
-        tree: RunTree | None = None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
         self._roots = roots
-        self._open_files = open_files
         self._files: dict[Path, _File] = {}
-        self._tree = tree or RunTree()
         self._owner: dict[str, Path] = {}
         self._names: dict[str, None] = {}
         self._left_out: set[str] = set()
@@ -345,7 +340,7 @@ class ScalarFiles(Sampler):
     def _search(self) -> None:
         roots = [os.path.realpath(root) for root in self._roots()]
         noticed = [Path(self._noticed.popleft()) for _ in range(len(self._noticed))]
-        for path in (*noticed, *self._opened(), *_below(roots)):
+        for path in (*noticed, *_below(roots)):
             if len(self._files) >= FILES or path in self._files:
                 continue
             try:
@@ -354,13 +349,6 @@ class ScalarFiles(Sampler):
                 continue
             if written >= self._begun_wall - 1.0:
                 self._files[path] = _File(path, logdir(path, roots))
-
-    def _opened(self) -> Iterator[Path]:
-        if self.target is None:
-            return
-        for each in self._open_files(self._tree.look(self.target, max_age_s=1.0)):
-            if NAME in os.path.basename(each.path):  # noqa: PTH119  each file that is open
-                yield Path(each.path)
 
     # --- reading ---
 

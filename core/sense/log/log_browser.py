@@ -3,10 +3,9 @@
 import os
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ...model.log_lines import LogLine, LogStretch, LogTally, Stopped
-from .visible_text import CONTROL, painted, visible
 
 BLOCK_BYTES = 65536
 SCAN_BYTES = 65536
@@ -19,62 +18,81 @@ STATE_BYTES = 262144
 r"""Most bytes of a line that are read for the states between its ``\r``."""
 
 
-# As in visible_text, but never across a line end.
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-~])")
+# The text of a line as a terminal shows it.
+
+LINE_CHARS = 4000
+"""Longest line that is shown. Markup of longer lines makes a terminal slow."""
+
+# CSI sequences, OSC and other strings, the rest.
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-~])")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def visible(raw: bytes) -> str:
+    r"""Decode one line: its last state after ``\r``, without escape sequences and control characters."""
+    text = _ESCAPE.sub("", raw.decode("utf-8", "replace"))
+    if "\r" in text:
+        text = next((state for state in reversed(text.split("\r")) if state.strip()), "")
+    text = CONTROL.sub("", text).rstrip()
+    return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
+
+
+_A_BAR = re.compile(r"\d%\||\d/\d+ *\[|\d(?:it|s)/(?:s|it)\b|[█━▏▎▍▌▋▊▉]{2}")
+_BAR_END = re.compile(r"(?:%\|.*?\| .*?\[|\d/\d+ \[|\dit \[)\d+:\d\d[^\]]*\]\s*")
+"""A bar of tqdm up to its closing bracket."""
+
+
+class Painted(NamedTuple):
+    """The text of ``visible``. ``ansi``: the same with the sequences that colour it, "" if there are none.
+
+    ``bar``: the bar that the text has overwritten, "" if it is a bar itself. ``cut``: where the message begins that
+    was printed behind a bar without a line end; 0 = none.
+    """
+
+    text: str
+    ansi: str = ""
+    bar: str = ""
+    cut: int = 0
+
+
+def painted(raw: bytes) -> Painted:
+    """One line as ``visible`` shows it, with what tells its parts apart."""
+    text, states = visible(raw), raw.decode("utf-8", "replace").split("\r")
+    bar, ansi = "", ""
+    if len(states) > 1 and not _A_BAR.search(text):
+        plain = (_ESCAPE.sub("", state) for state in reversed(states))
+        bar = next((CONTROL.sub("", state).strip() for state in plain if _A_BAR.search(state)), "")
+    if b"\x1b[" in raw:
+        ansi = next((state for state in reversed(states) if _ESCAPE.sub("", state).strip()), "")
+    return Painted(text, ansi, bar[:LINE_CHARS], _end_of_bar(text))
+
+
+def _end_of_bar(text: str) -> int:
+    if "]" not in text or ("%|" not in text and " [" not in text):
+        return 0
+    end = max((found.end() for found in _BAR_END.finditer(text)), default=0)
+    return end if end < len(text) else 0
+
+
 _CONTROL_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
-_CROSSES_LINES = re.compile(r"\\[AZ]|\(\?(?![:i)])|[+*?}]\+|\$|\^|\[\^")
-"""Constructs that depend on line ends or match across them. Such patterns are searched line by line."""
 
 
 class LineMatcher:
-    """A pattern over blocks of whole lines."""
+    """Finds the lines of blocks in whose visible text a pattern matches."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
-        self._whole_blocks = not _CROSSES_LINES.search(pattern.pattern) and not pattern.flags & (
-            re.MULTILINE | re.DOTALL | re.VERBOSE
-        )
-        # Whether a plain word occurs at all, ignoring case, is found ten times faster without a regular expression.
+        self._search = pattern.search
+        # Whether a plain word occurs in a block at all is found a hundred times faster than in each of its lines.
         literal = pattern.pattern.isascii() and pattern.pattern.replace(" ", "").isalnum()
         self._literal = pattern.pattern.lower().encode() if literal and pattern.flags & re.IGNORECASE else b""
 
     def numbers(self, block: bytes) -> Iterator[int]:
         """Numbers (from 0) of the matching lines of a block, in order. Only the last line may have no line end."""
-        if not block:
+        plain = self._literal and block.isascii() and b"\x1b" not in block
+        if not block or (plain and self._literal not in block.translate(None, _CONTROL_BYTES).lower()):
             return
-        if not self._whole_blocks or b"\r" in block:
-            yield from self._line_by_line(block)
-            return
-        printed = block.translate(None, _CONTROL_BYTES)
-        if self._literal and block.isascii() and b"\x1b" not in block and self._literal not in printed.lower():
-            return
-        text = block.decode("utf-8", "replace")
-        if "\x1b" in text:
-            text = _ESCAPE.sub("", text)
-        if len(printed) != len(block):
-            text = CONTROL.sub("", text)
-        search, count = self._pattern.search, text.count
-        at = number = 0
-        while at <= len(text) and (hit := search(text, at)):
-            begin = text.rfind("\n", at, hit.start()) + 1 or at
-            end = text.find("\n", hit.start())
-            end = len(text) if end < 0 else end
-            if begin == len(text) and begin > 0:
-                return  # after the last newline there is no line
-            number += count("\n", at, begin)
-            if hit.end() <= end or search(text[begin:end]):
-                yield number
-            number += 1
-            at = end + 1
-
-    def count(self, block: bytes) -> int:
-        """Number of matching lines."""
-        return sum(1 for _ in self.numbers(block))
-
-    def _line_by_line(self, block: bytes) -> Iterator[int]:
-        search = self._pattern.search
         for number, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
-            if search(visible(line)):
+            if self._search(visible(line)):
                 yield number
 
 
@@ -146,7 +164,7 @@ class FileLogBrowser:
                     if stopped() or start >= end:
                         return
                     shown = block if start + len(block) <= end else _lines_before(block, end - start)
-                    matches += matcher.count(shown)
+                    matches += sum(1 for _ in matcher.numbers(shown))
                     yield LogTally(start + len(shown), matches)
         except FileNotFoundError:
             return
@@ -237,8 +255,8 @@ def _lines_from_end(block: bytes, start: int, *, open_end: bool) -> Iterator[Log
 
 
 def _line(row: bytes, start: int, size: int, *, is_open: bool = False) -> LogLine:
-    text, colours, bar, cut = painted(row)
-    return LogLine(start, size, text, _states(row), is_open, colours, bar, cut)
+    text, ansi, bar, cut = painted(row)
+    return LogLine(start, size, text, _states(row), is_open, ansi, bar, cut)
 
 
 def _states(row: bytes) -> int:

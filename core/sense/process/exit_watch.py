@@ -19,7 +19,7 @@ from ...model.run import ProcessIdentity
 from ...model.supervision_ports import AttemptTarget
 from ..sampler import Common, Observer
 from .node_samples import read_job
-from .proc_stat import is_alive, is_zombie, read_stat
+from .proc_stat import is_alive, is_zombie, read_stat, record_in, status_of
 
 EXIT_FILE = "exit.json"
 LEFT_FILE = "left.json"
@@ -57,22 +57,6 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 def nothing() -> None:
     """For callers that have nothing to do before an exit is reported."""
-
-
-def last_written(log: str | None) -> float | None:
-    """When the trainer printed last: the nearest that is known of an end that nobody saw. None = unknown."""
-    try:
-        return None if log is None else Path(log).stat().st_mtime
-    except OSError:
-        return None
-
-
-def _may_see_status(pid: int) -> bool:
-    """Whether the kernel shows the status. To users other than root it shows 0 for processes of others."""
-    try:
-        return os.geteuid() in {0, Path(f"/proc/{pid}").stat().st_uid}
-    except OSError:
-        return False
 
 
 class _Look:
@@ -148,14 +132,15 @@ class ExitWatch(Observer):
             else now - max(look.dead_s, look.runner_dead_s) > self._grace_s
         )
         if late or (target.runner is None and is_zombie(target.trainer)):
-            return self._unrecorded(target, None if look.was_seen else last_written(target.log)), 0.0
+            # When it printed last is the nearest that is known of an end that nobody saw.
+            printed = None if look.was_seen or target.log is None else status_of(target.log)
+            return self._unrecorded(target, None if printed is None else printed.st_mtime), 0.0
         return None, POLL_S
 
     def _goes_on(self, target: AttemptTarget, *, runner: bool) -> bool:
         """Whether the command has ended, and what it left goes on, with or without the runner."""
-        try:
-            left = decode_exact(Path(target.directory, LEFT_FILE).read_bytes(), Left)
-        except (OSError, msgspec.MsgspecError):
+        left = record_in(target.directory, LEFT_FILE, Left)
+        if left is None:
             return False
         for path in left.outputs:
             self._on_output(path)
@@ -183,7 +168,9 @@ class ExitWatch(Observer):
     def _unrecorded(self, target: AttemptTarget, wall: float | None) -> Death:
         """The status that the kernel shows for a zombie, if it is readable."""
         stat = read_stat(target.trainer.pid) if is_zombie(target.trainer) else None
-        if stat is None or not _may_see_status(target.trainer.pid):
+        # To users other than root the kernel shows the status 0 for processes of others.
+        owner = status_of(f"/proc/{target.trainer.pid}")
+        if stat is None or owner is None or os.geteuid() not in {0, owner.st_uid}:
             return Death(None, None, wall)
         if os.WIFSIGNALED(stat.exit_status):
             return Death(None, os.WTERMSIG(stat.exit_status), wall)

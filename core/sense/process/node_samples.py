@@ -5,6 +5,7 @@ the last one. Lines are counted; the clocks of other machines are not compared w
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Unpack
@@ -12,12 +13,12 @@ from typing import Unpack
 import msgspec
 
 from ...model.job import JobRecord
-from ...model.json_line import decode_exact
 from ...model.nodes import Node, NodeProcesses, Nodes
 from ...model.observation import HEARTBEAT, GpuReading, GpuSample, JobSeen, LogChunk, ProcessSample, Rank, RankEnded
 from ...model.supervision_ports import AttemptTarget
 from ..log.burst_reduction import AT_FIRST, Told, told_as_lines
 from ..sampler import Common, Sampler
+from .proc_stat import record_in, status_of
 
 FOLDER = "nodes"
 FILE = "nodes.json"
@@ -106,19 +107,23 @@ class NodeSamples(Sampler):
         """Read what has grown. Returns whether a line is new."""
         grown = False
         ended: list[RankEnded] = []
-        for path in _files(self._folder):
+        for path in sorted(Path(self._folder, FOLDER).glob("*.jsonl")):
             size, known = self._known.get(path.stem, (0, None))
-            now = _size(path)
-            if now is None or now == size:
+            now = status_of(path)
+            if now is None or now.st_size == size:
                 continue
-            lines, read = new_lines(path, size if now > size else 0)
+            lines, read = new_lines(path, size if now.st_size > size else 0)
             fresh = [line for line in lines if known is None or line.n != known.n]
             if not fresh:
                 continue
             grown = True
             self._known[path.stem] = (read, _node(path.stem, fresh[-1], t))
             if known is not None:  # else this supervisor is new, and what ended before was told
-                ended += [_rank_ended(each, path.stem, t) for line in fresh for each in line.ended]
+                ended += [
+                    RankEnded(t=t, rank=each.rank, text=each.text, pid=each.pid, node=path.stem, wall=each.wall)
+                    for line in fresh
+                    for each in line.ended
+                ]
             beat = fresh[-1].beat
             if beat is not None:
                 text, self._told = told_as_lines(beat, self._told)
@@ -139,23 +144,18 @@ def _node(name: str, line: NodeLine, t: float) -> Node:
     return Node(node=name, n=line.n, grew_t=t, process=there, gpus=line.gpus)
 
 
-def _rank_ended(left: LeftByRank, node: str, t: float) -> RankEnded:
-    return RankEnded(t=t, rank=left.rank, text=left.text, pid=left.pid, node=node, wall=left.wall)
-
-
 def processes_of(nodes: list[Node], t: float) -> ProcessSample:
     """All nodes together; a value that one of them does not know is not known."""
-    states: dict[str, int] = {}
+    states: Counter[str] = Counter()
     for node in nodes:
-        for state, count in node.process.states.items():
-            states[state] = states.get(state, 0) + count
+        states.update(node.process.states)
     return ProcessSample(
         t=t,
         cpu_cores=_sum([node.process.cpu for node in nodes]),
         read_bytes=_sum([node.process.read_bytes for node in nodes]),
         write_bytes=_sum([node.process.write_bytes for node in nodes]),
         procs=sum(node.process.procs for node in nodes),
-        states=states,
+        states=dict(states),
         ranks=ranks_of(nodes, t),
         agents=tuple(agent for node in nodes for agent in node.process.agents),
     )
@@ -198,17 +198,6 @@ def new_lines(path: Path, offset: int) -> tuple[list[NodeLine], int]:
     return found, begin + len(whole) + len(newline)
 
 
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
-
-
-def _files(directory: str) -> list[Path]:
-    return sorted(Path(directory, FOLDER).glob("*.jsonl"))
-
-
 def _sum(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
@@ -223,10 +212,7 @@ MOVED_S = 60.0
 
 def read_job(target: AttemptTarget) -> JobRecord | None:
     """The newest record of the attempt's job; None if it runs as none, or the record cannot be read."""
-    try:
-        return decode_exact(Path(target.directory, JOB_RECORD_FILE).read_bytes(), JobRecord)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    return record_in(target.directory, JOB_RECORD_FILE, JobRecord)
 
 
 class JobRecords(Sampler):

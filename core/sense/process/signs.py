@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from ...bound_process import bound
 from ..host.disk_space import mount_points
-from .proc_stat import PAGE_BYTES, ProcStat, kernel_text
+from .proc_stat import PAGE_BYTES, ProcStat, kernel_text, link_of
 
 # Bytes over the TCP sockets of a process tree, loopback left out (sock_diag(7), ``tcp_info``). No root is needed.
 #
@@ -101,10 +101,7 @@ class SocketBytes:
             if left < 0:
                 return None
             for name in names:
-                try:
-                    link = os.readlink(f"{folder}/{name}")  # noqa: PTH115
-                except OSError:
-                    continue
+                link = link_of(f"{folder}/{name}")
                 if link.startswith("socket:["):
                     found.add(int(link[8:-1]))
         return found
@@ -253,15 +250,8 @@ class MountProbe:
         links = [f"{self._proc}/{pid}/cwd", f"{self._proc}/{pid}/exe"]
         with contextlib.suppress(OSError):
             links += [f"{self._proc}/{pid}/fd/{n}" for n in os.listdir(f"{self._proc}/{pid}/fd")[:OPEN_FILES]]  # noqa: PTH208
-        found = []
-        for link in links:
-            try:
-                path = os.readlink(link)  # noqa: PTH115
-            except OSError:
-                continue
-            if path.startswith("/") and not path.startswith(("/dev/", "/proc/", "/memfd:")):
-                found.append(path)
-        return found
+        paths = map(link_of, links)
+        return [path for path in paths if path.startswith("/") and not path.startswith(("/dev/", "/proc/", "/memfd:"))]
 
 
 # Bytes that the machine read back because it had dropped them for want of memory (``/proc/vmstat``).
@@ -336,24 +326,15 @@ class TerminalWait:
         checked = 0
         for key, stat in sorted(known.items()):
             if key not in self._terminal:
-                self._terminal[key] = self._has_terminal(stat.pid)
+                self._terminal[key] = link_of(f"{self._proc}/{stat.pid}/fd/0").startswith(TERMINALS)
             if not self._terminal[key] or stat.state != "S" or checked == CHECKED_PROCESSES:
                 continue
             checked += 1
-            match self._waits(stat.pid):
-                case "yes":
-                    return "yes"
-                case "maybe":
-                    found = "maybe"
-                case None:
-                    pass
+            waits = self._waits(stat.pid)
+            if waits == "yes":
+                return "yes"
+            found = waits or found
         return found
-
-    def _has_terminal(self, pid: int) -> bool:
-        try:
-            return os.readlink(f"{self._proc}/{pid}/fd/0").startswith(TERMINALS)  # noqa: PTH115  (1 Hz)
-        except OSError:
-            return False
 
     def _waits(self, pid: int) -> Wait | None:
         call = kernel_text(f"{self._proc}/{pid}/syscall").split()
