@@ -303,7 +303,6 @@ def subject_of_any(path: Path) -> Subject | None:
 
 
 def conclude(subject: Subject, finding: Finding) -> Checkpoint:
-    """The verdict from a finding."""
     damages = [*finding.damages]
     if not any(damage.verdict == "torn" for damage in damages):
         torn = unfinished_beside(subject.path, _is_damaged)

@@ -14,8 +14,8 @@ from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.other_files import is_companion, is_other_file, is_other_folder, is_text, kind_of_name, says_state
 from ..model.patterns import matches
 from .formats.byte_range import Damage
-from .formats.pickle_values import Mapping, shown
 from .formats.tensor_file import STATE_FILES, read_state_file
+from .formats.tensors import Mapping, shown
 from .inspection import Subject, conclude, has_optimizer, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
 from .layouts.layout_reading import Finding, weights_in
@@ -26,8 +26,6 @@ ALIKE_AT_MOST = 64
 
 
 class Entry(NamedTuple):
-    """An entry of an output folder."""
-
     path: Path
     is_directory: bool
 
@@ -254,7 +252,7 @@ def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
     for name in STATE_FILES:
         if name in subject.members.files:
             try:
-                values = read_state_file(subject.members.files[name].path).values
+                values = read_state_file(subject.members.files[name].path)
             except (Damage, FileNotFoundError):
                 continue
             return {key: value for key, value in list(values.items())[:_MAX_STATE_VALUES] if _is_plain(value)}

@@ -34,7 +34,6 @@ class ProblemReport:
             self._on_problem(sentence)
 
     def clear(self, subject: str) -> None:
-        """Forget the subject's last sentence, because it works again."""
         self._said.pop(subject, None)
 
 
@@ -49,7 +48,6 @@ class Wakeup:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def fileno(self) -> int:
-        """The descriptor to poll."""
         return self._read
 
     def wake(self) -> None:
@@ -67,7 +65,6 @@ class Wakeup:
         poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000)
 
     def clear(self) -> None:
-        """Clear all wakeups so far."""
         try:
             while os.read(self._read, 4096):
                 pass
@@ -127,7 +124,6 @@ class Worker:
             return self._turn_over.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
 
     def stop(self) -> None:
-        """End the thread and join it."""
         self._stopping = True
         with self._turn_over:
             self._turn_over.notify_all()
@@ -206,7 +202,6 @@ class Sampler(Observer):
         super().follow(target)
 
     def sample(self) -> None:
-        """Take one sample and put it into the inbox."""
         raise NotImplementedError
 
     def sample_if_due(self, now: float) -> float:

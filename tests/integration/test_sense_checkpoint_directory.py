@@ -279,13 +279,13 @@ def test_unchanged_checkpoints_are_not_inspected_again(
     sensor = make(Watch(settle_s=0.05, rescan_s=0.05), mountinfo=lambda: "")
     wait_for(inbox, "a.pt", "complete/complete")
     asked = len(structure.asked)
-    scan = sensor._scan.scan
+    scan = sensor.scan
 
     def counted(*arguments: Any) -> None:
         scan(*arguments)
         scans.append(None)
 
-    sensor._scan.scan = counted  # type: ignore[method-assign,assignment]
+    sensor.scan = counted  # type: ignore[method-assign,assignment]
     wait_until(lambda: len(scans) > 5, "some full scans")
     assert len(structure.asked) == asked
     (out / "samples" / "picture.png").write_bytes(b"")

@@ -15,7 +15,7 @@ BAR = "steps:  60%|██████    | 6120/10260 [4:15:00<2:52:30, 2.50s/it
     [
         (b"plain", ()),
         (b"\x1b[31mred\x1b[0m end", ((0, 3, "color(1)"),)),
-        (b"\x1b[1;32mok\x1b[22m fine\x1b[39m.", ((0, 2, "bold color(2)"), (2, 7, "color(2)"))),
+        (b"\x1b[1;32mok\x1b[22m fine\x1b[39m.", ((0, 2, "bold color(2)"), (2, 7, "color(2)"), (7, 8, "default"))),
         (b"a \x1b[38;5;208mb\x1b[m", ((2, 3, "color(208)"),)),
         (b"\x1b[38;2;1;2;3;48;5;232mrgb", ((0, 3, "#010203 on color(232)"),)),
         (b"\x1b[97;101mx", ((0, 1, "color(15) on color(9)"),)),

@@ -33,6 +33,7 @@ from ...sense.files.checkpoint_scan import Looks
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
 from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalars import ScalarFiles
+from ...sense.files.writers import Writers
 from ...sense.gpu.gpu_sensor import GpuSensor
 from ...sense.gpu.simulated_gpu import SimulatedGpu
 from ...sense.host.host_sensor import DiskOnly, Host
@@ -166,10 +167,9 @@ def build_sensors(  # noqa: PLR0917
         last=last,
         created_wall=spec.created_wall,
         written=metrics.noticed,
-        tree=tree,
-        directory=str(run.path),
-        apart=rehearsal,
-        is_network=is_network,
+        writers=Writers(
+            working_folder=spec.cwd, directory=str(run.path), tree=tree, apart=rehearsal, is_network=is_network
+        ),
         **common,
     )
     values = None

@@ -82,8 +82,6 @@ class Opaque(Damage):
 
 
 class Growing(Damage):
-    """Changed while it was read."""
-
     verdict = "writing"
 
 
@@ -250,7 +248,6 @@ class Pace:
         self._reported = 0
 
     def advance(self, size: int) -> None:
-        """``size`` more bytes were read and checked."""
         self.done += size
         if self.rate is not None:
             ahead_s = self.done / self.rate - (self._clock() - self._began)

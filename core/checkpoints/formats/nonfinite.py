@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...model.checkpoint import NAMES_KEPT
 from .byte_range import ByteRange, Corrupt, Damage, NonFinite, Pace, crc32
-from .elements import FiniteCheck
-from .file_contents import FileContents, Region, Tensor
-from .pickle_values import shown
+from .tensors import FileContents, FiniteCheck, Region, Tensor, shown
 
 if TYPE_CHECKING:
     import numpy as np

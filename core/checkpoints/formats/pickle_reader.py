@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Protocol, cast
 
 from .byte_range import Corrupt, Opaque, Torn
-from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, shown
+from .tensors import Bag, Global, Instance, Mapping, PickleValue, shown
 
 MAX_PICKLE_BYTES = 256 << 20
 """Larger than the object tree of any framework's file; a larger pickle is not listed."""
@@ -156,13 +156,6 @@ def _push(walk: PickleWalk, operand: PickleValue) -> None:
     walk.stack.append(operand)
 
 
-def _constant(value: PickleValue) -> _Act:
-    def act(walk: PickleWalk, _: object) -> None:
-        walk.stack.append(value)
-
-    return act
-
-
 def _new(make: Callable[[], PickleValue]) -> _Act:
     def act(walk: PickleWalk, _: object) -> None:
         walk.stack.append(make())
@@ -176,12 +169,6 @@ def _of_marked(make: Callable[[list[PickleValue]], PickleValue]) -> _Act:
         walk.stack.append(make(items))
 
     return act
-
-
-def _mapping_of(items: list[PickleValue]) -> Mapping:
-    mapping = Mapping()
-    mapping.pairs.extend(paired(items))
-    return mapping
 
 
 def _tuple_of(count: int) -> _Act:
@@ -285,16 +272,16 @@ _PUSHED = (
 _ACTS: dict[str, _Act] = {
     **dict.fromkeys(_PUSHED.split(), _push),
     "BYTEARRAY8": lambda walk, operand: walk.stack.append(bytes(operand)),
-    "NONE": _constant(None),
-    "NEWTRUE": _constant(True),
-    "NEWFALSE": _constant(False),
-    "EMPTY_TUPLE": _constant(()),
+    "NONE": _new(lambda: None),
+    "NEWTRUE": _new(lambda: True),
+    "NEWFALSE": _new(lambda: False),
+    "EMPTY_TUPLE": _new(tuple),
     "EMPTY_LIST": _new(list),
     "EMPTY_DICT": _new(Mapping),
     "EMPTY_SET": _new(lambda: Bag([])),
     "LIST": _of_marked(list),
     "TUPLE": _of_marked(tuple),
-    "DICT": _of_marked(_mapping_of),
+    "DICT": _of_marked(lambda items: Mapping(paired(items))),
     "FROZENSET": _of_marked(lambda items: Bag(items, frozen=True)),
     "TUPLE1": _tuple_of(1),
     "TUPLE2": _tuple_of(2),

@@ -21,7 +21,7 @@ from ...model.checkpoint_files import is_part, is_temporary, read_name
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.other_files import is_other_file, is_text_of_unknown_use, kind_of_name, says_state
 from ..formats.byte_range import Damage, Torn, open_bytes
-from ..formats.pickle_values import shown
+from ..formats.tensors import shown
 
 MAX_DEPTH = 4
 MAX_MEMBERS = 20_000
@@ -54,7 +54,6 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
         return (name for name in self.files if "/" not in name)
 
     def has(self, *names: str) -> bool:
-        """Whether at least one of these files exists."""
         return any(name in self.files for name in names)
 
     def under(self, folder: str) -> "Members":
@@ -73,7 +72,6 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files."""
         return sum(member.size_bytes for member in self.files.values())
 
 

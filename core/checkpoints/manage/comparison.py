@@ -10,8 +10,7 @@ import msgspec
 
 from ...model.checkpoint_results import Comparison, TensorChange
 from ..formats.byte_range import ByteRange, Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
-from ..formats.file_contents import FileContents, Region, Tensor
-from ..formats.pickle_values import shown
+from ..formats.tensors import FileContents, Region, Tensor, shown
 from ..inspection import Subject, conclude, subject_of_any
 from ..layouts.layout_reading import weights_in
 from ..listing import COMPILED_PREFIX
@@ -95,7 +94,6 @@ def _compare(
 
 
 def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
-    """A sentence for each stored member with a wrong checksum."""
     from ..formats.nonfinite import Scanner  # with numpy
 
     scanner = Scanner(Pace(0))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from ...model.settings import Watch
 from ...model.supervision_ports import AttemptTarget
 from ..host.disk_space import is_network_filesystem
-from ..sampler import Common, Observer
+from ..sampler import Common
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
 from .inotify import unmounted_place
 
@@ -87,7 +87,7 @@ HOT_S = 2.0
 """Period of scanning the directories that changed last, because changes inside them cause no events."""
 
 
-class CheckpointDirectory(Observer):
+class CheckpointDirectory(CheckpointScan):
     """Puts CheckpointEvents of one directory, one level deep; a directory like ``checkpoint-500/`` is one checkpoint.
 
     created: it appeared (verdict "writing"), or it no longer changes and is not complete (with verdict and reason).
@@ -116,21 +116,10 @@ class CheckpointDirectory(Observer):
         fstab: Callable[[], str] = Path("/etc/fstab").read_text,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(**common)
+        folder = Path(directory)
+        names = [path.name for path in map(Path, known) if path.parent == folder]
+        super().__init__(folder, looks, settle_s=watch.settle_s, globs=globs, known=names, **common)
         self._watch = watch
-        self._directory = Path(directory)
-        self._globs = tuple(globs)
-        self._scan = CheckpointScan(
-            self._directory,
-            looks,
-            inbox=self._inbox,
-            clock=self._clock,
-            settle_s=watch.settle_s,
-            globs=self._globs,
-            problems=self._problems,
-            stopping=lambda: self._stopping,
-            known=[path.name for path in map(Path, known) if path.parent == self._directory],
-        )
         self._mountinfo = mountinfo
         self._fstab = fstab
         self._absent: str | None = None
@@ -183,15 +172,15 @@ class CheckpointDirectory(Observer):
                 self._open()
                 self._rescan_due = now + self._watch.rescan_s
             elif now >= self._rescan_due or drains:
-                self._scan.scan(None)
+                self.scan(None)
                 self._rescan_due = now + self._watch.rescan_s
             else:
-                hot = self._scan.newest_directories if now >= self._hot_due else set()
+                hot = self.newest_directories if now >= self._hot_due else set()
                 self._hot_due = now + HOT_S if now >= self._hot_due else self._hot_due
-                self._scan.scan(self._taken() | self._scan.unsettled | hot)
+                self.scan(self._taken() | self.unsettled | hot)
             if drains:
-                self._scan.scan(self._scan.unsettled, settle_s=0.0)
-            incomplete = self._scan.unread
+                self.scan(self.unsettled, settle_s=0.0)
+            incomplete = self.unread
             if self._absent is None:
                 self._problems.clear("directory")
             else:
@@ -200,9 +189,9 @@ class CheckpointDirectory(Observer):
             incomplete = f"{self._directory}: checkpoints cannot be read ({fault}); retrying"
             self._problems.report("directory", incomplete)
         self._incomplete = incomplete
-        due = min(self._rescan_due, self._hot_due) if self._scan.newest_directories else self._rescan_due
+        due = min(self._rescan_due, self._hot_due) if self.newest_directories else self._rescan_due
         limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
-        return min(limit, self._watch.settle_s / 2) if self._scan.unsettled else limit
+        return min(limit, self._watch.settle_s / 2) if self.unsettled else limit
 
     def _taken(self) -> set[str]:
         with self._lock:
@@ -219,13 +208,12 @@ class CheckpointDirectory(Observer):
     # --- the directory ---
 
     def _is_open(self) -> bool:
-        """Whether the path is still the directory that is watched."""
         if self._events is None:
             return False
         if self._directory_key() == self._inode:
             return True
         self.close()
-        self._scan.begin_again()
+        self.begin_again()
         return False
 
     def _directory_key(self) -> tuple[int, int] | None:
@@ -254,7 +242,7 @@ class CheckpointDirectory(Observer):
                 f"{self._watch.rescan_s:g} s (sysctl fs.inotify.max_user_instances may be too low)",
             )
         try:
-            self._scan.scan_first()
+            self.scan_first()
         except BaseException:
             self.close()
             raise
@@ -264,7 +252,7 @@ class CheckpointDirectory(Observer):
 
         ``before``: the device and inode of that one, if this sensor saw it. Raises OSError.
         """
-        known = self._scan.known
+        known = self.known
         if not known:
             return None
         present = candidates(folder, self._globs)

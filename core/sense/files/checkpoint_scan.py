@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import msgspec
 
@@ -16,8 +16,7 @@ from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.other_files import is_other_file, is_other_folder, kind_of_name
 from ...model.patterns import matches
-from ...model.supervision_ports import Clock, Inbox
-from ..sampler import ProblemReport
+from ..sampler import Common, Observer
 from .inotify import born_ns
 
 # Entries of a checkpoint directory with size and time, without opening files, so that frequent scans are cheap.
@@ -251,11 +250,11 @@ class _Entry(msgspec.Struct):
     absent_t: float | None = None
 
 
-class CheckpointScan:
+class CheckpointScan(Observer):
     """Compares a directory with its last scan and puts CheckpointEvents for what differs. Not thread-safe.
 
     ``settle_s``: an entry that has not changed for this long is inspected. ``known``: names of checkpoints that were
-    there before; one that the first scan does not find is reported as removed. ``stopping``: ends a long scan.
+    there before; one that the first scan does not find is reported as removed.
     """
 
     def __init__(
@@ -263,24 +262,18 @@ class CheckpointScan:
         directory: Path,
         looks: Looks,
         *,
-        inbox: Inbox,
-        clock: Clock,
         settle_s: float,
-        globs: Sequence[str],
-        problems: ProblemReport,
-        stopping: Callable[[], bool],
+        globs: Sequence[str] = (),
         known: Iterable[str] = (),
+        **common: Unpack[Common],
     ) -> None:
+        super().__init__(**common)
         self._directory = directory
         self._looks = looks
         self._list_of_entries: FolderList | None = None
         self._looked_t: float | None = None
-        self._inbox = inbox
-        self._clock = clock
         self._settle_s = settle_s
-        self._globs = globs
-        self._problems = problems
-        self._stopping = stopping
+        self._globs = tuple(globs)
         self._entries: dict[str, _Entry] = {}
         self._known = set(known)
         self._unread: dict[str, str] = {}
@@ -354,7 +347,7 @@ class CheckpointScan:
             names = {*(present or ()), *self._entries}
             self._read_again()
         for name in names:
-            if self._stopping():
+            if self._stopping:
                 return
             entry = self._entries.get(name)
             if present is not None and name not in present:

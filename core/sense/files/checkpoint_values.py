@@ -114,7 +114,6 @@ class CheckpointValuesSensor(Observer):
         return 0.0
 
     def _next(self) -> tuple[str, Version] | None:
-        """Take the newest one that waits."""
         with self._lock:
             if not self._waiting:
                 return None

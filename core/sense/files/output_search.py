@@ -26,9 +26,8 @@ from ...model.rounds import next_round
 from ...model.supervision_ports import AttemptTarget
 from ..process.exit_watch import EXIT_FILE
 from ..process.proc_stat import link_of, record_in, status_of
-from ..process.run_tree import RunTree
 from ..sampler import Common, Observer, ignore_problem
-from .inotify import FolderTree, Inotify, OpenFile, open_for_writing, walk
+from .inotify import FolderTree, Inotify, walk
 from .writers import Writers, may_be_saved, written_by
 
 WAKE_S = 0.2
@@ -76,11 +75,10 @@ class OutputSearch(Observer):
 
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
     ``state_of``: the checkpoint that a file is or is a part of, of any make and name.
-    ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
+    ``ignored``: folders of trainwatch itself. ``writers``: who wrote a file.
     ``taken``: whether another run has locked a folder. ``saved``: path → the place of the trainer's source that saves
     there. ``last``: the newest attempt, also one that has ended.
-    ``written``: told each file that is written while an attempt is followed, in this sensor's thread. ``directory``: of
-    the run's attempts; ``apart``, ``is_network``: as in ``Writers``.
+    ``written``: told each file that is written while an attempt is followed, in this sensor's thread.
     """
 
     name = "output"
@@ -89,19 +87,15 @@ class OutputSearch(Observer):
         self,
         *,
         roots: Sequence[str],
+        writers: Writers,
         watched: Callable[[], Collection[str]],
         state_of: CheckpointLook,
         ignored: Sequence[str] = (),
-        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         taken: Callable[[str], bool] = lambda _folder: False,
         saved: Mapping[str, str] = MappingProxyType({}),
         last: AttemptTarget | None = None,
         created_wall: float = 0.0,
         written: Callable[[str], None] = ignore_problem,
-        tree: RunTree | None = None,
-        directory: str = "",
-        apart: bool = False,
-        is_network: Callable[[str], bool] = lambda _folder: False,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(**common)
@@ -109,14 +103,7 @@ class OutputSearch(Observer):
         self._roots = list(_with_links(roots))
         self._watched = watched
         self._ignored = [os.path.realpath(folder) for folder in ignored]
-        self._writers = Writers(
-            working_folder=self._roots[0],
-            directory=directory,
-            tree=tree or RunTree(),
-            apart=apart,
-            is_network=is_network,
-            open_files=open_files,
-        )
+        self._writers = writers
         self._taken, self._state_of, self._saved = taken, state_of, saved
         self._reported: set[tuple[str, float]] = set()
         self._alike: dict[tuple[str, str], set[str]] = {}

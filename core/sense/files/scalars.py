@@ -316,7 +316,6 @@ class ScalarFiles(Sampler):
         return True
 
     def sample(self) -> None:
-        """Read what the files have grown by."""
         with self._lock:
             self._sample()
 

@@ -92,7 +92,7 @@ class Writers:
     ) -> None:
         self.members: frozenset[int] = frozenset()
         """Pids of the run at the last sample."""
-        self._top = "" if working_folder == "/" else "/"
+        self._top = "" if os.path.realpath(working_folder) == "/" else "/"
         self._mark = OWN_MARK + os.fsencode(directory.rstrip("/") + "/")
         self._tree = tree
         self._apart = apart

@@ -97,7 +97,6 @@ GPU_MESSAGES = {
 
 
 def gpu_message(code: int) -> str:
-    """A sentence for a code of one GPU."""
     return GPU_MESSAGES.get(code) or DRIVER_MESSAGES.get(code) or f"cannot be read (NVML {code})"
 
 
@@ -145,7 +144,6 @@ Read = tuple[Device, GpuReading]
 
 
 def decoded(message: Message) -> tuple[Read, ...]:
-    """The GPUs of a message."""
     return tuple((msgspec.json.decode(g, type=Device), msgspec.json.decode(g, type=GpuReading)) for g in message.gpus)
 
 
@@ -189,7 +187,6 @@ class GpuList:
         return tuple(self._known[index] for index in sorted(self._known))
 
     def silent(self, trouble: str) -> tuple[GpuReading, ...]:
-        """The same GPUs without values."""
         self._known = {index: _without_values(known, trouble) for index, known in self._known.items()}
         return self.readings()
 

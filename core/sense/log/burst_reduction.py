@@ -74,7 +74,6 @@ class BurstReduction:
         self._lines = 0
 
     def feed(self, block: bytes) -> None:
-        """Add the next block."""
         self._recent = (self._recent + block[-TAIL_BYTES:])[-TAIL_BYTES:]
         data = self._held + block
         whole = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
@@ -101,7 +100,6 @@ class BurstReduction:
         return pieces
 
     def _take(self, body: bytes) -> None:
-        """Reduce whole lines."""
         if self._head is None and body:
             self._head = self._keep(body, 0, _line_end(body, 0))
         self._take_news(body)
@@ -244,7 +242,6 @@ class HeartbeatPage(Sampler):
         super().follow(target)
 
     def sample(self) -> None:
-        """Read the page, if there is one."""
         attempt = self._of
         if attempt is None:
             return
@@ -266,6 +263,5 @@ class HeartbeatPage(Sampler):
 
 
 def remove_page(attempt: str) -> None:
-    """Remove the page of an attempt that has ended."""
     with contextlib.suppress(OSError):
         os.unlink(page_path(attempt, sha256))  # noqa: PTH108  as heartbeat.py

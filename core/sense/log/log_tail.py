@@ -377,7 +377,6 @@ class LogTail(Observer):
 
     @property
     def followed(self) -> list[str]:
-        """Paths of the logs that are read."""
         return [log.file.path for log in self._logs()]
 
     def read_waiting(self) -> bool:

@@ -78,7 +78,6 @@ class NodeSamples(Sampler):
         self._told: Told = AT_FIRST
 
     def sample(self) -> None:
-        """Put a sample if all nodes have written."""
         target = self.target
         if target is None:
             return
@@ -226,7 +225,6 @@ class JobRecords(Sampler):
         self._limit: float | None = None
 
     def sample(self) -> None:
-        """Put what has changed."""
         record = None if self.target is None else read_job(self.target)
         if record is None:
             return

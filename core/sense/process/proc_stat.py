@@ -179,7 +179,6 @@ class ProcIo(NamedTuple):
 
 
 def parse_io(text: str) -> ProcIo | None:
-    """Parse the file's text; None if a field is missing."""
     words = text.split()
     values = dict(zip(words[::2], words[1::2], strict=False))
     try:
@@ -206,7 +205,6 @@ DEAD_STATES: frozenset[str | None] = frozenset("ZXx")
 
 @cache
 def boot_id() -> str:
-    """The kernel's id of this boot; "" if it is not readable."""
     return kernel_text("/proc/sys/kernel/random/boot_id").strip()
 
 

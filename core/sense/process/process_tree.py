@@ -286,7 +286,6 @@ class Computing:
         self._weight: dict[tuple[int, int], float] = {}
 
     def update(self, tree: Mapping[int, ProcStat]) -> Standing:
-        """Take the tree as it is now."""
         grown = {
             (s.pid, s.start_ticks): s.own_ticks - self._ticks.get((s.pid, s.start_ticks), 0) for s in tree.values()
         }

@@ -164,7 +164,6 @@ def command_of(pid: int) -> str | None:
 
 
 def age_of(stat: ProcStat) -> float | None:
-    """Seconds since it was started."""
     up_s = kernel_text("/proc/uptime").partition(" ")[0]
     return max(0.0, float(up_s) - stat.start_ticks / TICKS_PER_S) if up_s else None
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from ...bound_process import bound
 from ..host.disk_space import mount_points
+from ..host.host_sensor import value_in
 from .proc_stat import PAGE_BYTES, ProcStat, kernel_text, link_of
 
 # Bytes over the TCP sockets of a process tree, loopback left out (sock_diag(7), ``tcp_info``). No root is needed.
@@ -273,20 +274,11 @@ class Paging:
     def read_back(self) -> int:
         """Bytes since the last look; 0 for the first one, or if it cannot be read."""
         table = kernel_text(self._path)
-        try:
-            now = pages(table)
-        except ValueError:
-            return 0
         if not table:
             return 0
+        now = sum(value_in(table, name) or 0 for name in PAGING_COUNTERS)
         before, self._before = self._before, now
         return 0 if before is None else max(0, now - before) * PAGE_BYTES
-
-
-def pages(text: str) -> int:
-    """Add the counters up. Raises ValueError if one is no number."""
-    found = (f"\n{text}".partition(f"\n{name} ")[2].partition("\n")[0] for name in PAGING_COUNTERS)
-    return sum(int(number) for number in found if number)
 
 
 def worked_for(requested: int, from_disk: int, read_back: int) -> int:
