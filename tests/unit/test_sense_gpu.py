@@ -9,9 +9,8 @@ import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, python, said, target
 from trainwatch.core.model.observation import GpuSample
-from trainwatch.core.sense.gpu.gpu_sensor import GpuList, Message, decoded, is_own, parse_visible_devices
+from trainwatch.core.sense.gpu.gpu_sensor import GpuList, Message, SimulatedGpu, decoded, is_own, parse_visible_devices
 from trainwatch.core.sense.gpu.nvml_child import GETTERS, _memory
-from trainwatch.core.sense.gpu.simulated_gpu import SimulatedGpu
 
 
 def device(index: int = 0, **values: Any) -> dict[str, Any]:

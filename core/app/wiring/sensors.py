@@ -34,16 +34,14 @@ from ...sense.files.checkpoint_values import CheckpointValuesSensor
 from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalars import ScalarFiles
 from ...sense.files.writers import Writers
-from ...sense.gpu.gpu_sensor import GpuSensor
-from ...sense.gpu.simulated_gpu import SimulatedGpu
+from ...sense.gpu.gpu_sensor import GpuSensor, SimulatedGpu
 from ...sense.host.host_sensor import DiskOnly, Host
 from ...sense.host.kernel_log import Cloud, KernelLog, TerminationNotices, cloud_of
 from ...sense.log.burst_reduction import HeartbeatPage
 from ...sense.log.log_tail import LogTail, OwnLog
 from ...sense.process.exit_watch import ExitWatch, nothing
-from ...sense.process.node_samples import JobRecords, NodeSamples
 from ...sense.process.process_tree import ProcessTree
-from ...sense.process.ranks import OtherTrainers
+from ...sense.process.ranks import JobRecords, NodeSamples, OtherTrainers
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
 from ...store.atomic import write_atomically

@@ -18,8 +18,8 @@ from ...model.observation import Exit
 from ...model.run import ProcessIdentity
 from ...model.supervision_ports import AttemptTarget
 from ..sampler import Common, Observer
-from .node_samples import read_job
 from .proc_stat import is_alive, is_zombie, read_stat, record_in, status_of
+from .ranks import read_job
 
 EXIT_FILE = "exit.json"
 LEFT_FILE = "left.json"
