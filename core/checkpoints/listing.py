@@ -25,22 +25,6 @@ ALIKE_AT_MOST = 64
 """Most entries of an unknown make that are examined of those whose names differ in their numbers only."""
 
 
-class Entry(NamedTuple):
-    path: Path
-    is_directory: bool
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether its name is one of checkpoints. Nothing is opened: the folder may hold a hundred thousand images."""
-        if self.is_directory:
-            return is_checkpoint_directory(self.path)
-        return has_checkpoint_suffix(self.path.name) and not is_part(self.path.name)
-
-    @property
-    def may_be_unknown(self) -> bool:
-        return not (is_other_folder if self.is_directory else is_other_file)(self.path.name)
-
-
 class FolderState(NamedTuple):
     """``others``: what may be the state of a training but is not understood, and is not in the listing."""
 
@@ -100,11 +84,16 @@ def _examined(
 
     plain: list[Path] = []
     others: list[Path] = []
-    for entry in _entries(directory, globs):
-        if globs or entry.is_plain:
-            plain.append(entry.path)
-        elif entry.may_be_unknown:
-            others.append(entry.path)
+    for path, is_directory in _entries(directory, globs):
+        # by names alone, nothing is opened: the folder may hold a hundred thousand images
+        if is_directory:
+            known, is_other = is_checkpoint_directory(path), is_other_folder
+        else:
+            known, is_other = has_checkpoint_suffix(path.name) and not is_part(path.name), is_other_file
+        if globs or known:
+            plain.append(path)
+        elif not is_other(path.name):
+            others.append(path)
     return [one for path in plain if (one := look(path)) is not None], _look_at(others, look_at_other)
 
 
@@ -135,17 +124,17 @@ def _mtime(path: Path) -> float:
 
 def parts_in(directory: Path) -> tuple[Path, ...]:
     """Files that lie beside loose weights and belong to them: optimizer, scheduler, random states, state files."""
-    found = [each.path for each in _entries(directory, ()) if not each.is_directory]
+    found = (path for path, is_directory in _entries(directory, ()) if not is_directory)
     return tuple(path for path in found if (is_part(path.name) or path.name in STATE_FILES) and path.is_file())
 
 
-def _entries(directory: Path, globs: Sequence[str]) -> list[Entry]:
-    """By name, without unfinished names and links that leave the directory."""
+def _entries(directory: Path, globs: Sequence[str]) -> list[tuple[Path, bool]]:
+    """(path, whether it is a directory) by name, without unfinished names and links that leave the directory."""
     real = directory.resolve(strict=True)
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     return [
-        Entry(directory / entry.name, entry.is_dir())
+        (directory / entry.name, entry.is_dir())
         for entry in found
         if not is_temporary(entry.name)
         and matches(entry.name, globs)

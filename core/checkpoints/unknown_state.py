@@ -29,6 +29,7 @@ from ..model.other_files import (
 from .formats.byte_range import Damage, open_bytes
 from .formats.foreign_formats import HEAD_BYTES, foreign_damage, foreign_format
 from .formats.tensor_file import looks_like_torch
+from .layouts.sets import find_members
 
 UNKNOWN = "saved, not readable here"
 """How the reason begins."""
@@ -54,7 +55,9 @@ def unknown_state(path: Path, *, rewritten: bool = False, named: bool = False) -
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         found = None if is_temporary(path.name) else _what_folder(path, named=named)
-        size, mtime = _size_and_time(path, status) if found is not None else (0, 0.0)
+        files = {} if found is None else find_members(path).files
+        size = sum(member.size_bytes for member in files.values())
+        mtime = max((status.st_mtime, *(member.mtime for member in files.values())))
     elif stat.S_ISREG(status.st_mode) and status.st_size:
         found = _what_file(path, likely=rewritten or named) if named or not is_other_file(path.name) else None
         size, mtime = status.st_size, status.st_mtime
@@ -88,18 +91,13 @@ def is_named_state(found: Checkpoint) -> bool:
     path = Path(found.path)
     if path.is_dir():
         return is_orbax(path)
-    return _model_format(path)
+    known = foreign_format(_head(path) or b"", path.name)
+    return known is not None and known.of_models
 
 
 def is_orbax(folder: Path) -> bool:
     """Whether a folder is an item of Orbax or holds items."""
     return any((folder / name).exists() for name in _ORBAX)
-
-
-def _model_format(path: Path) -> bool:
-    head = _head(path)
-    known = None if head is None else foreign_format(head, path.name)
-    return known is not None and known.of_models
 
 
 def _what_file(path: Path, *, likely: bool) -> str | None:
@@ -223,18 +221,6 @@ def _walk(root: Path, *, strict: bool) -> Iterator[tuple[Path, bool]]:
                     pending.append((Path(entry.path), depth + 1, strict or is_log_folder(entry.name)))
             elif entry.is_file(follow_symlinks=False):
                 yield Path(entry.path), strict
-
-
-def _size_and_time(root: Path, status: os.stat_result) -> tuple[int, float]:
-    """Bytes of all files, and when the newest was written."""
-    size, newest = 0, status.st_mtime
-    for path, _ in _walk(root, strict=False):
-        try:
-            inner = path.stat()
-        except OSError:
-            continue
-        size, newest = size + inner.st_size, max(newest, inner.st_mtime)
-    return size, newest
 
 
 def _head(path: Path) -> bytes | None:

@@ -36,6 +36,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     mtime: float
 
+    @classmethod
+    def at(cls, path: Path, name: str = "") -> "Member":
+        """The file there, by its own name or another one. Raises OSError."""
+        status = path.stat()
+        return cls(name=name or path.name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
+
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
     """All files of a directory. ``strays``: links out of it, and what is not a regular file; never opened.
@@ -111,12 +117,9 @@ def _regular(entry: "os.DirEntry[str]", name: str, real_root: Path) -> Member | 
     try:
         if entry.is_symlink() and not path.resolve(strict=True).is_relative_to(real_root):
             return None
-        status = path.stat()
+        return Member.at(path, name) if stat.S_ISREG(path.stat().st_mode) else None
     except (OSError, RuntimeError):  # the second: a link that leads to itself
         return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return Member(name=name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
 
 
 MARKER = "-unfinished"
@@ -125,18 +128,12 @@ _MARKED_WITHOUT = ("", ".ckpt", "-EMA.ckpt")
 """Ends of a checkpoint's name that its marker's name lacks."""
 
 
-class Pointer(NamedTuple):
-    """A file of the trainer that names its newest finished checkpoint, written after that. ``of``: names of those."""
-
-    name: str
-    of: "re.Pattern[str]"
-
-
 LATEST = "latest"
-POINTERS = (
-    Pointer(LATEST, re.compile(r"^global_step\d+$")),  # DeepSpeed
-    Pointer("latest_checkpointed_iteration.txt", re.compile(r"^iter_\d+$")),  # Megatron
-)
+POINTERS = {
+    LATEST: re.compile(r"^global_step\d+$"),  # DeepSpeed
+    "latest_checkpointed_iteration.txt": re.compile(r"^iter_\d+$"),  # Megatron
+}
+"""Files of the trainer that name its newest finished checkpoint, written after that, and names of those."""
 RANK_FOLDER = re.compile(r"^mp_rank_\d+(?:_\d+)*$")
 """Megatron: ``iter_0001000/mp_rank_TENSOR_PIPELINE/`` of each rank; none of them is a checkpoint by itself."""
 PAIRS = (("G", "D"), ("netG", "netD"), ("gen", "disc"), ("generator", "discriminator"))
@@ -195,12 +192,12 @@ def _marked(path: Path, names: frozenset[str]) -> str | None:
 
 
 def _not_named(path: Path, names: frozenset[str]) -> str | None:
-    for pointer in POINTERS:
-        if pointer.name in names and pointer.of.match(path.name):
-            named = read_pointer(path.with_name(pointer.name)) or ""
+    for pointer, of in POINTERS.items():
+        if pointer in names and of.match(path.name):
+            named = read_pointer(path.with_name(pointer)) or ""
             step, own = read_name(named).step, read_name(path.name).step
             if step is not None and own is not None and step < own:
-                return f"was not finished: {pointer.name} beside it names {shown(named)}"
+                return f"was not finished: {pointer} beside it names {shown(named)}"
     return None
 
 

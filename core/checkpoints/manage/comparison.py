@@ -11,7 +11,7 @@ import msgspec
 from ...model.checkpoint_results import Comparison, TensorChange
 from ..formats.byte_range import ByteRange, Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
 from ..formats.tensors import FileContents, Region, Tensor, shown
-from ..inspection import Subject, conclude, subject_of_any
+from ..inspection import conclude, subject_of_any
 from ..layouts.layout_reading import weights_in
 from ..listing import COMPILED_PREFIX
 
@@ -32,6 +32,10 @@ class _Placed(msgspec.Struct, frozen=True):
     tensor: Tensor
     region: Region | None
     source: ByteRange
+
+    @property
+    def size_bytes(self) -> int:
+        return self.tensor.element.size_bytes(self.tensor.count)
 
 
 def compare(a: Path, b: Path, *, progress: ProgressCallback | None = None) -> Comparison:
@@ -58,7 +62,7 @@ def _compare(
     differing = {name for name, _, _ in other_shape}
     skipped: list[tuple[str, str]] = []
     changes: list[TensorChange] = []
-    pace = Pace(sum(_bytes(first[name]) + _bytes(second[name]) for name in common), progress)
+    pace = Pace(sum(first[name].size_bytes + second[name].size_bytes for name in common), progress)
     moved = base = 0.0
     for name in common:
         if name in differing:
@@ -68,7 +72,7 @@ def _compare(
             skipped.append((name, why))
             continue
         change, distance = _change(name, first[name], second[name])
-        pace.advance(_bytes(first[name]) + _bytes(second[name]))
+        pace.advance(first[name].size_bytes + second[name].size_bytes)
         changes.append(change)
         moved += distance
         base += change.norm_a**2
@@ -120,32 +124,23 @@ def _weights(path: Path, stack: ExitStack) -> dict[str, _Placed]:
             "moved cannot be told here"
         )
     placed: dict[str, _Placed] = {}
-    for name in _weight_files(subject):
+    files = subject.members.files
+    for name in files if len(files) == 1 else sorted(weights_in(subject.members)):
         found = finding.files.get(name)
         if found is None or found.contents is None:
             why = found.damage.reason if found is not None and found.damage is not None else "it cannot be listed"
             raise ComparisonRefusedError(f"{path}: {name}: {why}")
-        source = stack.enter_context(open_bytes(subject.members.files[name].path))
+        source = stack.enter_context(open_bytes(files[name].path))
         placed.update(_placed(found.contents, source))
     if not placed:
         raise ComparisonRefusedError(f"{path} holds no tensors that can be listed")
     return placed
 
 
-def _weight_files(subject: Subject) -> list[str]:
-    if len(subject.members.files) == 1:
-        return list(subject.members.files)
-    return sorted(weights_in(subject.members))
-
-
 def _placed(contents: FileContents, source: ByteRange) -> Iterator[tuple[str, _Placed]]:
     for tensor in contents.tensors:
         region = None if tensor.region is None else contents.regions[tensor.region]
         yield shown(tensor.name.replace(COMPILED_PREFIX, ""), 200), _Placed(tensor, region, source)
-
-
-def _bytes(placed: _Placed) -> int:
-    return placed.tensor.element.size_bytes(placed.tensor.count)
 
 
 def _unreadable(placed: _Placed) -> str | None:

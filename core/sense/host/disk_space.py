@@ -42,46 +42,27 @@ def _statvfs(path: Path) -> os.statvfs_result:
 
 
 class DiskSpace:
-    """Reads the room in a thread of its own, because a dead network mount blocks the call forever.
-
-    The thread begins with the first question and waits for the next one; ``close`` ends it.
-    """
+    """Reads the room in a thread of its own, because a dead network mount blocks the call forever."""
 
     def __init__(self, directory: Path | None, *, timeout_s: float = 0.2) -> None:
         self._directory = directory
         self._timeout_s = timeout_s
-        self._thread: threading.Thread | None = None
-        self._asked = threading.Semaphore(0)
-        self._answered = threading.Event()
-        self._closed = False
+        self._question: threading.Thread | None = None
         self._answer: Room | None = None
 
     def room(self) -> Room | None:
         """The room; None if unknown, or if the file system does not answer within ``timeout_s``."""
-        if self._directory is None or self._closed:
+        if self._directory is None:
             return None
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, args=(self._directory,), name="sense-disk", daemon=True)
-            self._answered.set()
-            self._thread.start()
-        if self._answered.is_set():  # else the last question still waits
-            self._answered.clear()
+        if self._question is None or not self._question.is_alive():  # else the last question still waits
             self._answer = None
-            self._asked.release()
-        return self._answer if self._answered.wait(self._timeout_s) else None
+            self._question = threading.Thread(target=self._ask, args=(self._directory,), name="sense-disk", daemon=True)
+            self._question.start()
+        self._question.join(self._timeout_s)
+        return None if self._question.is_alive() else self._answer
 
-    def close(self) -> None:
-        """End the thread, without waiting for a file system that does not answer."""
-        self._closed = True
-        self._asked.release()
-
-    def _run(self, directory: Path) -> None:
-        while True:
-            self._asked.acquire()
-            if self._closed:
-                return
-            self._answer = room_of(directory)
-            self._answered.set()
+    def _ask(self, directory: Path) -> None:
+        self._answer = room_of(directory)
 
 
 # Type of the file system of a path, from the text of ``/proc/self/mountinfo`` (proc(5)). Pure.

@@ -354,11 +354,7 @@ class Host(Sampler):
 
     def save_to(self, folder: str) -> None:
         """The trainer saves to this folder: its disk is the one that matters."""
-        before, self._disk = self._disk, DiskSpace(Path(folder))
-        before.close()
-
-    def close(self) -> None:
-        self._disk.close()
+        self._disk = DiskSpace(Path(folder))
 
     def sample(self) -> None:
         """Take a sample. Thread-safe."""
