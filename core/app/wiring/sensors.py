@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -84,7 +83,7 @@ def checkpoint_sensor(
     def whose_here(path: Path) -> Whose | None:
         return whose(path, told is not None and is_below(str(path), told))
 
-    def look(path: Path, *, rewritten: bool = False) -> Checkpoint | None:
+    def look(path: Path, rewritten: bool) -> Checkpoint | None:
         if output.holds_output(path):
             return None
         return inspect_any(path, layout=layout, rewritten=rewritten, named=bool(globs))
@@ -96,7 +95,6 @@ def checkpoint_sensor(
     looks = Looks(
         inspect=look,
         list_directory=listed,
-        inspect_rewritten=partial(look, rewritten=True),
         on_complete=on_complete,
         listed=lists.of,
         whose=whose_here,

@@ -1,9 +1,9 @@
 """A reader of pickles that executes nothing.
 
 ``pickletools.genops`` of the standard library decodes the opcodes and their operands; what each opcode does to the
-stack and the memo stands here, and builds inert values. Whatever would import, call or construct goes to an
-``Interpreter``, which answers with a description. No ``pickle.Unpickler``: that one imports, calls ``__setstate__``,
-hashes foreign keys, keeps a process-wide extension cache and grows its memo to whatever index the file names.
+stack and the memo stands here, and builds inert values. What would import, call or construct goes to the interpreter,
+which answers with a description. No ``pickle.Unpickler``: that one imports, calls ``__setstate__``, hashes foreign
+keys, keeps a process-wide extension cache and grows its memo to whatever index the file names.
 Size, number of opcodes and memo are bounded by the bytes of the pickle; there is no recursion.
 
 Measured against picklescan and fickling: docs/decisions/0018-pickle-safety.md.
@@ -13,10 +13,11 @@ import io
 import pickletools
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from .byte_range import Corrupt, Opaque, Torn
 from .tensors import Bag, Global, Instance, Mapping, PickleValue, shown
+from .torch_objects import TorchInterpreter
 
 MAX_PICKLE_BYTES = 256 << 20
 """Larger than the object tree of any framework's file; a larger pickle is not listed."""
@@ -28,30 +29,10 @@ _NEWEST_PROTOCOL = 5
 _MAX_KEY_ITEMS = 100
 
 
-class Interpreter(Protocol):
-    """Describes imports and calls. It must never import, call or construct."""
-
-    def call(self, target: PickleValue, arguments: tuple[PickleValue, ...]) -> PickleValue:
-        """What ``target(*arguments)`` stands for."""
-        ...
-
-    def construct(self, target: PickleValue, arguments: tuple[PickleValue, ...]) -> PickleValue:
-        """What ``target.__new__(target, *arguments)`` stands for."""
-        ...
-
-    def name(self, wanted: Global) -> PickleValue:
-        """What an imported name stands for."""
-        ...
-
-    def persistent(self, identity: PickleValue) -> PickleValue:
-        """What is stored outside of the pickle under this identity."""
-        ...
-
-
 class PickleWalk:
     """One pass over one pickle. ``at``: offset of the opcode at hand."""
 
-    def __init__(self, data: bytes, interpreter: Interpreter, start: int) -> None:
+    def __init__(self, data: bytes, interpreter: TorchInterpreter, start: int) -> None:
         self.stream = io.BytesIO(data)
         self.stream.seek(start)
         self.size = len(data)
@@ -123,7 +104,7 @@ def _may_be_key(value: PickleValue, depth: int = 3) -> bool:
     return not isinstance(value, Mapping | list) and not (isinstance(value, Bag) and not value.frozen)
 
 
-def read_pickle(data: bytes, interpreter: Interpreter, start: int = 0) -> tuple[PickleValue, int]:
+def read_pickle(data: bytes, interpreter: TorchInterpreter, start: int = 0) -> tuple[PickleValue, int]:
     """Read one pickle in ``data`` from ``start``; returns its value and the offset after its STOP.
 
     Raises Torn (ends before STOP), Corrupt (no such opcode, wrong operands), Opaque (beyond the limits).
