@@ -15,7 +15,7 @@ from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
 from .inotify import unmounted_place
 
 if TYPE_CHECKING:
-    from watchdog.events import FileSystemEvent, FileSystemEventHandler
+    from watchdog.events import FileSystemEvent
     from watchdog.observers.api import BaseObserver
 
 
@@ -42,15 +42,26 @@ class DirectoryEvents:
 
     def open(self) -> None:
         """Begin. Raises OSError if the kernel has no inotify watch left (``means`` stays "rescan")."""
-        from watchdog.observers import Observer  # loaded once an output folder is known
+        from watchdog.events import FileSystemEventHandler  # loaded once an output folder is known
+        from watchdog.observers import Observer
         from watchdog.observers.polling import PollingObserver
 
         polling = is_network_filesystem(os.path.realpath(self._directory), self._mountinfo())
         observer: BaseObserver = PollingObserver(timeout=POLL_S) if polling else Observer()
         observer.daemon = True
-        observer.schedule(_handler(self._directory, self._on_change), str(self._directory), recursive=False)
+        handler = FileSystemEventHandler()
+        handler.on_any_event = self._take  # type: ignore[method-assign]
+        observer.schedule(handler, str(self._directory), recursive=False)
         observer.start()
         self._observer, self.means = observer, "polling" if polling else "events"
+
+    def _take(self, event: "FileSystemEvent") -> None:
+        """Report the entry of an event, and both names of a rename."""
+        if event.event_type in IGNORED:
+            return
+        for path in (event.src_path, event.dest_path):
+            if path and os.path.dirname(os.fsdecode(path)) == str(self._directory):  # noqa: PTH120
+                self._on_change(os.path.basename(os.fsdecode(path)), event.is_directory)  # noqa: PTH119
 
     def close(self) -> None:
         """End without waiting for a stuck file system."""
@@ -58,21 +69,6 @@ class DirectoryEvents:
             self._observer.stop()
             self._observer.join(0.5)
             self._observer, self.means = None, "rescan"
-
-
-def _handler(directory: Path, on_change: OnChange) -> "FileSystemEventHandler":
-    """Report the entry of each event, and both names of a rename."""
-    from watchdog.events import FileSystemEventHandler
-
-    class Handler(FileSystemEventHandler):
-        def on_any_event(self, event: "FileSystemEvent") -> None:
-            if event.event_type in IGNORED:
-                return
-            for path in (event.src_path, event.dest_path):
-                if path and os.path.dirname(os.fsdecode(path)) == str(directory):  # noqa: PTH120
-                    on_change(os.path.basename(os.fsdecode(path)), event.is_directory)  # noqa: PTH119
-
-    return Handler()
 
 
 COALESCE_S = 0.1

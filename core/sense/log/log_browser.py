@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
 from ...model.log_lines import LogLine, LogStretch, LogTally, Stopped
@@ -108,29 +109,22 @@ class FileLogBrowser:
 
     def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
         """The last ``lines`` lines that begin before ``offset`` and match ``only``."""
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                return _before(file, offset, lines, only)
-        except FileNotFoundError:
-            return LogStretch()
+        with _opened(path) as file:
+            return LogStretch() if file is None else _before(file, offset, lines, only)
 
     def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
         """The first ``lines`` lines that begin at or after ``offset`` and match ``only``."""
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                return _after(file, offset, lines, only)
-        except FileNotFoundError:
-            return LogStretch()
+        with _opened(path) as file:
+            return LogStretch() if file is None else _after(file, offset, lines, only)
 
     def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
         r"""The newest ``most`` states of a line with ``\r``, oldest first."""
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                end = min(_size(file), line.offset + line.size)
-                begin = max(line.offset, end - STATE_BYTES)
-                data = _read(file, begin, end - begin)
-        except FileNotFoundError:
-            return ()
+        with _opened(path) as file:
+            if file is None:
+                return ()
+            end = min(_size(file), line.offset + line.size)
+            begin = max(line.offset, end - STATE_BYTES)
+            data = _read(file, begin, end - begin)
         shown = [text for raw in data.rstrip(b"\n").split(b"\r") if (text := visible(raw)).strip()]
         return tuple(shown[1 if begin > line.offset else 0 :][-most:])
 
@@ -139,52 +133,58 @@ class FileLogBrowser:
     ) -> int | None:
         """Offset of the nearest matching line that begins before ``offset``, or forwards at or after it."""
         matcher = LineMatcher(pattern)
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                size = _size(file)
-                blocks = _backwards(file, min(offset, size)) if backwards else _forwards(file, offset, size)
-                for start, block in blocks:
-                    if stopped():
-                        return None
-                    numbers = matcher.numbers(block)
-                    number = max(numbers, default=None) if backwards else next(numbers, None)
-                    if number is not None:
-                        return start + _offset_of(block, number)
-        except FileNotFoundError:
-            pass
+        with _opened(path) as file:
+            if file is None:
+                return None
+            size = _size(file)
+            for start, block in _backwards(file, min(offset, size)) if backwards else _forwards(file, offset, size):
+                if stopped():
+                    return None
+                numbers = matcher.numbers(block)
+                number = max(numbers, default=None) if backwards else next(numbers, None)
+                if number is not None:
+                    return start + _offset_of(block, number)
         return None
 
     def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
         """Count matching lines that begin in ``[begin, end)``, block by block; each tally counts from ``begin``."""
         matcher = LineMatcher(pattern)
         matches = 0
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                for start, block in _forwards(file, begin, _size(file)):
-                    if stopped() or start >= end:
-                        return
-                    shown = block if start + len(block) <= end else _lines_before(block, end - start)
-                    matches += sum(1 for _ in matcher.numbers(shown))
-                    yield LogTally(start + len(shown), matches)
-        except FileNotFoundError:
-            return
+        with _opened(path) as file:
+            for start, block in () if file is None else _forwards(file, begin, _size(file)):
+                if stopped() or start >= end:
+                    return
+                shown = block if start + len(block) <= end else _lines_before(block, end - start)
+                matches += sum(1 for _ in matcher.numbers(shown))
+                yield LogTally(start + len(shown), matches)
 
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
         """Offset of line ``number``, counted from 1; None if the file is shorter."""
         left = number - 1
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                size, at = _size(file), 0
-                while left > 0 and at < size and not stopped():
-                    block = _read(file, at, SCAN_BYTES)
-                    ends = block.count(b"\n")
-                    if ends >= left:
-                        return at + _offset_of(block, left) if at + _offset_of(block, left) < size else None
-                    left -= ends
-                    at += len(block)
-                return 0 if left <= 0 < size else None
-        except FileNotFoundError:
-            return None
+        with _opened(path) as file:
+            if file is None:
+                return None
+            size, at = _size(file), 0
+            while left > 0 and at < size and not stopped():
+                block = _read(file, at, SCAN_BYTES)
+                ends = block.count(b"\n")
+                if ends >= left:
+                    return at + _offset_of(block, left) if at + _offset_of(block, left) < size else None
+                left -= ends
+                at += len(block)
+            return 0 if left <= 0 < size else None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO | None]:
+    """The file; None if there is none."""
+    try:
+        file = open(path, "rb")  # noqa: PTH123, SIM115
+    except FileNotFoundError:
+        yield None
+        return
+    with file:
+        yield file
 
 
 def _before(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | None) -> LogStretch:
