@@ -57,18 +57,12 @@ class Damaged(Exception):  # noqa: N818  named after the condition
     """What follows cannot be divided into records. The message says where."""
 
 
-class Records(NamedTuple):
-    """Whole records from an offset on, and where the next one begins. ``bad``: records whose checksum is wrong."""
+def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> tuple[list[bytes], int]:
+    """About ``limit_bytes`` of whole records from ``offset`` on, and where the next one begins.
 
-    data: tuple[bytes, ...]
-    offset: int
-    bad: int = 0
-
-
-def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> Records:
-    """Read about ``limit_bytes`` from ``offset`` on, whole records only. Raises OSError, Damaged."""
+    A record with a wrong checksum is left out. Raises OSError, Damaged.
+    """
     found: list[bytes] = []
-    bad = 0
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         size = os.fstat(descriptor).st_size
@@ -94,12 +88,10 @@ def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> Rec
                     found.append(data)
                 elif after == size:
                     break  # the last one: its end is not written yet
-                else:
-                    bad += 1
             offset = after
     finally:
         os.close(descriptor)
-    return Records(tuple(found), offset, bad)
+    return found, offset
 
 
 # Scalars in records of a TensorBoard event file, by the fields of its protocol buffers; no library is needed.
@@ -359,12 +351,12 @@ class ScalarFiles(Sampler):
             if status.st_ino != file.inode or status.st_size < file.offset:  # another file under its name
                 file.inode, file.offset = status.st_ino, 0
             while file.offset < status.st_size:
-                records = read_records(file.path, file.offset)
-                for record in records.data:
+                records, offset = read_records(file.path, file.offset)
+                for record in records:
                     yield from scalars(record)
-                if records.offset == file.offset:
+                if offset == file.offset:
                     break
-                file.offset = records.offset
+                file.offset = offset
         except Damaged as damage:
             file.damaged = True
             self._problems.report(str(file.path), f"{damage}; its further values are not read, the training continues")

@@ -63,7 +63,7 @@ class _Look:
     """What was seen of an attempt. ``dead_s``, ``runner_dead_s``: since when, monotonic seconds."""
 
     def __init__(self) -> None:
-        self.reported = self.was_seen = False
+        self.was_seen = False
         self.dead_s: float | None = None
         self.runner_dead_s: float | None = None
 
@@ -96,6 +96,7 @@ class ExitWatch(Observer):
         self._grace_s = grace_s
         self._runner_report_s = runner_report_s
         self._look = _Look()
+        self._reported: AttemptTarget | None = None
 
     def follow(self, target: AttemptTarget | None) -> None:
         """Wait for the end of this attempt. Following the same one again changes nothing."""
@@ -106,11 +107,11 @@ class ExitWatch(Observer):
     def turn(self, *, drains: bool) -> float | None:
         del drains
         target, look = self.target, self._look
-        if target is None or look.reported:
+        if target is None or target == self._reported:
             return None
         death, pause_s = self._death_of(target, look)
         if death is not None:
-            look.reported = True
+            self._reported = target
             self._report(death, target)
         return pause_s
 
