@@ -4,8 +4,7 @@ Nothing here executes a pickle, imports torch or follows a link out of the direc
 by a deep verification and by comparisons. Why a package of its own: docs/decisions/README.md.
 """
 
-from ..model.checkpoint_results import CheckpointOverview, Comparison, PrunePlan, TensorChange
-from .formats.byte_range import ProgressCallback
+from ..model.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
 from .inspection import inspect, inspect_any, verify
 from .layouts.directory import is_checkpoint_directory
 from .listing import FolderState, folder_state, list_checkpoints, parts_in, show, state_in, state_of
@@ -21,10 +20,8 @@ __all__ = [
     "Comparison",
     "ComparisonRefusedError",
     "FolderState",
-    "ProgressCallback",
     "PruneOutcome",
     "PrunePlan",
-    "TensorChange",
     "apply_prune",
     "backup",
     "compare",

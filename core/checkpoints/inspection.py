@@ -61,8 +61,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 def file_subject(path: Path, *, force: bool = False) -> Subject | None:
     """A single file, or None if neither name nor first bytes are those of a tensor file. ``force``: take any file."""
-    status = path.stat()
-    member = Member(name=path.name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
+    member = Member.at(path)
     chosen = format_of(member)
     if chosen is None and not force:
         return None
@@ -81,7 +80,7 @@ def file_subject(path: Path, *, force: bool = False) -> Subject | None:
             files={path.name: found},
         )
 
-    return Subject(path=path, members=members, mtime=status.st_mtime, examine=examine)
+    return Subject(path=path, members=members, mtime=member.mtime, examine=examine)
 
 
 def directory_subject(path: Path, *, force: bool = False, layout: str | None = None) -> Subject | None:
@@ -110,18 +109,11 @@ def index_subject(path: Path) -> Subject | None:
     """A set of shards that lies beside other files, named by its index."""
     if tensor_format(path.name.removesuffix(INDEX_SUFFIX)) is None:
         return None
-    alone = _beside(path, [path.name])
     try:
-        shards = shards_of(alone, path.name)
-    except Damage as damage:
-        finding = Finding(
-            kind=kind_of(path.name),
-            layout="shards",
-            counts=read_name(path.name.removesuffix(INDEX_SUFFIX)),
-            damages=(damage.within(path.name),),
-        )
-        return Subject(path=path, members=alone, mtime=path.stat().st_mtime, examine=lambda _: finding)
-    return _shards_subject(path, _beside(path, [path.name, *sorted(shards)]))
+        names = sorted(shards_of(_beside(path, [path.name]), path.name))
+    except Damage:
+        names = []  # what is wrong with the index is found with its set
+    return _shards_subject(path, _beside(path, [path.name, *names]))
 
 
 def orphan_subject(path: Path, shard: "re.Match[str]") -> Subject | None:
@@ -147,10 +139,9 @@ def _beside(path: Path, names: list[str]) -> Members:
         try:
             if not place.resolve(strict=True).is_relative_to(real):
                 continue
-            status = place.stat()
+            files[name] = Member.at(place)
         except (OSError, RuntimeError):
             continue
-        files[name] = Member(name=name, path=place, size_bytes=status.st_size, mtime=status.st_mtime)
     return Members(root=path.parent, files=files, folders=(), strays=())
 
 
@@ -179,11 +170,7 @@ def _shards_subject(path: Path, members: Members) -> Subject:
 def _files_at(path: Path) -> dict[str, Member]:
     """The regular files of a path that is not read further; none if that cannot be told."""
     try:
-        status = path.stat()
-        if stat.S_ISREG(status.st_mode):
-            alone = Member(name=path.name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
-            return {path.name: alone}
-        return find_members(path).files
+        return {path.name: Member.at(path)} if stat.S_ISREG(path.stat().st_mode) else find_members(path).files
     except OSError:
         return {}
 
@@ -303,7 +290,6 @@ def subject_of_any(path: Path) -> Subject | None:
 
 
 def conclude(subject: Subject, finding: Finding) -> Checkpoint:
-    """The verdict from a finding."""
     damages = [*finding.damages]
     if not any(damage.verdict == "torn" for damage in damages):
         torn = unfinished_beside(subject.path, _is_damaged)

@@ -1,5 +1,6 @@
 """The checkpoints of one output directory, and what else in it may be the state of a training."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
@@ -13,33 +14,15 @@ from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.other_files import is_companion, is_other_file, is_other_folder, is_text, kind_of_name, says_state
 from ..model.patterns import matches
 from .formats.byte_range import Damage
-from .formats.pickle_values import Mapping, shown
 from .formats.tensor_file import STATE_FILES, read_state_file
+from .formats.tensors import Mapping, shown
 from .inspection import Subject, conclude, has_optimizer, inspect_any, subject_of_any
 from .layouts.directory import is_checkpoint_directory
 from .layouts.layout_reading import Finding, weights_in
-from .unknown_state import RawFile, describe, is_named_state, is_orbax
+from .unknown_state import is_named_state, is_orbax
 
 ALIKE_AT_MOST = 64
 """Most entries of an unknown make that are examined of those whose names differ in their numbers only."""
-
-
-class Entry(NamedTuple):
-    """An entry of an output folder."""
-
-    path: Path
-    is_directory: bool
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether its name is one of checkpoints. Nothing is opened: the folder may hold a hundred thousand images."""
-        if self.is_directory:
-            return is_checkpoint_directory(self.path)
-        return has_checkpoint_suffix(self.path.name) and not is_part(self.path.name)
-
-    @property
-    def may_be_unknown(self) -> bool:
-        return not (is_other_folder if self.is_directory else is_other_file)(self.path.name)
 
 
 class FolderState(NamedTuple):
@@ -101,11 +84,16 @@ def _examined(
 
     plain: list[Path] = []
     others: list[Path] = []
-    for entry in _entries(directory, globs):
-        if globs or entry.is_plain:
-            plain.append(entry.path)
-        elif entry.may_be_unknown:
-            others.append(entry.path)
+    for path, is_directory in _entries(directory, globs):
+        # by names alone, nothing is opened: the folder may hold a hundred thousand images
+        if is_directory:
+            known, is_other = is_checkpoint_directory(path), is_other_folder
+        else:
+            known, is_other = has_checkpoint_suffix(path.name) and not is_part(path.name), is_other_file
+        if globs or known:
+            plain.append(path)
+        elif not is_other(path.name):
+            others.append(path)
     return [one for path in plain if (one := look(path)) is not None], _look_at(others, look_at_other)
 
 
@@ -136,17 +124,17 @@ def _mtime(path: Path) -> float:
 
 def parts_in(directory: Path) -> tuple[Path, ...]:
     """Files that lie beside loose weights and belong to them: optimizer, scheduler, random states, state files."""
-    found = [each.path for each in _entries(directory, ()) if not each.is_directory]
+    found = (path for path, is_directory in _entries(directory, ()) if not is_directory)
     return tuple(path for path in found if (is_part(path.name) or path.name in STATE_FILES) and path.is_file())
 
 
-def _entries(directory: Path, globs: Sequence[str]) -> list[Entry]:
-    """By name, without unfinished names and links that leave the directory."""
+def _entries(directory: Path, globs: Sequence[str]) -> list[tuple[Path, bool]]:
+    """(path, whether it is a directory) by name, without unfinished names and links that leave the directory."""
     real = directory.resolve(strict=True)
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     return [
-        Entry(directory / entry.name, entry.is_dir())
+        (directory / entry.name, entry.is_dir())
         for entry in found
         if not is_temporary(entry.name)
         and matches(entry.name, globs)
@@ -200,17 +188,17 @@ def show(path: Path) -> CheckpointOverview | None:
         return None
     finding = subject.examine(None)
     checkpoint = conclude(subject, finding)
-    raw = {} if checkpoint.understood else describe(subject.members)
     tensors = _weights(subject, finding)
     dtypes: dict[str, int] = {}
     for tensor in tensors:
-        dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + _count(tensor.shape)
-    tops = [key for found in finding.files.values() if found.contents for key in _top_keys(found.contents.tree)]
+        dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + math.prod(tensor.shape)
+    trees = [found.contents.tree for found in finding.files.values() if found.contents is not None]
+    tops = [key for tree in trees if isinstance(tree, Mapping) for key in tree.keys()]  # noqa: SIM118  no dict
     names = [tensor.name for tensor in tensors]
     return CheckpointOverview(
         checkpoint=checkpoint,
         layout=finding.layout,
-        members=tuple(_member(subject, finding, name, raw.get(name)) for name in sorted(subject.members.files)),
+        members=tuple(_member(subject, finding, name) for name in sorted(subject.members.files)),
         tensors=tensors,
         parameters=sum(dtypes.values()),
         dtypes=dtypes,
@@ -238,7 +226,7 @@ def _weights(subject: Subject, finding: Finding) -> tuple[TensorOverview, ...]:
     )
 
 
-def _member(subject: Subject, finding: Finding, name: str, raw: RawFile | None) -> MemberOverview:
+def _member(subject: Subject, finding: Finding, name: str) -> MemberOverview:
     found = finding.files.get(name)
     contents = found.contents if found is not None else None
     return MemberOverview(
@@ -246,8 +234,6 @@ def _member(subject: Subject, finding: Finding, name: str, raw: RawFile | None) 
         size_bytes=subject.members.files[name].size_bytes,
         tensors=None if contents is None else len(contents.tensors),
         elements=None if contents is None else sum(tensor.count for tensor in contents.tensors),
-        format=None if raw is None or contents is not None else raw.format,
-        sha256=None if raw is None else raw.sha256,
     )
 
 
@@ -255,7 +241,7 @@ def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
     for name in STATE_FILES:
         if name in subject.members.files:
             try:
-                values = read_state_file(subject.members.files[name].path).values
+                values = read_state_file(subject.members.files[name].path)
             except (Damage, FileNotFoundError):
                 continue
             return {key: value for key, value in list(values.items())[:_MAX_STATE_VALUES] if _is_plain(value)}
@@ -270,17 +256,6 @@ def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
 
 def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool) and (not isinstance(value, int) or value.bit_length() < 63)
-
-
-def _top_keys(tree: object) -> list[str]:
-    return tree.keys() if isinstance(tree, Mapping) else []
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count
 
 
 # Which checkpoint a file that was written belongs to: itself, or the folder that holds it as a member.

@@ -13,11 +13,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from ..model.checkpoint import Checkpoint
 from ..model.checkpoint_files import is_checkpoint_directory_name, is_temporary, read_name, tensor_format
-from ..model.checkpoint_results import FileChange
 from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.other_files import (
     TEXT_SUFFIXES,
@@ -29,10 +26,10 @@ from ..model.other_files import (
     says_checkpoint,
     says_state,
 )
-from .formats.byte_range import Damage, Pace, ProgressCallback, open_bytes
+from .formats.byte_range import Damage, open_bytes
 from .formats.foreign_formats import HEAD_BYTES, foreign_damage, foreign_format
 from .formats.tensor_file import looks_like_torch
-from .layouts.sets import Member, Members
+from .layouts.sets import find_members
 
 UNKNOWN = "saved, not readable here"
 """How the reason begins."""
@@ -58,7 +55,9 @@ def unknown_state(path: Path, *, rewritten: bool = False, named: bool = False) -
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         found = None if is_temporary(path.name) else _what_folder(path, named=named)
-        size, mtime = _size_and_time(path, status) if found is not None else (0, 0.0)
+        files = {} if found is None else find_members(path).files
+        size = sum(member.size_bytes for member in files.values())
+        mtime = max((status.st_mtime, *(member.mtime for member in files.values())))
     elif stat.S_ISREG(status.st_mode) and status.st_size:
         found = _what_file(path, likely=rewritten or named) if named or not is_other_file(path.name) else None
         size, mtime = status.st_size, status.st_mtime
@@ -92,18 +91,13 @@ def is_named_state(found: Checkpoint) -> bool:
     path = Path(found.path)
     if path.is_dir():
         return is_orbax(path)
-    return _model_format(path)
+    known = foreign_format(_head(path) or b"", path.name)
+    return known is not None and known.of_models
 
 
 def is_orbax(folder: Path) -> bool:
     """Whether a folder is an item of Orbax or holds items."""
     return any((folder / name).exists() for name in _ORBAX)
-
-
-def _model_format(path: Path) -> bool:
-    head = _head(path)
-    known = None if head is None else foreign_format(head, path.name)
-    return known is not None and known.of_models
 
 
 def _what_file(path: Path, *, likely: bool) -> str | None:
@@ -229,18 +223,6 @@ def _walk(root: Path, *, strict: bool) -> Iterator[tuple[Path, bool]]:
                 yield Path(entry.path), strict
 
 
-def _size_and_time(root: Path, status: os.stat_result) -> tuple[int, float]:
-    """Bytes of all files, and when the newest was written."""
-    size, newest = 0, status.st_mtime
-    for path, _ in _walk(root, strict=False):
-        try:
-            inner = path.stat()
-        except OSError:
-            continue
-        size, newest = size + inner.st_size, max(newest, inner.st_mtime)
-    return size, newest
-
-
 def _head(path: Path) -> bytes | None:
     try:
         with open_bytes(path) as source:
@@ -257,92 +239,4 @@ def is_text(head: bytes) -> bool:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
         return error.start >= len(head) - 3  # a character cut at the end
-    return True
-
-
-# What can be said of files of an unknown format: their first bytes, their digest, whether two are the same.
-
-DIGEST_BYTES = 256 << 20
-"""Files up to this size in all are read for their digests: a second on a slow disk."""
-SHOWN_BYTES = 8
-_CHUNK_BYTES = 1 << 22
-
-
-class RawFile(msgspec.Struct, frozen=True, kw_only=True):
-    """``format``: by its first bytes. ``sha256`` None: it was too large to read, or cannot be read."""
-
-    format: str
-    sha256: str | None = None
-
-
-def describe(members: Members) -> dict[str, RawFile]:
-    """What is known of each member, by name."""
-    small = members.size_bytes <= DIGEST_BYTES
-    return {name: _described(member.path, digest=small) for name, member in members.files.items()}
-
-
-def compare_files(a: Members, b: Members, progress: ProgressCallback | None = None) -> tuple[FileChange, ...]:
-    """Each file of both, byte for byte. Two single files are compared whatever their names. Raises Damage."""
-    one, other = a.files, b.files
-    pairs: list[tuple[str, Member | None, Member | None]]
-    if len(one) == len(other) == 1:
-        ours, theirs = next(iter(one.values())), next(iter(other.values()))
-        pairs = [(ours.name if ours.name == theirs.name else f"{ours.name}, {theirs.name}", ours, theirs)]
-    else:
-        pairs = [(name, one.get(name), other.get(name)) for name in sorted(one.keys() | other.keys())]
-    pace = Pace(sum(m.size_bytes for _, first, second in pairs for m in (first, second) if m is not None), progress)
-    found: list[FileChange] = []
-    for name, first, second in pairs:
-        same = False
-        if first is not None and second is not None and first.size_bytes == second.size_bytes:
-            same = _is_same(first.path, second.path, pace)
-        found.append(
-            FileChange(
-                name=name,
-                size_a=None if first is None else first.size_bytes,
-                size_b=None if second is None else second.size_bytes,
-                same=same,
-            )
-        )
-    pace.finish()
-    return tuple(found)
-
-
-def _described(path: Path, *, digest: bool) -> RawFile:
-    try:
-        with open_bytes(path) as source:
-            head = source.read(0, min(source.size, HEAD_BYTES))
-            if not digest:
-                return RawFile(format=_format(head, path.name))
-            import hashlib  # a millisecond that a list of checkpoints does not need
-
-            read = hashlib.sha256()
-            for at in range(0, source.size, _CHUNK_BYTES):
-                read.update(source.read(at, min(_CHUNK_BYTES, source.size - at)))
-            return RawFile(format=_format(head, path.name), sha256=read.hexdigest())
-    except (OSError, Damage) as error:
-        return RawFile(format=f"cannot be read: {error}")
-
-
-def _format(head: bytes, name: str) -> str:
-    known = foreign_format(head, name)
-    if known is not None:
-        return known.words
-    if not head:
-        return "empty"
-    try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 3:
-            return f"binary, begins with {head[:SHOWN_BYTES].hex(' ')}"
-    return f"binary, begins with {head[:SHOWN_BYTES].hex(' ')}" if b"\0" in head else "text"
-
-
-def _is_same(a: Path, b: Path, pace: Pace) -> bool:
-    with open_bytes(a) as one, open_bytes(b) as other:
-        for at in range(0, one.size, _CHUNK_BYTES):
-            size = min(_CHUNK_BYTES, one.size - at)
-            if one.read(at, size) != other.read(at, size):
-                return False
-            pace.advance(2 * size)
     return True

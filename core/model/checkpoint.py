@@ -223,6 +223,11 @@ class EntryState(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     changed_ns: int
     born_ns: int | None = None
 
+    @property
+    def content(self) -> tuple[int, int, int, int]:
+        """Differs only if it was written to, not if its rights or names were changed."""
+        return self.size_bytes, self.mtime_ns, self.files, self.inode
+
 
 class FolderList(msgspec.Struct, frozen=True, kw_only=True):
     """The entries of an output folder by name, as they were when it became known.

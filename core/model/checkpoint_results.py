@@ -13,17 +13,12 @@ KeepReason = Literal[
 
 
 class MemberOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. ``tensors`` None: it holds none or could not be listed.
-
-    Of a checkpoint that is not understood: ``format``, by its first bytes, and ``sha256`` (None: not read).
-    """
+    """One file. ``tensors`` None: it holds none or could not be listed."""
 
     name: str
     size_bytes: int
     tensors: int | None
     elements: int | None
-    format: str | None = None
-    sha256: str | None = None
 
 
 class TensorOverview(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,15 +49,6 @@ class CheckpointOverview(msgspec.Struct, frozen=True, kw_only=True):
     unknown: str = ""
 
 
-class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of two checkpoints. Sizes in bytes, None: it is not there. ``same``: byte for byte."""
-
-    name: str
-    size_a: int | None
-    size_b: int | None
-    same: bool
-
-
 class TensorChange(msgspec.Struct, frozen=True, kw_only=True):
     """One tensor in both.
 
@@ -83,7 +69,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why.
 
     ``wrong_checksums``: members whose checksum is wrong, so that the values compared are not those that were saved.
-    ``files``: of checkpoints whose tensors cannot be listed; ``unknown``: what cannot be told of them.
     """
 
     a: str
@@ -98,8 +83,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     nonfinite_a: int
     nonfinite_b: int
     wrong_checksums: tuple[str, ...] = ()
-    files: tuple[FileChange, ...] = ()
-    unknown: str = ""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ class LogLine(msgspec.Struct, frozen=True):
     r"""One line as a terminal shows it. ``offset``: its first byte in the file; ``size``: bytes with its end.
 
     ``states``: how many states replaced each other by ``\r``; 1 = an ordinary line. ``open``: it has no end
-    yet. A line too long to read whole is cut into several. ``colours``: (first character, end, words such as
-    ``bold red on #112233``) of its text. ``bar``: a bar that a message has overwritten; ``cut``: where the message
+    yet. A line too long to read whole is cut into several. ``ansi``: its text with the
+    sequences that colour it, "" = none. ``bar``: a bar that a message has overwritten; ``cut``: where the message
     begins that stands behind a bar on the same line, 0 = none.
     """
 
@@ -22,7 +22,7 @@ class LogLine(msgspec.Struct, frozen=True):
     text: str
     states: int = 1
     open: bool = False
-    colours: tuple[tuple[int, int, str], ...] = ()
+    ansi: str = ""
     bar: str = ""
     cut: int = 0
 

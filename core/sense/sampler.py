@@ -5,9 +5,10 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from typing import NotRequired, TypedDict, Unpack
 
 from ..model.rounds import next_round
-from ..model.supervision_ports import AttemptTarget
+from ..model.supervision_ports import AttemptTarget, Clock, Inbox
 
 # Sentences of a sensor about what it cannot read, without repetitions.
 
@@ -33,7 +34,6 @@ class ProblemReport:
             self._on_problem(sentence)
 
     def clear(self, subject: str) -> None:
-        """Forget the subject's last sentence, because it works again."""
         self._said.pop(subject, None)
 
 
@@ -48,7 +48,6 @@ class Wakeup:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def fileno(self) -> int:
-        """The descriptor to poll."""
         return self._read
 
     def wake(self) -> None:
@@ -66,7 +65,6 @@ class Wakeup:
         poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000)
 
     def clear(self) -> None:
-        """Clear all wakeups so far."""
         try:
             while os.read(self._read, 4096):
                 pass
@@ -126,7 +124,6 @@ class Worker:
             return self._turn_over.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
 
     def stop(self) -> None:
-        """End the thread and join it."""
         self._stopping = True
         with self._turn_over:
             self._turn_over.notify_all()
@@ -171,14 +168,31 @@ class Worker:
         self.close()
 
 
-class Sampler(Worker):
+class Common(TypedDict):
+    """What each sensor is given."""
+
+    inbox: Inbox
+    clock: Clock
+    on_problem: NotRequired[OnProblem]
+
+
+class Observer(Worker):
+    """A worker that puts observations into an inbox."""
+
+    def __init__(self, *, inbox: Inbox, clock: Clock, on_problem: OnProblem = ignore_problem) -> None:
+        super().__init__(on_problem)
+        self._inbox = inbox
+        self._clock = clock
+
+
+class Sampler(Observer):
     """Calls ``sample`` every ``interval_s``, and at once when another attempt is followed.
 
     An exception of ``sample`` is reported by ``on_problem``, and the next sample is taken after the interval.
     """
 
-    def __init__(self, *, interval_s: float, on_problem: OnProblem = ignore_problem) -> None:
-        super().__init__(on_problem)
+    def __init__(self, *, interval_s: float, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
         self._interval_s = interval_s
         self._due_s = 0.0
         """Monotonic seconds; 0: at once."""
@@ -188,7 +202,6 @@ class Sampler(Worker):
         super().follow(target)
 
     def sample(self) -> None:
-        """Take one sample and put it into the inbox."""
         raise NotImplementedError
 
     def sample_if_due(self, now: float) -> float:

@@ -30,7 +30,7 @@ class Structure:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def inspect(self, path: Path) -> Checkpoint | None:
+    def inspect(self, path: Path, _rewritten: bool = False) -> Checkpoint | None:
         self.asked.append(path.name)
         if path.is_dir():
             if not path.name.startswith("checkpoint"):
@@ -279,13 +279,13 @@ def test_unchanged_checkpoints_are_not_inspected_again(
     sensor = make(Watch(settle_s=0.05, rescan_s=0.05), mountinfo=lambda: "")
     wait_for(inbox, "a.pt", "complete/complete")
     asked = len(structure.asked)
-    scan = sensor._scan.scan
+    scan = sensor.scan
 
     def counted(*arguments: Any) -> None:
         scan(*arguments)
         scans.append(None)
 
-    sensor._scan.scan = counted  # type: ignore[method-assign,assignment]
+    sensor.scan = counted  # type: ignore[method-assign,assignment]
     wait_until(lambda: len(scans) > 5, "some full scans")
     assert len(structure.asked) == asked
     (out / "samples" / "picture.png").write_bytes(b"")
@@ -299,7 +299,7 @@ def test_unchanged_checkpoints_are_not_inspected_again(
 def test_an_unreadable_checkpoint_is_reported_and_watching_goes_on(
     inbox: ListInbox, structure: Structure, out: Path
 ) -> None:
-    def failing(path: Path) -> Checkpoint | None:
+    def failing(path: Path, _rewritten: bool = False) -> Checkpoint | None:
         if path.name == "bad.pt":
             raise OSError(5, "Input/output error")
         return structure.inspect(path)
@@ -340,7 +340,7 @@ def test_checkpoints_are_verified_with_the_real_readers(inbox: ListInbox, out: P
         clock=RunClock(),
         watch=EVENTS_ONLY,
         directory=str(out),
-        looks=Looks(inspect, lambda directory: list_checkpoints(directory).checkpoints),
+        looks=Looks(lambda path, _rewritten: inspect(path), lambda directory: list_checkpoints(directory).checkpoints),
     )
     whole = save({"weight": np.zeros((64, 64), dtype=np.float32)}, metadata={"ss_steps": "4100"})
     (out / "train.log").write_text("step 1\n")
@@ -464,7 +464,7 @@ def test_a_list_with_a_checkpoint_that_cannot_be_read_is_not_complete(
     age(out / "a.pt")
     look, failed = structure.inspect, {"b.pt"}
 
-    def failing(path: Path) -> Checkpoint | None:
+    def failing(path: Path, _rewritten: bool = False) -> Checkpoint | None:
         if path.name in failed:
             raise OSError(116, "Stale file handle")
         return look(path)

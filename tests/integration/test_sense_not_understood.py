@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ def sensor(inbox: ListInbox, out: Path) -> Iterator[CheckpointDirectory]:
         clock=RunClock(),
         watch=Watch(settle_s=0.1, rescan_s=0.3),
         directory=str(out),
-        looks=Looks(inspect_any, state_in, partial(inspect_any, rewritten=True)),
+        looks=Looks(lambda path, rewritten: inspect_any(path, rewritten=rewritten), state_in),
     )
     yield made
     made.stop()

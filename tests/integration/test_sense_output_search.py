@@ -17,7 +17,9 @@ from trainwatch.core.checkpoints import state_of
 from trainwatch.core.model.observation import OutputSeen
 from trainwatch.core.sense.files.inotify import open_for_writing
 from trainwatch.core.sense.files.output_search import OutputSearch
+from trainwatch.core.sense.files.writers import Writers
 from trainwatch.core.sense.process.proc_stat import read_stat
+from trainwatch.core.sense.process.run_tree import RunTree
 
 WRITER = """
 import os, sys, time
@@ -88,6 +90,10 @@ def _lives(pid: int) -> bool:
     return stat is not None and stat.state not in "ZX"
 
 
+def writers_of(folder: Path, open_files: Any = open_for_writing) -> Writers:
+    return Writers(working_folder=str(folder), directory="", tree=RunTree(), open_files=open_files)
+
+
 class World:
     """A working folder, the run's trainer in it, and another process that is not of the run."""
 
@@ -102,7 +108,7 @@ class World:
             roots=[str(folder)],
             watched=lambda: self.watched,
             state_of=state_of,
-            open_files=open_for_writing if looks else lambda _pids: (),
+            writers=writers_of(folder, open_for_writing if looks else lambda _pids: ()),
         )
 
     def follow(self) -> None:
@@ -278,6 +284,7 @@ def late_search(world: World, folder: Path, *, elsewhere: Sequence[str] = (), **
         roots=[str(folder), *elsewhere],
         watched=lambda: world.watched,
         state_of=more.pop("state_of", state_of),
+        writers=writers_of(folder, more.pop("open_files", open_for_writing)),
         last=target(world.trainer.identity, directory=str(attempt)),
         **more,
     )

@@ -1,6 +1,5 @@
 """Prune, back up, compare and show: what they do, and what they must not touch."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -23,7 +22,6 @@ from trainwatch.core.checkpoints import (
     show,
     verify,
 )
-from trainwatch.core.views.screens.checkpoint_details import delta_facts
 
 
 def epochs(root: Path, *numbers: int) -> list[Path]:
@@ -302,29 +300,16 @@ def test_show_says_what_is_known_of_one_that_is_not_understood(
 
     assert overview is not None
     assert "cannot be told" in overview.unknown
-    assert {m.name: (m.size_bytes, m.format) for m in overview.members} == {
-        "state.json": (19, "text"),
-        "weights.q7": (7, "binary, begins with 51 37 00 01 61 62 63"),
-    }
-    assert overview.members[1].sha256 == hashlib.sha256(b"Q7\x00\x01abc").hexdigest()
+    assert {m.name: m.size_bytes for m in overview.members} == {"state.json": 19, "weights.q7": 7}
     assert main(["checkpoints", "show", str(folder / "weights.q7")]) == 0
-    assert "begins with 51 37" in capsys.readouterr().out
+    assert "cannot be told" in capsys.readouterr().out
 
 
-def test_compare_says_whether_two_that_are_not_understood_have_the_same_bytes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    a, b = unknown_folder(tmp_path / "checkpoint-50", b"abc"), unknown_folder(tmp_path / "checkpoint-60", b"abd")
-
-    found = compare(a, b)
-    assert [(f.name, f.same) for f in found.files] == [("state.json", True), ("weights.q7", False)]
-    assert found.relative_change is None
-    assert "cannot be told" in found.unknown
-    assert [f.same for f in compare(a / "weights.q7", a / "weights.q7").files] == [True]
-    assert main(["checkpoints", "compare", str(a), str(b)]) == 0
-    assert "they differ" in capsys.readouterr().out
-    with pytest.raises(ComparisonRefusedError, match="of an unknown format"):
-        compare(a, transformers(tmp_path))
+def test_what_is_not_understood_is_not_compared(tmp_path: Path) -> None:
+    a, b = unknown_folder(tmp_path / "checkpoint-50", b"abc"), transformers(tmp_path)
+    for one, other in ((a, a), (a, b), (b, a)):
+        with pytest.raises(ComparisonRefusedError, match="of an unknown format"):
+            compare(one, other)
 
 
 def test_backup_copies_what_is_not_understood_byte_for_byte(tmp_path: Path) -> None:
@@ -335,10 +320,3 @@ def test_backup_copies_what_is_not_understood_byte_for_byte(tmp_path: Path) -> N
 
     assert (done.checkpoint.verdict, done.checkpoint.understood) == ("opaque", False)
     assert (tmp_path / "copies" / "checkpoint-50" / "weights.q7").read_bytes() == b"Q7\x00\x01abc"
-
-
-def test_the_screen_counts_the_files_of_two_that_are_not_understood(tmp_path: Path) -> None:
-    a, b = unknown_folder(tmp_path / "checkpoint-50", b"abc"), unknown_folder(tmp_path / "checkpoint-60", b"abd")
-    facts = {fact.label: fact.text for fact in delta_facts("checkpoint-50", "checkpoint-60", compare(a, b))}
-    assert facts["files"] == "1 of 2 files have the same bytes"
-    assert "cannot be told" in facts["unknown"]

@@ -3,7 +3,7 @@
 import pytest
 
 from trainwatch.core.checkpoints.formats.pickle_reader import read_pickle
-from trainwatch.core.checkpoints.formats.pickle_values import Instance
+from trainwatch.core.checkpoints.formats.tensors import Instance
 from trainwatch.core.checkpoints.formats.torch_objects import TorchInterpreter
 
 

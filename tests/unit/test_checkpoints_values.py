@@ -148,9 +148,8 @@ def test_values_that_no_tensor_covers_are_not_tested(tmp_path: Path) -> None:
     import msgspec
 
     from trainwatch.core.checkpoints.formats.byte_range import open_bytes
-    from trainwatch.core.checkpoints.formats.elements import TORCH_ELEMENTS
-    from trainwatch.core.checkpoints.formats.file_contents import Tensor
     from trainwatch.core.checkpoints.formats.nonfinite import Scanner, check_values
+    from trainwatch.core.checkpoints.formats.tensors import TORCH_ELEMENTS, Tensor
     from trainwatch.core.checkpoints.formats.torch_files import read_torch_archive
 
     with open_bytes(path) as source:

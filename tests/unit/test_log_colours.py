@@ -3,8 +3,8 @@
 import pytest
 
 from trainwatch.core.model.log_lines import LogLine
-from trainwatch.core.sense.log.visible_text import painted, visible
-from trainwatch.tui.log.log_view import drawn, rows_of
+from trainwatch.core.sense.log.log_browser import painted, visible
+from trainwatch.tui.log.log_view import colours_of, drawn, rows_of
 from trainwatch.tui.ui.cells import width_of, wrapped
 
 BAR = "steps:  60%|██████    | 6120/10260 [4:15:00<2:52:30, 2.50s/it, avr_loss=0.0912]"
@@ -14,16 +14,16 @@ BAR = "steps:  60%|██████    | 6120/10260 [4:15:00<2:52:30, 2.50s/it
     ("raw", "colours"),
     [
         (b"plain", ()),
-        (b"\x1b[31mred\x1b[0m end", ((0, 3, "red"),)),
-        (b"\x1b[1;32mok\x1b[22m fine\x1b[39m.", ((0, 2, "bold green"), (2, 7, "green"))),
-        (b"a \x1b[38;5;208mb\x1b[m", ((2, 3, "#ff8700"),)),
-        (b"\x1b[38;2;1;2;3;48;5;232mrgb", ((0, 3, "#010203 on #080808"),)),
-        (b"\x1b[97;101mx", ((0, 1, "bright_white on bright_red"),)),
+        (b"\x1b[31mred\x1b[0m end", ((0, 3, "color(1)"),)),
+        (b"\x1b[1;32mok\x1b[22m fine\x1b[39m.", ((0, 2, "bold color(2)"), (2, 7, "color(2)"), (7, 8, "default"))),
+        (b"a \x1b[38;5;208mb\x1b[m", ((2, 3, "color(208)"),)),
+        (b"\x1b[38;2;1;2;3;48;5;232mrgb", ((0, 3, "#010203 on color(232)"),)),
+        (b"\x1b[97;101mx", ((0, 1, "color(15) on color(9)"),)),
         (b"\x1b[5;8mhidden\x1b[2J\x1b[H", ()),
-        (b"\x1b[31mold\r\x1b[32mnew", ((0, 3, "green"),)),
-        (b"\x1b[31mkept\r", ((0, 4, "red"),)),
+        (b"\x1b[31mold\r\x1b[32mnew", ((0, 3, "color(2)"),)),
+        (b"\x1b[31mkept\r", ((0, 4, "color(1)"),)),
         (b"\x1b[38;5mbroken \x1b[999mnumbers", ()),
-        ("\x1b[36m漢\x07é\x1b[0m".encode(), ((0, 2, "cyan"),)),
+        ("\x1b[36m漢\x07é\x1b[0m".encode(), ((0, 2, "color(6)"),)),
     ],
 )
 def test_colours_of_a_log_line_are_kept_and_other_sequences_removed(
@@ -31,7 +31,7 @@ def test_colours_of_a_log_line_are_kept_and_other_sequences_removed(
 ) -> None:
     shown = painted(raw)
     assert shown.text == visible(raw)
-    assert shown.colours == colours
+    assert colours_of(LogLine(0, 1, shown.text, ansi=shown.ansi)) == colours
     assert "\x1b" not in shown.text
 
 
@@ -78,11 +78,11 @@ def test_a_row_shows_own_colours_and_what_was_found() -> None:
     import re
 
     shown = painted(b"loss \x1b[32m0.25\x1b[0m ERROR: no")
-    line = LogLine(0, 1, shown.text, colours=shown.colours)
+    line = LogLine(0, 1, shown.text, ansi=shown.ansi)
     (row,) = drawn(line, 80, re.compile("25"), "…", wrap=True)
     assert row == (
         ("spark-danger", "loss "),
-        ("own:green", "0."),
+        ("own:color(2)", "0."),
         ("match", "25"),
         ("spark-danger", " ERROR: no"),
     )

@@ -18,7 +18,7 @@ from trainwatch.core.model.nodes import Nodes
 from trainwatch.core.model.observation import GpuSample, LogChunk, Observation, ProcessSample, RankEnded
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.model.supervision_ports import AttemptTarget
-from trainwatch.core.sense.process.node_samples import NodeLine, NodeSamples, new_lines
+from trainwatch.core.sense.process.ranks import NodeLine, NodeSamples, new_lines
 
 
 class Inbox:

@@ -52,11 +52,6 @@ def test_stopped_worker_of_a_trainer_that_computes() -> None:
     assert standing(*tree) == Standing(2, 1)
 
 
-def test_stopped_launcher_holds_nothing() -> None:
-    tree = stat(LAUNCHER, 1, 6, "T"), stat(RANK_0, LAUNCHER, 300)
-    assert standing(*tree) == Standing(1, 0)
-
-
 def test_work_of_long_ago_does_not_count() -> None:
     before = stat(SLEEP, 1, 4000), stat(RANK_0, 1, 10)
     assert standing(stat(SLEEP, 1, 4000), stat(RANK_0, 1, 2000, "T"), before=before) == Standing(1, 1)

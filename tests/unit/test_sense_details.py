@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from trainwatch.core.model.machine_details import GpuDetails, HostDetails
-from trainwatch.core.sense.host.host_details import HostDetailReadings, mounts, traffic
+from trainwatch.core.sense.host.host_sensor import HostDetailReadings, mounts, read_machine, traffic
 from trainwatch.core.sense.process.proc_stat import read_all, read_io, read_stat
 from trainwatch.core.sense.process.process_tree import Member, TreeDetailReadings
 from trainwatch.core.sense.process.run_tree import Rates, UserNames, command_of
@@ -32,9 +32,10 @@ def test_rates_are_per_second_and_a_counter_that_fell_is_unknown_and_not_zero() 
 def test_the_temperature_is_that_of_a_sensor_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     sensors = {"nvme": [SimpleNamespace(current=30.0)], "acpitz": [SimpleNamespace(current=20.0)]}
     monkeypatch.setattr(psutil, "sensors_temperatures", lambda: sensors)
-    assert HostDetailReadings().look(0.0).cpu_temp_c == 20.0
+    now = read_machine()
+    assert HostDetailReadings().look(0.0, None, now).cpu_temp_c == 20.0
     sensors["k10temp"] = [SimpleNamespace(current=61.5)]
-    assert HostDetailReadings().look(0.0).cpu_temp_c == 61.5
+    assert HostDetailReadings().look(0.0, None, now).cpu_temp_c == 61.5
 
 
 def test_only_local_disks_are_asked_for_their_room_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +52,9 @@ def test_only_local_disks_are_asked_for_their_room_each_once(monkeypatch: pytest
 
 def test_this_machine_is_read() -> None:
     readings = HostDetailReadings()
-    readings.look(0.0)
-    found = readings.look(1.0)
+    before = read_machine()
+    readings.look(0.0, None, before)
+    found = readings.look(1.0, before, read_machine())
     assert len(found.cores_pct) >= (os.cpu_count() or 1) - 1
     assert found.load is not None
     assert found.ram_cached_bytes

@@ -9,8 +9,7 @@ from tests.integration.sense_world import HandClock, ListInbox, target, wait_unt
 from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.host import host_sensor
-from trainwatch.core.sense.host import host_sensor as memory_limit_module
-from trainwatch.core.sense.host.disk_space import DiskSpace, Room, is_local, room_of
+from trainwatch.core.sense.host.disk_space import DiskSpace, Room, room_of
 from trainwatch.core.sense.host.host_sensor import (
     Host,
     HostMemory,
@@ -19,7 +18,6 @@ from trainwatch.core.sense.host.host_sensor import (
     memory_limit,
     trainer_memory,
 )
-from trainwatch.core.sense.process.proc_stat import kernel_text
 
 GIB = 2**30
 MEMINFO = (
@@ -152,67 +150,20 @@ def test_room_is_asked_for_in_one_thread_that_a_stuck_file_system_keeps(
 ) -> None:
     free = threading.Event()
     free.set()
-    asking: set[int] = set()
 
     def statvfs(_path: Path) -> os.statvfs_result:
-        asking.add(threading.get_ident())
         free.wait()
         return os.statvfs_result((4096, 4096, 1000, 500, 400, 100, 50, 40, 0, 255))
 
     monkeypatch.setattr(os, "statvfs", statvfs)
-    disk = DiskSpace(tmp_path, timeout_s=0.02, local=lambda _path: False)
+    disk = DiskSpace(tmp_path, timeout_s=0.02)
     wait_until(lambda: disk.room() is not None, "an answer")
     free.clear()
     wait_until(lambda: disk.room() is None, "no answer")
+    assert disk.room() is None
+    assert [thread.name for thread in threading.enumerate()].count("sense-disk") == 1
     free.set()
     wait_until(lambda: disk.room() is not None, "an answer again")
-    assert len(asking) == 1
-    disk.close()
-    assert disk.room() is None
-
-
-def test_room_on_a_local_file_system_is_read_without_a_thread_after_the_first_answer(tmp_path: Path) -> None:
-    disk = DiskSpace(tmp_path, local=lambda _path: True)
-    wait_until(lambda: disk.room() is not None, "an answer")
-    wait_until(lambda: all(thread.name != "sense-disk" for thread in threading.enumerate()), "the end of the thread")
-    room = disk.room()
-    assert room is not None
-    assert room.total_bytes > 0
-    disk.close()
-    assert disk.room() is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "local"), [("ext4", True), ("nfs4", False), ("fuse.sshfs", False), ("overlay", False), ("new", False)]
-)
-def test_only_known_file_systems_of_this_machine_answer_at_once(tmp_path: Path, kind: str, local: bool) -> None:
-    mounts = tmp_path / "mountinfo"
-    mounts.write_text(f"30 24 0:26 / {tmp_path.resolve()} rw - {kind} disk rw\n")
-    assert is_local(tmp_path / "not/made/yet", mounts) is local
-    assert not is_local(tmp_path, tmp_path / "missing")
-
-
-def test_only_groups_with_a_limit_are_read_each_second(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    base = tmp_path / "cg"
-    group(base / "user/run", memory__max="max", memory__current=5 * GIB)
-    group(base / "user", memory__max=8 * GIB, memory__current=6 * GIB)
-    proc = proc_with(tmp_path, cgroup="0::/user/run\n", mount=f"30 24 0:26 / {base} rw - cgroup2 cgroup2 rw\n")
-    limits = memory_limit_module.MemoryLimits(7, proc=proc)
-    read: list[str] = []
-
-    def text(path: str) -> str:
-        read.append(path)
-        return kernel_text(path)
-
-    first = limits.now()
-    monkeypatch.setattr(memory_limit_module, "kernel_text", text)
-    (base / "user/memory.current").write_text(f"{7 * GIB}\n")
-    second = limits.now()
-    assert [None if limit is None else limit.used_bytes for limit in (first, second)] == [6 * GIB, 7 * GIB]
-    assert {str(Path(path).parent) for path in read} == {str(proc / "7"), str(base / "user")}
-    group(base / "new", memory__max=GIB, memory__current=1)
-    (proc / "7/cgroup").write_text("0::/new\n")
-    assert limits.now() == MemoryLimit(GIB, 1, None, base / "new")
 
 
 def test_a_file_system_without_a_limit_of_files_reports_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

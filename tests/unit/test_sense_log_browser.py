@@ -5,13 +5,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trainwatch.core.model.log_lines import LogLine, LogStretch
 from trainwatch.core.sense.log import log_browser
-from trainwatch.core.sense.log.log_browser import FileLogBrowser, LineMatcher
-from trainwatch.core.sense.log.visible_text import visible
+from trainwatch.core.sense.log.log_browser import FileLogBrowser, LineMatcher, visible
 
 READER = FileLogBrowser()
 
@@ -136,25 +133,6 @@ def test_a_missing_log_has_no_lines(tmp_path: Path) -> None:
     assert READER.before(path, 100, 10) == READER.after(path, 0, 10) == LogStretch()
     assert READER.find(path, re.compile("x"), 0, backwards=False, stopped=never) is None
     assert READER.line_at(path, 1, never) is None
-
-
-PIECES = st.sampled_from(["a", "b", " ", "ab", "\n", "\n", "\r", "\x1b[1m", "\x07", "é", "1"])
-PATTERNS = st.sampled_from(
-    ["a", "ab", "a b", "^a", "b$", r"a\s*b", "[^a]b", "a.b", r"\ba", "(?i)A", "a|1", r"\d", "a*b"]
-)
-
-
-@given(st.lists(PIECES, max_size=60).map("".join), PATTERNS)
-def test_matching_a_block_equals_matching_its_single_lines(text: str, pattern: str) -> None:
-    block = text.encode()
-    compiled = re.compile(pattern)
-    rows = block.removesuffix(b"\n").split(b"\n") if block else []
-    # Spaces at the end of a line are not shown, yet a pattern may ask for them.
-    alone = [n for n, row in enumerate(rows) if compiled.search(visible(row))]
-    found = list(LineMatcher(compiled).numbers(block))
-    assert set(alone) <= set(found)
-    for number in set(found) - set(alone):
-        assert rows[number] != rows[number].rstrip() or b"\x1b" in rows[number] or b"\x07" in rows[number]
 
 
 @pytest.mark.parametrize("text", [b"nothing\n", b"No Such Thing\n", b"no s\x07uch thing\n", b"no \xc5\xbfuch thing\n"])

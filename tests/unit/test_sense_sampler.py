@@ -1,6 +1,6 @@
 import threading
 
-from tests.integration.sense_world import identity, running, target, wait_until
+from tests.integration.sense_world import HandClock, ListInbox, identity, running, target, wait_until
 from trainwatch.core.sense.sampler import Sampler, SamplersInOneThread
 
 US = identity(1)
@@ -8,7 +8,7 @@ US = identity(1)
 
 class Counting(Sampler):
     def __init__(self, name: str, interval_s: float, *, fails: bool = False) -> None:
-        super().__init__(interval_s=interval_s)
+        super().__init__(interval_s=interval_s, inbox=ListInbox(), clock=HandClock())
         self.name = name
         self.fails = fails
         self.taken: list[tuple[str, object]] = []

@@ -15,7 +15,6 @@ from trainwatch.core.sense.process.signs import (
     SocketBytes,
     Traffic,
     established,
-    pages,
     parse_message,
     worked_for,
 )
@@ -111,4 +110,3 @@ def test_memory_that_is_read_back_is_no_work(tmp_path: Path) -> None:
     vmstat.write_text("pswpin 12\npswpout 9\nworkingset_refault_file 6\nnr_free 9\n")
     assert paging.read_back() == 3 * PAGE_BYTES
     assert Paging(str(tmp_path / "none")).read_back() == 0
-    assert pages("pswpin 1\n\nodd\n") == 1

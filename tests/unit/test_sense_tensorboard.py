@@ -1,7 +1,6 @@
 """TensorBoard event files: read while they grow, equal to what was logged, and put where the other metrics go."""
 
 import os
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,14 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observation
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.model.supervision_ports import AttemptTarget
-from trainwatch.core.sense.files.inotify import OpenFile
 from trainwatch.core.sense.files.scalars import Damaged, Scalar, ScalarFiles, read_records, scalars
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "tensorboard"
 
 
 def all_in(path: Path) -> list[Scalar]:
-    found = read_records(path)
-    assert found.bad == 0
-    return [scalar for data in found.data for scalar in scalars(data)]
+    found, _ = read_records(path)
+    return [scalar for data in found for scalar in scalars(data)]
 
 
 def test_what_pytorch_logged_is_read() -> None:
@@ -44,28 +41,28 @@ def test_a_record_that_is_not_whole_is_read_again_later(tmp_path: Path, cut: int
     first, second = record(event("loss", 0.5, 1, 10.0)), record(event("loss", 0.25, 2, 20.0))
     path = tmp_path / "events"
     path.write_bytes(first + second[:cut])
-    found = read_records(path)
-    assert (len(found.data), found.offset, found.bad) == (1, len(first), 0)
+    found, offset = read_records(path)
+    assert (len(found), offset) == (1, len(first))
     path.write_bytes(first + second)
-    rest = read_records(path, found.offset)
-    assert [next(scalars(data)).value for data in rest.data] == [0.25]
+    rest, _ = read_records(path, offset)
+    assert [next(scalars(data)).value for data in rest] == [0.25]
 
 
 def test_the_last_record_with_a_wrong_checksum_is_not_written_to_its_end_yet(tmp_path: Path) -> None:
     first, second = record(event("loss", 0.5, 1, 10.0)), record(event("loss", 0.25, 2, 20.0))
     path = tmp_path / "events"
     path.write_bytes(first + second[:-8] + bytes(8))
-    assert read_records(path).offset == len(first)
+    assert read_records(path)[1] == len(first)
     path.write_bytes(first + second[:-8] + bytes(8) + first)
-    found = read_records(path)
-    assert (len(found.data), found.bad) == (2, 1)
+    found, _ = read_records(path)
+    assert len(found) == 2
 
 
 def test_room_made_in_advance_is_no_damage_and_a_wrong_length_is(tmp_path: Path) -> None:
     first = record(event("loss", 0.5, 1, 10.0))
     path = tmp_path / "events"
     path.write_bytes(first + bytes(100))
-    assert read_records(path).offset == len(first)
+    assert read_records(path)[1] == len(first)
     path.write_bytes(first + b"\x01" * 100)
     with pytest.raises(Damaged, match=f"no record at byte {len(first)}"):
         read_records(path, len(first))
@@ -98,20 +95,16 @@ class Inbox:
 
 
 class Watched:
-    """A sensor on files that a test writes; ``opened``: what the trainer holds open."""
+    """A sensor on files that a test writes."""
 
     def __init__(self, *roots: Path) -> None:
         self.clock, self.inbox = FakeClock(), Inbox()
-        self.opened: list[Path] = []
         self.problems: list[str] = []
         self.sensor = ScalarFiles(
-            inbox=self.inbox, clock=self.clock, roots=lambda: [str(root) for root in roots], open_files=self._open,
+            inbox=self.inbox, clock=self.clock, roots=lambda: [str(root) for root in roots],
             on_problem=self.problems.append,
         )  # fmt: skip
         self.begin(1)
-
-    def _open(self, _pids: Iterable[int]) -> Sequence[OpenFile]:
-        return [OpenFile(1, str(path)) for path in self.opened]
 
     def begin(self, number: int) -> None:
         trainer = ProcessIdentity(pid=os.getpid(), start_ticks=0, boot_id="")
@@ -149,7 +142,7 @@ def test_a_file_elsewhere_is_found_because_the_trainer_has_it_open(tmp_path: Pat
     path = tmp_path / "elsewhere" / "events.out.tfevents.1"
     watched.writes(path, ("loss", 0.5, 1))
     assert watched.looks() == []
-    watched.opened.append(path)
+    watched.sensor.noticed(str(path))
     assert watched.looks() == [{"loss": 0.5}]
     assert watched.inbox.got[0].folder == str(tmp_path / "elsewhere")
 

@@ -26,13 +26,6 @@ def test_work_of_an_ended_loader_is_not_counted_again_for_its_parent() -> None:
     assert done == Work(10, 7, 50, 0)
 
 
-def test_work_inherited_one_sample_later_is_not_counted_again() -> None:
-    tree = TreeActivity()
-    tree.update(dict([member(TRAINER, 50), member(LOADER, 60_000, parent=TRAINER)]))
-    assert tree.update(dict([member(TRAINER, 60)])).ticks == 10
-    assert tree.update(dict([member(TRAINER, 70, children=60_000)])).ticks == 10
-
-
 def test_work_of_a_child_that_is_not_waited_for_is_counted_in_a_later_sample() -> None:
     tree = TreeActivity()
     tree.update(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=10**12)]))
@@ -54,12 +47,3 @@ def test_a_zombie_whose_io_cannot_be_read_keeps_its_bytes() -> None:
     assert tree.update(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=None)])).read_bytes == 0
     assert tree.update(dict([member(TRAINER, 0, read=700)])).read_bytes == 0
     assert tree.total.read_bytes == 700
-
-
-def test_total_work_of_a_process_tree_never_decreases() -> None:
-    tree = TreeActivity()
-    totals = []
-    for members in ([member(1, 9, read=9), member(2, 9, parent=1, read=9)], [member(1, 9, read=9)], [], [member(3, 1)]):
-        tree.update(dict(members))
-        totals.append(tree.total)
-    assert totals == sorted(totals)

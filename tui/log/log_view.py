@@ -7,6 +7,8 @@ from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
+from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.message import Message
 
@@ -34,12 +36,27 @@ class Piece(msgspec.Struct, frozen=True):
 def pieces_of(line: LogLine) -> tuple[Piece, ...]:
     """The message of a line, and before it the bar that it was printed behind or over. A new line moves all others."""
     text = EDGE.text(line.text)
-    colours = line.colours if text == line.text else ()  # what is hidden has moved the rest
+    colours = colours_of(line) if text == line.text else ()  # what is hidden has moved the rest
     at = line.cut if text == line.text else 0
     over = (Piece(plain(EDGE.text(line.bar)), "label"),) if line.bar else ()
     if not at:
         return (*over, _piece(text, colours))
     return (*over, _piece(text[:at].rstrip(), colours), _piece(text[at:], _moved(colours, at)))
+
+
+def colours_of(line: LogLine) -> tuple[Paint, ...]:
+    """The colours that the program asked for, without blinking and hiding: a log cannot hide a line."""
+    shown = Text.from_ansi(line.ansi, end="")
+    if not line.ansi or not shown.plain.startswith(line.text):
+        return ()
+    found = []
+    for begin, end, asked in shown.spans:
+        style = asked if isinstance(asked, Style) else Style.parse(asked)
+        forms = {name: getattr(style, name) or None for name in ("bold", "dim", "italic", "underline", "reverse")}
+        kept = Style(color=style.color, bgcolor=style.bgcolor, **forms)
+        if kept and begin < len(line.text):
+            found.append((begin, min(end, len(line.text)), str(kept)))
+    return tuple(found)
 
 
 def rows_of(line: LogLine, room: int) -> int:

@@ -80,7 +80,7 @@ def rank_table(process: ProcessSample | None, log: str | None, nodes: Nodes | No
     A sample of a job waits for all its nodes, so that one that writes no more would keep the others from the table.
     """
     if nodes is not None:
-        from ...sense.process.node_samples import ranks_of
+        from ...sense.process.ranks import ranks_of
 
         process = ProcessSample(t=nodes.t, ranks=ranks_of(nodes.nodes, nodes.t))
     t = None if process is None else process.t

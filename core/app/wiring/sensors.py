@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -33,16 +32,15 @@ from ...sense.files.checkpoint_scan import Looks
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
 from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalars import ScalarFiles
-from ...sense.gpu.gpu_sensor import GpuSensor
-from ...sense.gpu.simulated_gpu import SimulatedGpu
+from ...sense.files.writers import Writers
+from ...sense.gpu.gpu_sensor import GpuSensor, SimulatedGpu
 from ...sense.host.host_sensor import DiskOnly, Host
 from ...sense.host.kernel_log import Cloud, KernelLog, TerminationNotices, cloud_of
 from ...sense.log.burst_reduction import HeartbeatPage
 from ...sense.log.log_tail import LogTail, OwnLog
 from ...sense.process.exit_watch import ExitWatch, nothing
-from ...sense.process.node_samples import JobRecords, NodeSamples
 from ...sense.process.process_tree import ProcessTree
-from ...sense.process.ranks import OtherTrainers
+from ...sense.process.ranks import JobRecords, NodeSamples, OtherTrainers
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
 from ...store.home import write_atomically
@@ -82,7 +80,7 @@ def checkpoint_sensor(
     def whose_here(path: Path) -> Whose | None:
         return whose(path, told is not None and is_below(str(path), told))
 
-    def look(path: Path, *, rewritten: bool = False) -> Checkpoint | None:
+    def look(path: Path, rewritten: bool) -> Checkpoint | None:
         if output.holds_output(path):
             return None
         return inspect_any(path, layout=layout, rewritten=rewritten, named=bool(globs))
@@ -94,7 +92,6 @@ def checkpoint_sensor(
     looks = Looks(
         inspect=look,
         list_directory=listed,
-        inspect_rewritten=partial(look, rewritten=True),
         on_complete=on_complete,
         listed=lists.of,
         whose=whose_here,
@@ -150,7 +147,7 @@ def build_sensors(  # noqa: PLR0917
     spec, watch, here = output.spec, output.spec.settings.watch, output.spec.capabilities.here
     common: dict[str, Any] = {"inbox": inbox, "clock": clock, "on_problem": note}
     details, tree = DetailFiles(run.path), RunTree()
-    metrics = ScalarFiles(roots=lambda: (*output.folders, spec.cwd), tree=tree, **common)
+    metrics = ScalarFiles(roots=lambda: (*output.folders, spec.cwd), **common)
     rehearsal, unknown = "rehearsal_of" in spec.labels, not output.folders
     hint = () if spec.output_hint is None else (spec.output_hint,)
     search = OutputSearch(
@@ -163,10 +160,9 @@ def build_sensors(  # noqa: PLR0917
         last=last,
         created_wall=spec.created_wall,
         written=metrics.noticed,
-        tree=tree,
-        directory=str(run.path),
-        apart=rehearsal,
-        is_network=is_network,
+        writers=Writers(
+            working_folder=spec.cwd, directory=str(run.path), tree=tree, apart=rehearsal, is_network=is_network
+        ),
         **common,
     )
     values = None

@@ -82,8 +82,6 @@ class Opaque(Damage):
 
 
 class Growing(Damage):
-    """Changed while it was read."""
-
     verdict = "writing"
 
 
@@ -250,7 +248,6 @@ class Pace:
         self._reported = 0
 
     def advance(self, size: int) -> None:
-        """``size`` more bytes were read and checked."""
         self.done += size
         if self.rate is not None:
             ahead_s = self.done / self.rate - (self._clock() - self._began)
@@ -266,32 +263,24 @@ class Pace:
             self._progress(self.total, self.total)
 
 
-_CALLS = {"x86_64": (251, 252), "aarch64": (30, 31)}
-"""System call numbers of ioprio_set and ioprio_get, which libc does not wrap."""
-_WHO_PROCESS = 1
-_CALLING_THREAD = 0
-_IDLE = 3 << 13
-
-
 @contextmanager
 def idle_io_priority() -> Iterator[bool]:
     """Run the block with the calling thread in the idle I/O class of ioprio_set(2); yields whether that worked.
 
-    The kernel then serves it only when nobody else wants the disk. Schedulers other than BFQ ignore the class; on
-    machines without these call numbers nothing is done.
+    The kernel then serves it only when nobody else wants the disk. Schedulers other than BFQ ignore the class.
     """
-    calls = _CALLS.get(os.uname().machine)
-    if calls is None:
+    import threading  # slow to import
+
+    import psutil
+
+    try:
+        thread = psutil.Process(threading.get_native_id())
+        before = thread.ionice()
+        thread.ionice(psutil.IOPRIO_CLASS_IDLE)
+    except (psutil.Error, OSError):
         yield False
         return
-    import ctypes  # slow to import
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    set_call, get_call = calls
-    before = libc.syscall(get_call, _WHO_PROCESS, _CALLING_THREAD)
-    lowered = before >= 0 and libc.syscall(set_call, _WHO_PROCESS, _CALLING_THREAD, _IDLE) == 0
     try:
-        yield lowered
+        yield True
     finally:
-        if lowered:
-            libc.syscall(set_call, _WHO_PROCESS, _CALLING_THREAD, before)
+        thread.ionice(before.ioclass, before.value)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .byte_range import ByteRange, Corrupt, Damage, Opaque, Torn, open_bytes
-from .pickle_values import shown
+from .tensors import shown
 from .zip_archive import LOCAL_SIGNATURE, read_zip, region_of
 
 if TYPE_CHECKING:

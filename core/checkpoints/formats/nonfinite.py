@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...model.checkpoint import NAMES_KEPT
 from .byte_range import ByteRange, Corrupt, Damage, NonFinite, Pace, crc32
-from .elements import FiniteCheck
-from .file_contents import FileContents, Region, Tensor
-from .pickle_values import shown
+from .tensors import FileContents, FiniteCheck, Region, Tensor, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,13 +44,12 @@ def _part_bytes(check: FiniteCheck) -> int:
 class Scanner:
     """Reads regions through a buffer that is allocated once."""
 
-    def __init__(self, pace: Pace, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(self, pace: Pace) -> None:
         import numpy as np
 
         self._np = np
         self.pace = pace
-        self._chunk = chunk_bytes
-        self._buffer = np.empty(chunk_bytes, dtype=np.uint8)
+        self._buffer = np.empty(CHUNK_BYTES, dtype=np.uint8)
         self.only_zeros: bool | None = None
         """Whether every value that was tested since this was last set to None is zero; None: none was tested."""
 
@@ -76,8 +73,8 @@ class Scanner:
         return crc
 
     def _stored(self, source: ByteRange, region: Region) -> "Iterator[Array]":
-        for done in range(0, region.size_bytes, self._chunk):
-            buffer = self._buffer[: min(self._chunk, region.size_bytes - done)]
+        for done in range(0, region.size_bytes, CHUNK_BYTES):
+            buffer = self._buffer[: min(CHUNK_BYTES, region.size_bytes - done)]
             source.is_read_to(region.start + done)
             source.fill(buffer.data, region.start + done)
             yield buffer
@@ -89,13 +86,13 @@ class Scanner:
         done, read, held = 0, 0, b""
         while not unpacker.eof:
             if not held and read < region.packed_bytes:
-                length = min(self._chunk, region.packed_bytes - read)
+                length = min(CHUNK_BYTES, region.packed_bytes - read)
                 source.is_read_to(region.start + read)
                 held = source.read(region.start + read, length)
                 read += length
                 self.pace.advance(length)
             try:
-                unpacked = unpacker.decompress(held, self._chunk)
+                unpacked = unpacker.decompress(held, CHUNK_BYTES)
             except zlib.error as error:
                 raise Corrupt(f"cannot be unpacked after {done} bytes") from error
             held = unpacker.unconsumed_tail

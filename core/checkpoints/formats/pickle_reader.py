@@ -1,9 +1,9 @@
 """A reader of pickles that executes nothing.
 
 ``pickletools.genops`` of the standard library decodes the opcodes and their operands; what each opcode does to the
-stack and the memo stands here, and builds inert values. Whatever would import, call or construct goes to an
-``Interpreter``, which answers with a description. No ``pickle.Unpickler``: that one imports, calls ``__setstate__``,
-hashes foreign keys, keeps a process-wide extension cache and grows its memo to whatever index the file names.
+stack and the memo stands here, and builds inert values. What would import, call or construct goes to the interpreter,
+which answers with a description. No ``pickle.Unpickler``: that one imports, calls ``__setstate__``, hashes foreign
+keys, keeps a process-wide extension cache and grows its memo to whatever index the file names.
 Size, number of opcodes and memo are bounded by the bytes of the pickle; there is no recursion.
 
 Measured against picklescan and fickling: docs/decisions/0018-pickle-safety.md.
@@ -13,10 +13,11 @@ import io
 import pickletools
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from .byte_range import Corrupt, Opaque, Torn
-from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, shown
+from .tensors import Bag, Global, Instance, Mapping, PickleValue, shown
+from .torch_objects import TorchInterpreter
 
 MAX_PICKLE_BYTES = 256 << 20
 """Larger than the object tree of any framework's file; a larger pickle is not listed."""
@@ -28,30 +29,10 @@ _NEWEST_PROTOCOL = 5
 _MAX_KEY_ITEMS = 100
 
 
-class Interpreter(Protocol):
-    """Describes imports and calls. It must never import, call or construct."""
-
-    def call(self, target: PickleValue, arguments: tuple[PickleValue, ...]) -> PickleValue:
-        """What ``target(*arguments)`` stands for."""
-        ...
-
-    def construct(self, target: PickleValue, arguments: tuple[PickleValue, ...]) -> PickleValue:
-        """What ``target.__new__(target, *arguments)`` stands for."""
-        ...
-
-    def name(self, wanted: Global) -> PickleValue:
-        """What an imported name stands for."""
-        ...
-
-    def persistent(self, identity: PickleValue) -> PickleValue:
-        """What is stored outside of the pickle under this identity."""
-        ...
-
-
 class PickleWalk:
     """One pass over one pickle. ``at``: offset of the opcode at hand."""
 
-    def __init__(self, data: bytes, interpreter: Interpreter, start: int) -> None:
+    def __init__(self, data: bytes, interpreter: TorchInterpreter, start: int) -> None:
         self.stream = io.BytesIO(data)
         self.stream.seek(start)
         self.size = len(data)
@@ -123,7 +104,7 @@ def _may_be_key(value: PickleValue, depth: int = 3) -> bool:
     return not isinstance(value, Mapping | list) and not (isinstance(value, Bag) and not value.frozen)
 
 
-def read_pickle(data: bytes, interpreter: Interpreter, start: int = 0) -> tuple[PickleValue, int]:
+def read_pickle(data: bytes, interpreter: TorchInterpreter, start: int = 0) -> tuple[PickleValue, int]:
     """Read one pickle in ``data`` from ``start``; returns its value and the offset after its STOP.
 
     Raises Torn (ends before STOP), Corrupt (no such opcode, wrong operands), Opaque (beyond the limits).
@@ -156,13 +137,6 @@ def _push(walk: PickleWalk, operand: PickleValue) -> None:
     walk.stack.append(operand)
 
 
-def _constant(value: PickleValue) -> _Act:
-    def act(walk: PickleWalk, _: object) -> None:
-        walk.stack.append(value)
-
-    return act
-
-
 def _new(make: Callable[[], PickleValue]) -> _Act:
     def act(walk: PickleWalk, _: object) -> None:
         walk.stack.append(make())
@@ -176,12 +150,6 @@ def _of_marked(make: Callable[[list[PickleValue]], PickleValue]) -> _Act:
         walk.stack.append(make(items))
 
     return act
-
-
-def _mapping_of(items: list[PickleValue]) -> Mapping:
-    mapping = Mapping()
-    mapping.pairs.extend(paired(items))
-    return mapping
 
 
 def _tuple_of(count: int) -> _Act:
@@ -208,18 +176,6 @@ def _pop(walk: PickleWalk, _: object) -> None:
         walk.pop_mark()
 
 
-def _put(walk: PickleWalk, index: int) -> None:
-    walk.memo[index] = walk.stack[-1]
-
-
-def _memoize(walk: PickleWalk, _: object) -> None:
-    walk.memo[len(walk.memo)] = walk.stack[-1]
-
-
-def _get(walk: PickleWalk, index: int) -> None:
-    walk.stack.append(walk.memo[index])
-
-
 def _append(walk: PickleWalk, _: object) -> None:
     item = walk.stack.pop()
     walk.extend([item])
@@ -240,10 +196,6 @@ def _build(walk: PickleWalk, _: object) -> None:
         raise TypeError("BUILD on a value that is not an object")
 
 
-def _global(walk: PickleWalk, operand: str) -> None:
-    walk.stack.append(walk.interpreter.name(walk.written_name(operand)))
-
-
 def _stack_global(walk: PickleWalk, _: object) -> None:
     name = walk.stack.pop()
     module = walk.stack.pop()
@@ -252,8 +204,8 @@ def _stack_global(walk: PickleWalk, _: object) -> None:
     walk.stack.append(walk.interpreter.name(Global(module, name)))
 
 
-def _extension(walk: PickleWalk, code: int) -> None:
-    walk.stack.append(walk.interpreter.name(Global("copyreg.extension", str(code))))
+def _obj(items: list[PickleValue], walk: PickleWalk) -> None:
+    walk.stack.append(walk.interpreter.call(items[0], tuple(items[1:])))
 
 
 def _reduce(walk: PickleWalk, _: object) -> None:
@@ -268,11 +220,6 @@ def _inst(walk: PickleWalk, operand: str) -> None:
     walk.stack.append(walk.interpreter.call(target, arguments))
 
 
-def _obj(walk: PickleWalk, _: object) -> None:
-    items = walk.pop_mark()
-    walk.stack.append(walk.interpreter.call(items[0], tuple(items[1:])))
-
-
 def _newobj(walk: PickleWalk, _: object) -> None:
     arguments = walk.pop_arguments()
     target = walk.stack.pop()
@@ -285,14 +232,6 @@ def _newobj_ex(walk: PickleWalk, _: object) -> None:
     made = walk.stack[-1]
     if isinstance(made, Instance):
         made.state.append(keywords)
-
-
-def _persid(walk: PickleWalk, operand: str) -> None:
-    walk.stack.append(walk.interpreter.persistent(operand))
-
-
-def _binpersid(walk: PickleWalk, _: object) -> None:
-    walk.stack.append(walk.interpreter.persistent(walk.stack.pop()))
 
 
 def _proto(_: PickleWalk, protocol: int) -> None:
@@ -314,16 +253,16 @@ _PUSHED = (
 _ACTS: dict[str, _Act] = {
     **dict.fromkeys(_PUSHED.split(), _push),
     "BYTEARRAY8": lambda walk, operand: walk.stack.append(bytes(operand)),
-    "NONE": _constant(None),
-    "NEWTRUE": _constant(True),
-    "NEWFALSE": _constant(False),
-    "EMPTY_TUPLE": _constant(()),
+    "NONE": _new(lambda: None),
+    "NEWTRUE": _new(lambda: True),
+    "NEWFALSE": _new(lambda: False),
+    "EMPTY_TUPLE": _new(tuple),
     "EMPTY_LIST": _new(list),
     "EMPTY_DICT": _new(Mapping),
     "EMPTY_SET": _new(lambda: Bag([])),
     "LIST": _of_marked(list),
     "TUPLE": _of_marked(tuple),
-    "DICT": _of_marked(_mapping_of),
+    "DICT": _of_marked(lambda items: Mapping(paired(items))),
     "FROZENSET": _of_marked(lambda items: Bag(items, frozen=True)),
     "TUPLE1": _tuple_of(1),
     "TUPLE2": _tuple_of(2),
@@ -332,25 +271,28 @@ _ACTS: dict[str, _Act] = {
     "POP": _pop,
     "POP_MARK": lambda walk, _: walk.pop_mark().clear(),
     "DUP": lambda walk, _: walk.stack.append(walk.stack[-1]),
-    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _put),
-    "MEMOIZE": _memoize,
-    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _get),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda walk, index: walk.memo.__setitem__(index, walk.stack[-1])),
+    "MEMOIZE": lambda walk, _: walk.memo.__setitem__(len(walk.memo), walk.stack[-1]),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda walk, index: walk.stack.append(walk.memo[index])),
     "APPEND": _append,
     "APPENDS": lambda walk, _: walk.extend(walk.pop_mark()),
     "ADDITEMS": lambda walk, _: walk.extend(walk.pop_mark()),
     "SETITEM": _setitem,
     "SETITEMS": lambda walk, _: walk.set_pairs(walk.pop_mark()),
     "BUILD": _build,
-    "GLOBAL": _global,
+    "GLOBAL": lambda walk, operand: walk.stack.append(walk.interpreter.name(walk.written_name(operand))),
     "STACK_GLOBAL": _stack_global,
-    **dict.fromkeys(("EXT1", "EXT2", "EXT4"), _extension),
+    **dict.fromkeys(
+        ("EXT1", "EXT2", "EXT4"),
+        lambda walk, code: walk.stack.append(walk.interpreter.name(Global("copyreg.extension", str(code)))),
+    ),
     "REDUCE": _reduce,
     "INST": _inst,
-    "OBJ": _obj,
+    "OBJ": lambda walk, _: _obj(walk.pop_mark(), walk),
     "NEWOBJ": _newobj,
     "NEWOBJ_EX": _newobj_ex,
-    "PERSID": _persid,
-    "BINPERSID": _binpersid,
+    "PERSID": lambda walk, operand: walk.stack.append(walk.interpreter.persistent(operand)),
+    "BINPERSID": lambda walk, _: walk.stack.append(walk.interpreter.persistent(walk.stack.pop())),
     "STOP": lambda _walk, _: None,
     "PROTO": _proto,
     "FRAME": _frame,

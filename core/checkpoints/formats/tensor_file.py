@@ -1,6 +1,7 @@
 """One file with tensors: its format by the first bytes, its list of tensors, and on demand every value."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,10 +12,8 @@ import msgspec
 from ...model.checkpoint_files import NameCounts, counts_something, read_name
 from ...model.checkpoint_suffixes import TensorFormat
 from .byte_range import ByteRange, Corrupt, Damage, Opaque, Torn, open_bytes, worst
-from .elements import SAFETENSORS_ELEMENTS
-from .file_contents import FileContents, Region, Tensor
 from .foreign_formats import HEAD_BYTES, TORCH_LEGACY, foreign_format
-from .pickle_values import Mapping, PickleValue, shown, whole_number
+from .tensors import SAFETENSORS_ELEMENTS, FileContents, Mapping, PickleValue, Region, Tensor, shown, whole_number
 from .zip_archive import LOCAL_SIGNATURE
 
 if TYPE_CHECKING:
@@ -85,9 +84,7 @@ def _region(name: str, entry: _Entry, data_start: int) -> Region:
         raise Corrupt(f"tensor {shown(name)} has the unknown element type {shown(entry.dtype)}")
     if begin < 0 or end < begin or any(length < 0 for length in entry.shape):
         raise Corrupt(f"tensor {shown(name)} has impossible offsets {begin} to {end}")
-    count = 1
-    for length in entry.shape:
-        count *= length
+    count = math.prod(entry.shape)
     if count * element.bits != (end - begin) * 8:
         raise Corrupt(
             f"tensor {shown(name)} takes {end - begin} bytes, but {entry.dtype} {list(entry.shape)} needs "
@@ -125,15 +122,8 @@ MAX_STATE_BYTES = 64 << 20
 STATE_FILES = ("training_state.json", "trainer_state.json", "train_state.json")
 
 
-class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
-    """A state file: its counts, as stored, and the whole of it."""
-
-    counts: NameCounts
-    values: dict[str, Any]
-
-
-def read_state_file(path: Path) -> ProgressState:
-    """Read one. Raises Torn (empty, cut), Corrupt (no JSON object, no counts that are numbers), FileNotFoundError."""
+def read_state_file(path: Path) -> dict[str, Any]:
+    """Its values. Raises Torn (empty, cut), Corrupt (no JSON object), FileNotFoundError."""
     with open_bytes(path) as source:
         if source.size == 0:
             raise Torn("is empty")
@@ -150,7 +140,7 @@ def read_state_file(path: Path) -> ProgressState:
         raise kind(f"is not valid JSON: {shown(str(error))}") from error
     if not isinstance(values, dict):
         raise Corrupt("does not hold a JSON object")
-    return ProgressState(counts=counts_in(values), values=values)
+    return values
 
 
 def counts_in(values: dict[str, Any]) -> NameCounts:

@@ -1,12 +1,22 @@
 """Files of ``torch.save``: the zip form and the older one."""
 
 import zlib
+from typing import Any
 
 from .byte_range import ByteRange, Corrupt, Damage, Opaque, Torn
-from .file_contents import TORCHSCRIPT, FileContents, Region, describe_views, storage_elements
 from .foreign_formats import TORCH_LEGACY
 from .pickle_reader import MAX_PICKLE_BYTES, read_pickle
-from .pickle_values import Mapping, PickleValue, Storage, shown
+from .tensors import (
+    TORCHSCRIPT,
+    FileContents,
+    Mapping,
+    PickleValue,
+    Region,
+    Storage,
+    describe_views,
+    shown,
+    storage_elements,
+)
 from .torch_objects import TorchInterpreter
 from .zip_archive import ZipArchive, ZipMember, read_zip
 from .zip_archive import region_of as zip_region
@@ -29,27 +39,30 @@ def read_torch_archive(source: ByteRange) -> FileContents:
     tensors = describe_views(tree, region_of)
     element_of = {region_of[key]: element for key, element in storage_elements(interpreter.storages, tree).items()}
     order = index_of.get(f"{top}byteorder")
-    big_endian = order is not None and _is_big(source, archive.members[order], archive)
+    mark = None if order is None else archive.members[order]
+    big_endian = mark is not None and mark.size_bytes < 16 and _unpacked(source, mark, archive) == b"big"
     for key, storage in interpreter.storages.items():
         _check_storage(storage, region_of[key], archive)
     regions = tuple(
         zip_region(member, archive, element_of.get(index), big_endian=big_endian)
         for index, member in enumerate(archive.members)
     )
-    opaque = dict(interpreter.opaque)
+    names = names_in(interpreter)
     if f"{top}constants.pkl" in index_of:
-        opaque[TORCHSCRIPT] = None
+        names |= {"opaque": (*names["opaque"], TORCHSCRIPT), "objects": ()}
     return FileContents(
         format="torch_zip",
         regions=regions,
         tensors=tensors,
-        opaque=tuple(opaque),
-        objects=() if TORCHSCRIPT in opaque else tuple(interpreter.objects),
-        refused=tuple(interpreter.refused),
-        hostile=tuple(interpreter.hostile),
         tree=tree,
+        **names,
         notes=() if archive.checksummed else ("it was written without checksums",),
     )
+
+
+def names_in(interpreter: TorchInterpreter) -> dict[str, Any]:
+    """The names that a pickle asks for, by field of FileContents."""
+    return {field: tuple(getattr(interpreter, field)) for field in ("opaque", "objects", "refused", "hostile")}
 
 
 def _find_pickle(archive: ZipArchive) -> ZipMember:
@@ -78,10 +91,6 @@ def _unpacked(source: ByteRange, member: ZipMember, archive: ZipArchive) -> byte
     if archive.checksummed and zlib.crc32(data) != member.crc:
         raise Corrupt(f"member {shown(member.name)} at byte {member.data_start} has a wrong checksum")
     return data
-
-
-def _is_big(source: ByteRange, member: ZipMember, archive: ZipArchive) -> bool:
-    return member.size_bytes < 16 and _unpacked(source, member, archive) == b"big"
 
 
 def _check_storage(storage: Storage, index: int | None, archive: ZipArchive) -> None:
@@ -138,11 +147,8 @@ def read_legacy(source: ByteRange) -> FileContents:
         format="torch_legacy",
         regions=tuple(regions),
         tensors=describe_views(tree, region_of),
-        opaque=tuple(interpreter.opaque),
-        objects=tuple(interpreter.objects),
-        refused=tuple(interpreter.refused),
-        hostile=tuple(interpreter.hostile),
         tree=tree,
+        **names_in(interpreter),
     )
 
 
@@ -157,10 +163,8 @@ def read_plain_pickle(source: ByteRange) -> FileContents:
         format="pickle",
         regions=(Region(label="pickle", start=0, size_bytes=source.size),),
         tensors=(),
-        opaque=tuple(interpreter.opaque),
-        refused=tuple(interpreter.refused),
-        hostile=tuple(interpreter.hostile),
         tree=tree,
+        **names_in(interpreter) | {"objects": ()},
     )
 
 

@@ -4,22 +4,183 @@ Source: ``torch/_utils.py`` (``_rebuild_*``) and ``torch/serialization.py`` (per
 releases store a subset.
 """
 
+import re
 from collections.abc import Callable
 
 from .byte_range import Corrupt, Opaque
-from .elements import STORAGE_ELEMENTS, TORCH_ELEMENTS, Element
-from .pickle_names import (
-    KNOWN_CALLS,
-    NEVER_NAMES,
-    PLAIN,
-    WEIGHTS_ONLY,
-    canonical,
-    is_known_call,
-    is_never,
-    names_a_file,
-    reaches_through,
+from .tensors import (
+    STORAGE_ELEMENTS,
+    TORCH_ELEMENTS,
+    Bag,
+    Element,
+    Global,
+    Instance,
+    Mapping,
+    PickleValue,
+    Storage,
+    TensorView,
+    shown,
 )
-from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, Storage, TensorView, shown
+
+# Which names pickles of known frameworks hold, and which no framework stores. Nothing is imported.
+#
+# ``PLAIN``: calls that make plain values; not reported. ``KNOWN_CALLS``: functions and classes that frameworks store to
+# be called on load. ``FRAMEWORKS``: packages whose *classes* occur in their checkpoints. ``NEVER``: names that no
+# framework stores and that can run commands. Sources: the Python documentation's warning on pickle and the published
+# bypasses of block lists (picklescan issue 66, modelscan issue 338, CVE-2025-32434).
+
+_PLAIN = """
+_codecs.encode builtins.bool builtins.bytearray builtins.bytes builtins.complex builtins.dict builtins.float
+builtins.frozenset builtins.int builtins.list builtins.object builtins.range builtins.set builtins.slice builtins.str
+builtins.tuple collections.Counter collections.OrderedDict collections.defaultdict collections.deque datetime.date
+datetime.datetime datetime.time datetime.timedelta datetime.timezone decimal.Decimal fractions.Fraction torch.Size
+torch.device torch.serialization._get_layout
+"""
+PLAIN: frozenset[str] = frozenset(_PLAIN.split())
+
+WEIGHTS_ONLY: frozenset[str] = frozenset(
+    {
+        "_codecs.encode",
+        "builtins.bytearray",
+        "builtins.complex",
+        "builtins.set",
+        "collections.Counter",
+        "collections.OrderedDict",
+    }
+)
+"""Outside of torch, what ``torch.load`` takes with ``weights_only``: ``torch/_weights_only_unpickler.py`` of 2.13."""
+
+_KNOWN_CALLS = """
+argparse.Namespace copyreg._reconstructor functools.partial numpy._core.multiarray._reconstruct
+numpy._core.multiarray.scalar numpy._core.numeric._frombuffer numpy.core.multiarray._reconstruct
+numpy.core.multiarray.scalar numpy.core.numeric._frombuffer numpy.dtype numpy.random._pickle.__bit_generator_ctor
+numpy.random._pickle.__generator_ctor numpy.random._pickle.__randomstate_ctor
+numpy.random.bit_generator.__pyx_unpickle_SeedSequence pathlib.Path pathlib.PosixPath pathlib.PurePath
+pathlib.PurePosixPath pathlib.PureWindowsPath pathlib.WindowsPath pathlib._local.PosixPath pathlib._local.WindowsPath
+random.Random re._compile torch.Generator torch.Tensor torch._dynamo.eval_frame.OptimizedModule
+torch._tensor._rebuild_from_type_v2 torch._utils._rebuild_device_tensor_from_numpy
+torch._utils._rebuild_meta_tensor_no_storage torch._utils._rebuild_nested_tensor torch._utils._rebuild_parameter
+torch._utils._rebuild_parameter_with_state torch._utils._rebuild_qtensor torch._utils._rebuild_sparse_csr_tensor
+torch._utils._rebuild_sparse_tensor torch._utils._rebuild_tensor torch._utils._rebuild_tensor_v2
+torch._utils._rebuild_tensor_v3 torch._utils._rebuild_wrapper_subclass torch.distributed._tensor.api.DTensor
+torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING torch.distributed.tensor.DTensor
+torch.jit._pickle.build_boollist torch.jit._pickle.build_doublelist torch.jit._pickle.build_intlist
+torch.jit._pickle.build_tensor_from_id torch.jit._pickle.build_tensorlist torch.jit._pickle.restore_type_tag
+torch.nn.parameter.Buffer torch.nn.parameter.Parameter torch.serialization._get_layout torch.storage._load_from_bytes
+torch.storage.TypedStorage torch.storage.UntypedStorage torch.torch_version.TorchVersion types.SimpleNamespace uuid.UUID
+zoneinfo.ZoneInfo._unpickle
+"""
+KNOWN_CALLS: frozenset[str] = frozenset(_KNOWN_CALLS.split())
+
+_FRAMEWORKS = """
+__torch__ accelerate bitsandbytes composer dadaptation deepspeed diffusers fairseq fastai flash_attn kornia lightning
+lightning_fabric lightning_utilities lion_pytorch lycoris megatron mmcv mmengine nemo omegaconf open_clip optimum peft
+prodigyopt pytorch_lightning sentence_transformers tokenizers torchao torchmetrics torchvision transformer_engine
+transformers trl ultralytics unsloth yacs
+"""
+FRAMEWORKS: frozenset[str] = frozenset(_FRAMEWORKS.split())
+
+TORCH_CLASS_MODULES: tuple[str, ...] = (
+    "torch.nn.",
+    "torch.optim.",
+    "torch.distributed.checkpoint.metadata.",
+    "torch.distributed.checkpoint.filesystem._StorageInfo",
+    "torch.distributed.checkpoint.planner.",
+    "torch.distributed._shard.",
+    "torch.distributed.tensor.",
+    "torch.distributed._tensor.",
+    "torch.distributed.device_mesh",
+    "torch.distributed.fsdp.",
+    "torch.amp.",
+    "torch.cuda.amp.",
+    "torch.ao.",
+    "torch.utils.data.sampler",
+    "torch.utils.data.distributed",
+    "torch.fx.graph_module",
+    "torch.fx.immutable_collections",
+)
+"""Where the classes live that whole-module pickles and DCP metadata mention."""
+
+_NEVER = """
+_aix_support _bootsubprocess _osx_support _pickle _posixsubprocess _pyrepl _thread aiohttp antigravity asyncio atexit
+bdb cProfile cffi cloudpickle code codeop commands concurrent copyreg.extension ctypes dill distutils doctest ensurepip
+faulthandler ftplib gc http httplib idlelib imaplib importlib inspect joblib lib2to3 linecache logging.config marshal
+mmap multiprocessing nt ntpath numpy.f2py numpy.load numpy.testing operator os pdb pickle pip pkg_resources pkgutil
+platform posix posixpath profile pty py_compile pydoc requests runpy setuptools shelve shlex shutil signal site smtplib
+socket socketserver sqlite3 ssl subprocess sys tarfile telnetlib tempfile test threading timeit torch._dynamo
+torch._inductor torch.cuda._compile torch.distributed.rpc torch.fx.experimental torch.hub torch.jit.load torch.load
+torch.package torch.serialization.load torch.utils._config_module torch.utils.bottleneck torch.utils.collect_env
+torch.utils.cpp_extension trace types urllib urllib2 urllib3 uu venv webbrowser xmlrpc zipapp zipfile zipimport
+"""
+NEVER: frozenset[str] = frozenset(_NEVER.split())
+"""Modules (with everything below them) and single names."""
+
+_NEVER_NAMES = """
+CDLL CodeType ExtensionFileLoader FileIO FunctionType InteractiveConsole InteractiveInterpreter LibraryLoader Pool Popen
+Process ProcessPoolExecutor PyDLL SourceFileLoader SourcelessFileLoader Thread ThreadPool ThreadPoolExecutor Timer
+Unpickler
+"""
+NEVER_NAMES: frozenset[str] = frozenset(_NEVER_NAMES.split())
+"""Classes of the standard library that act when called, in every module: a framework's module that has imported
+``Popen`` offers it under its own name."""
+
+PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "UserDict": "collections", "cPickle": "pickle"}
+"""Old spellings of modules, as pickles of protocol 2 and below hold them."""
+
+
+def canonical(module: str, name: str) -> str:
+    """``module.name`` with Python 2's spellings replaced."""
+    return f"{PYTHON_2.get(module, module)}.{name}"
+
+
+def is_never(dotted: str) -> bool:
+    """Whether a name is one that no framework stores and that can run commands."""
+    parts = dotted.split(".")
+    if dotted in PLAIN or dotted in KNOWN_CALLS:
+        return False
+    if parts[0] == "builtins":
+        return True
+    return any(".".join(parts[:depth]) in NEVER for depth in range(1, len(parts) + 1))
+
+
+def reaches_through(name: str) -> bool:
+    """Whether a dotted name goes from one object to the next by other steps than class to inner class.
+
+    ``Outer.Inner`` is how pickle names inner classes; ``subprocess.Popen`` in a framework's module leads out of it.
+    """
+    *steps, _ = name.split(".")
+    return any(not step.lstrip("_")[:1].isupper() for step in steps)
+
+
+_FILE_NAME = re.compile(r"/|\.[a-z]\w*$", re.IGNORECASE)
+
+
+def names_a_file(argument: object) -> bool:
+    """Whether an argument is a path, an address or the name of a file.
+
+    Constructors of frameworks load what they are given (``ultralytics.YOLO("x.pt")``); the members of enums that their
+    checkpoints store by such calls are plain words.
+    """
+    return isinstance(argument, str) and bool(_FILE_NAME.search(argument))
+
+
+def is_known_call(dotted: str) -> bool:
+    """Whether calling the name is something a known framework's checkpoint asks for."""
+    if is_never(dotted):
+        return False
+    if dotted in PLAIN or dotted in KNOWN_CALLS:
+        return True
+    package, _, _ = dotted.partition(".")
+    name = dotted.rpartition(".")[2]
+    if name in NEVER_NAMES:
+        return False
+    is_class = name.lstrip("_")[:1].isupper()
+    if package == "torch":
+        return is_class and dotted.startswith(TORCH_CLASS_MODULES)
+    return is_class and package in FRAMEWORKS
+
+
+# Imports, calls and persistent ids.
 
 _MAX_NAME_LENGTH = 1000
 _MAX_COPIED_ITEMS = 1_000_000
@@ -214,35 +375,18 @@ def _note(names: dict[str, None], name: str) -> None:
         names[name] = None
 
 
-def _rebuild_tensor(*lengths: int, quantized: bool = False) -> Callable[[TorchInterpreter, Arguments], PickleValue]:
+Rebuild = Callable[[TorchInterpreter, Arguments], PickleValue]
+
+
+def _made_from(lengths: range, what: str, make: Callable[[Arguments], PickleValue]) -> Rebuild:
+    """``what`` is made from so many values, else the file is corrupt."""
+
     def rebuild(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
         if len(arguments) not in lengths:
-            raise Corrupt(f"a tensor is made from {len(arguments)} values")
-        return tensor_over(arguments[0], arguments[1:], None, quantized=quantized)
+            raise Corrupt(f"a {what} is made from {len(arguments)} values")
+        return make(arguments)
 
     return rebuild
-
-
-def _rebuild_tensor_v3(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
-    if len(arguments) not in {7, 8}:
-        raise Corrupt(f"a tensor is made from {len(arguments)} values")
-    return tensor_over(arguments[0], arguments[1:], element_of(arguments[6]))
-
-
-def _rebuild_parameter(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
-    if not 3 <= len(arguments) <= 4:
-        raise Corrupt(f"a parameter is made from {len(arguments)} values")
-    return arguments[0]
-
-
-def _rebuild_meta(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
-    if len(arguments) < 3:
-        raise Corrupt("a tensor has the wrong arguments")
-    return TensorView(None, element_of(arguments[0]), 0, as_counts(arguments[1]), as_counts(arguments[2]))
-
-
-def _rebuild_sparse(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
-    return Instance("torch.sparse", arguments)
 
 
 def _rebuild_bytes(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue:
@@ -270,7 +414,7 @@ def _mapping(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue
     return mapping
 
 
-def _bag(*, frozen: bool) -> Callable[[TorchInterpreter, Arguments], PickleValue]:
+def _bag(*, frozen: bool) -> Rebuild:
     def rebuild(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue:
         items = arguments[0] if arguments else []
         if isinstance(items, Bag):
@@ -288,17 +432,30 @@ def _bag(*, frozen: bool) -> Callable[[TorchInterpreter, Arguments], PickleValue
 _CONTAINERS = frozenset({"collections.OrderedDict", "collections.defaultdict", "collections.Counter", "builtins.dict"})
 
 
-_REBUILD: dict[str, Callable[[TorchInterpreter, Arguments], PickleValue]] = {
-    "torch._utils._rebuild_tensor": _rebuild_tensor(4),
-    "torch._utils._rebuild_tensor_v2": _rebuild_tensor(6, 7),
-    "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
-    "torch._utils._rebuild_qtensor": _rebuild_tensor(7, quantized=True),
-    "torch._utils._rebuild_parameter": _rebuild_parameter,
-    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
-    "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta,
-    "torch._utils._rebuild_sparse_tensor": _rebuild_sparse,
-    "torch._utils._rebuild_sparse_csr_tensor": _rebuild_sparse,
-    "torch._utils._rebuild_nested_tensor": _rebuild_sparse,
+_REBUILD: dict[str, Rebuild] = {
+    "torch._utils._rebuild_tensor": _made_from(range(4, 5), "tensor", lambda a: tensor_over(a[0], a[1:], None)),
+    "torch._utils._rebuild_tensor_v2": _made_from(range(6, 8), "tensor", lambda a: tensor_over(a[0], a[1:], None)),
+    "torch._utils._rebuild_tensor_v3": _made_from(
+        range(7, 9), "tensor", lambda a: tensor_over(a[0], a[1:], element_of(a[6]))
+    ),
+    "torch._utils._rebuild_qtensor": _made_from(
+        range(7, 8), "tensor", lambda a: tensor_over(a[0], a[1:], None, quantized=True)
+    ),
+    "torch._utils._rebuild_meta_tensor_no_storage": _made_from(
+        range(3, 100), "tensor", lambda a: TensorView(None, element_of(a[0]), 0, as_counts(a[1]), as_counts(a[2]))
+    ),
+    **dict.fromkeys(
+        ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state"),
+        _made_from(range(3, 5), "parameter", lambda a: a[0]),
+    ),
+    **dict.fromkeys(
+        (
+            "torch._utils._rebuild_sparse_tensor",
+            "torch._utils._rebuild_sparse_csr_tensor",
+            "torch._utils._rebuild_nested_tensor",
+        ),
+        lambda _, arguments: Instance("torch.sparse", arguments),
+    ),
     "torch._tensor._rebuild_from_type_v2": TorchInterpreter.wrapped_call,
     _FROM_BYTES: _rebuild_bytes,
     _GETATTR: TorchInterpreter.member,
@@ -330,14 +487,12 @@ def as_text(value: PickleValue) -> str:
 
 
 def as_count(value: PickleValue) -> int:
-    """A size, an offset or a number of elements."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 62:
         raise Corrupt("a storage or tensor has an impossible size")
     return value
 
 
 def as_counts(value: PickleValue) -> tuple[int, ...]:
-    """A shape or strides."""
     if isinstance(value, Instance) and value.of == "torch.Size" and len(value.arguments) == 1:
         value = value.arguments[0]
     if not isinstance(value, tuple | list) or len(value) > 64:
@@ -358,7 +513,6 @@ def storage_element(kind: PickleValue) -> Element | None:
 
 
 def element_of(kind: PickleValue) -> Element:
-    """The element type of a ``torch.dtype``."""
     element = TORCH_ELEMENTS.get(kind.name) if isinstance(kind, Global) and kind.module == "torch" else None
     if element is None:
         raise Corrupt(f"a tensor has the unknown type {kind.dotted if isinstance(kind, Global) else '?'}")

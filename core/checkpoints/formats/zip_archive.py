@@ -9,9 +9,7 @@ import struct
 import msgspec
 
 from .byte_range import ByteRange, Corrupt, Opaque, Torn
-from .elements import Element
-from .file_contents import Packing, Region
-from .pickle_values import shown
+from .tensors import Element, Packing, Region, shown
 
 LOCAL_SIGNATURE = b"PK\x03\x04"
 MAX_DIRECTORY_BYTES = 256 << 20

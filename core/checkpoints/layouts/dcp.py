@@ -12,9 +12,9 @@ import msgspec
 from ...model.checkpoint_files import NameCounts
 from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, Opaque, Torn, open_bytes, worst
-from ..formats.pickle_values import Instance, Mapping, PickleValue, shown, tensors_in
 from ..formats.tensor_file import epoch_keys, examine_range, step_keys
-from .layout_reading import Findings, LayoutReading
+from ..formats.tensors import Instance, Mapping, PickleValue, shown, tensors_in
+from .layout_reading import Finding, Findings
 from .sets import Members
 
 if TYPE_CHECKING:
@@ -36,16 +36,15 @@ class _Item(msgspec.Struct, frozen=True):
     transformed: bool
 
 
-def read_dcp(members: Members, _: Findings) -> LayoutReading | None:
+def read_dcp(members: Members, _: Findings) -> Finding | None:
     """Recognised by ``.metadata`` or ``.distcp`` files at the top."""
     if not is_dcp(members):
         return None
     damages, counts = check_dcp(members, None)
-    return LayoutReading(layout="dcp", kind="dcp", damages=tuple(damages), counts=counts)
+    return Finding(layout="dcp", kind="dcp", damages=tuple(damages), counts=counts)
 
 
 def is_dcp(members: Members) -> bool:
-    """Whether the directory itself is one."""
     return METADATA in members.files or any(name.endswith(DCP_SUFFIX) for name in members.top())
 
 

@@ -35,27 +35,27 @@ from .frameworks import (
     read_training_state,
     read_transformers,
 )
-from .layout_reading import Finding, Findings, LayoutReading, no_weights, optimizer_in, weights_in
+from .layout_reading import Finding, Findings, no_weights, optimizer_in, weights_in
 from .sets import LATEST, MAX_MEMBERS, RANK_FOLDER, Member, Members, missing_beside_older, missing_ranks
 
 if TYPE_CHECKING:
     from ..formats.nonfinite import Scanner
 
 
-def read_weights(members: Members, findings: Findings) -> LayoutReading | None:
+def read_weights(members: Members, findings: Findings) -> Finding | None:
     """Everything that no other layout claims, if it is a checkpoint by its name or by known weights."""
     if any(weights_in(members, findings)):
         whole = optimizer_in(members, findings)
-        return LayoutReading(layout="weights", notes=() if whole else ("weights only, no optimizer state",))
+        return Finding(layout="weights", notes=() if whole else ("weights only, no optimizer state",))
     if is_checkpoint_directory_name(members.root.name) or any(KNOWN_WEIGHTS.match(name) for name in members.top()):
         other = no_weights(members, "", "", made_so=bool(findings))
         # Only an empty one is known to hold no state.
         empty = Torn("no file with weights is in it", understood=not members.size_bytes)
-        return LayoutReading(layout="weights", damages=(other if other.verdict == "opaque" else empty,))
+        return Finding(layout="weights", damages=(other if other.verdict == "opaque" else empty,))
     return None
 
 
-_LAYOUTS: tuple[Callable[[Members, Findings], LayoutReading | None], ...] = (
+_LAYOUTS: tuple[Callable[[Members, Findings], Finding | None], ...] = (
     read_dcp,
     read_deepspeed,
     read_training_state,
@@ -99,11 +99,13 @@ def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> 
     damages.extend(finding.damage.within(name) for name, finding in findings.items() if finding.damage is not None)
     damages.extend(check_shards(members, findings))
     damages.extend(_check_inner_dcp(members, reading, scanner))
-    return Finding(
-        layout=reading.layout,
-        kind=reading.kind,
+    zero = [
+        f"{name}: {findings[name].note}" for name in weights_in(members) if name in findings and findings[name].note
+    ]
+    return msgspec.structs.replace(
+        reading,
         damages=tuple(damages),
-        notes=(*reading.notes, *_zero_weights(members, findings)),
+        notes=(*reading.notes, *zero),
         counts=_counts(members, reading, findings),
         files=findings,
     )
@@ -123,12 +125,6 @@ def _without_text(members: Members, findings: Findings) -> Members:
     return members
 
 
-def _zero_weights(members: Members, findings: Findings) -> list[str]:
-    return [
-        f"{name}: {findings[name].note}" for name in weights_in(members) if name in findings and findings[name].note
-    ]
-
-
 def bytes_to_scan(members: Members) -> int:
     """How many bytes a deep check will read."""
     return sum(
@@ -146,12 +142,8 @@ def format_of(member: Member) -> TensorFormat | None:
         return "torch" if looks_like_torch(_head(member.path, 32)) else None
     if promised is not None or base.endswith(DCP_SUFFIX) or is_other_file(base):
         return promised
-    return _by_first_bytes(member.path)
-
-
-def _by_first_bytes(path: Path) -> TensorFormat | None:
-    """The format of a file whose suffix says nothing: ``last.pth.tar`` is a file of torch."""
-    head = _head(path, HEAD_BYTES)
+    # the suffix says nothing: ``last.pth.tar`` is a file of torch
+    head = _head(member.path, HEAD_BYTES)
     if is_torch_zip(head) or head.startswith(TORCH_LEGACY):
         return "torch"
     return "safetensors" if is_safetensors(head) else None
@@ -165,7 +157,7 @@ def _head(path: Path, size: int) -> bytes:
         return b""
 
 
-def _check_inner_dcp(members: Members, reading: LayoutReading, scanner: "Scanner | None") -> list[Damage]:
+def _check_inner_dcp(members: Members, reading: Finding, scanner: "Scanner | None") -> list[Damage]:
     """FSDP's folders in another layout (``pytorch_model_fsdp_0/``, ``optimizer_0/``), and the deep part of DCP."""
     damages: list[Damage] = []
     if reading.kind == "dcp":
@@ -179,7 +171,7 @@ def _check_inner_dcp(members: Members, reading: LayoutReading, scanner: "Scanner
     return damages
 
 
-def _counts(members: Members, reading: LayoutReading, findings: Findings) -> NameCounts:
+def _counts(members: Members, reading: Finding, findings: Findings) -> NameCounts:
     """Step and epoch: from the state file, else from the files with weights, else from the directory's name."""
     step, epoch = reading.counts.step, reading.counts.epoch
     for name in sorted(weights_in(members)):

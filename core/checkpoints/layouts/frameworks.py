@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from ...model.checkpoint_files import SHARD, NameCounts
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import Corrupt, Damage, NoCounts, Torn, open_bytes
-from ..formats.pickle_values import Mapping, shown, whole_number
-from .layout_reading import Findings, LayoutReading, missing, no_weights, optimizer_in, read_counts, weights_in
+from ..formats.tensors import Mapping, shown, whole_number
+from .layout_reading import Finding, Findings, missing, no_weights, optimizer_in, read_counts, weights_in
 from .sets import LATEST, Members, read_pointer
 
 # State directories of ``accelerator.save_state``, and kohya's ``NAME-000004-state``, which are the same.
@@ -23,7 +23,7 @@ _TRACES = re.compile(r"^(random_states_\d+\.pkl|optimizer(_\d+)?\.bin|sampler(_\
 _STATE_NAME = re.compile(r"-state$")
 
 
-def read_accelerate(members: Members, findings: Findings) -> LayoutReading | None:
+def read_accelerate(members: Members, findings: Findings) -> Finding | None:
     """Recognised by any file that only accelerate or kohya writes, or, with weights, by the name ``*-state``."""
     made_so = any(_TRACES.match(name) for name in members.top())
     if not made_so and not (_STATE_NAME.search(members.root.name) and any(weights_in(members))):
@@ -41,7 +41,7 @@ def read_accelerate(members: Members, findings: Findings) -> LayoutReading | Non
         damages.append(missing(members, "random_states_0.pkl", why, unfinished=made_so))
     if STATE in members.files:
         counts = read_counts(members, STATE, damages)
-    return LayoutReading(layout="accelerate", damages=tuple(damages), counts=counts)
+    return Finding(layout="accelerate", damages=tuple(damages), counts=counts)
 
 
 # ``checkpoint-N`` of the Hugging Face Trainer.
@@ -56,7 +56,7 @@ _TRANSFORMERS_TRACES = re.compile(r"^(training_args\.bin|rng_state.*\.pth)$")
 _RESUMABLE = re.compile(r"^(rng_state.*\.pth|optimizer\.(pt|bin)|scheduler\.pt|scaler\.pt)$")
 
 
-def read_transformers(members: Members, findings: Findings) -> LayoutReading | None:
+def read_transformers(members: Members, findings: Findings) -> Finding | None:
     """Recognised by ``trainer_state.json`` or anything else that only this trainer writes."""
     made_so = any(_TRANSFORMERS_TRACES.match(name) for name in members.top())
     if TRANSFORMERS_STATE not in members.files and not made_so:
@@ -84,7 +84,7 @@ def read_transformers(members: Members, findings: Findings) -> LayoutReading | N
     else:
         why = "it is written last, so the checkpoint was not finished"
         damages.append(missing(members, TRANSFORMERS_STATE, why, unfinished=True))
-    return LayoutReading(layout="transformers", damages=tuple(damages), notes=tuple(notes), counts=counts)
+    return Finding(layout="transformers", damages=tuple(damages), notes=tuple(notes), counts=counts)
 
 
 # DeepSpeed: ``global_stepN/`` with ``mp_rank_*_model_states.pt`` and a ``*_optim_states.pt`` for each rank of ZeRO.
@@ -98,7 +98,7 @@ TAG = re.compile(r"^global_step\d+$")
 """What its tag folders are called if the trainer gives no name."""
 
 
-def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None:
+def read_deepspeed(members: Members, findings: Findings) -> Finding | None:
     """A tag folder: recognised by its model states. All its data-parallel ranks must be there."""
     models = {name: match for name in members.top() if (match := _MODEL.match(name))}
     matches = [match for name in members.top() if (match := _OPTIMIZER.match(name))]
@@ -121,10 +121,10 @@ def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None
     if ranks:
         expected = {(dp, mp) for dp in range(ranks[-1][0] + 1) for mp in {mp for _, mp in ranks}}
         damages.extend(_missing_rank(rank, kind) for rank in sorted(expected - optimizers)[:1])
-    return LayoutReading(layout="deepspeed", damages=tuple(damages), counts=NameCounts(step))
+    return Finding(layout="deepspeed", damages=tuple(damages), counts=NameCounts(step))
 
 
-def read_deepspeed_save(members: Members, findings: Findings) -> LayoutReading | None:
+def read_deepspeed_save(members: Members, findings: Findings) -> Finding | None:
     """The folder of the tags, which is what loading is given: what ``latest`` names must be there, with all its ranks.
 
     Recognised by a tag folder with model or optimizer states, or by ``latest`` with the name of a usual tag.
@@ -139,13 +139,13 @@ def read_deepspeed_save(members: Members, findings: Findings) -> LayoutReading |
         return None
     damages = check_latest(members)
     if damages or named is None:
-        return LayoutReading(layout="deepspeed", damages=tuple(damages))
+        return Finding(layout="deepspeed", damages=tuple(damages))
     inner = {name.removeprefix(f"{named}/"): found for name, found in findings.items() if name.startswith(f"{named}/")}
     newest = read_deepspeed(members.under(named), inner)
     if newest is None:
         nothing = Torn(f"{named}, which {LATEST} names, holds no states of DeepSpeed", understood=False)
-        return LayoutReading(layout="deepspeed", damages=(nothing,))
-    return LayoutReading(
+        return Finding(layout="deepspeed", damages=(nothing,))
+    return Finding(
         layout="deepspeed", damages=tuple(damage.within(named) for damage in newest.damages), counts=newest.counts
     )
 
@@ -188,14 +188,16 @@ EMA = "ema_model.pt"
 _TRAINING_STATE_MODEL = re.compile(r"^(pytorch_)?model")
 
 
-def read_training_state(members: Members, findings: Findings) -> LayoutReading | None:
+def read_training_state(members: Members, findings: Findings) -> Finding | None:
     """Recognised by its state file or model.
 
     Without the state file the trainer counts on from the name; with it the optimizer must be there, too.
     """
     if not members.has(TRAINING_STATE_STATE, MODEL):
         return None
-    made_so = members.layout == LAYOUT or _is_own_make(members)
+    # Whether it holds together what only the trainer of this layout writes, or the preset names the layout.
+    together = members.has(EMA) or (members.has(MODEL) and members.has(SCHEDULER))
+    made_so = members.layout == LAYOUT or (members.has(TRAINING_STATE_STATE) and together)
     damages: list[Damage] = []
     notes: list[str] = []
     counts = NameCounts()
@@ -203,7 +205,7 @@ def read_training_state(members: Members, findings: Findings) -> LayoutReading |
         found: list[Damage] = []
         counts = read_counts(members, TRAINING_STATE_STATE, found)
         damages += [damage for damage in found if made_so or not isinstance(damage, NoCounts)]
-    elif made_so or _named_like_it(members):
+    elif made_so or members.has(SCHEDULER, EMA, OPTIMIZER):
         notes.append(f"{TRAINING_STATE_STATE} is missing: step and epoch are taken from the name")
     contents = None if made_so else findings  # its trainer goes by the names
     weights = [name.rpartition("/")[2] for name in weights_in(members, contents)]
@@ -221,16 +223,7 @@ def read_training_state(members: Members, findings: Findings) -> LayoutReading |
             damages.append(missing(members, OPTIMIZER, why, unfinished=unfinished))
         else:
             notes.append("no optimizer state of a known name is in it")
-    return LayoutReading(layout=LAYOUT, damages=tuple(damages), notes=tuple(notes), counts=counts)
-
-
-def _is_own_make(members: Members) -> bool:
-    """Whether it holds together what only the trainer of this layout writes."""
-    return members.has(TRAINING_STATE_STATE) and (members.has(EMA) or (members.has(MODEL) and members.has(SCHEDULER)))
-
-
-def _named_like_it(members: Members) -> bool:
-    return members.has(SCHEDULER, EMA, OPTIMIZER)
+    return Finding(layout=LAYOUT, damages=tuple(damages), notes=tuple(notes), counts=counts)
 
 
 # Weights in several files: ``model-00001-of-00003.safetensors`` … and ``model.safetensors.index.json``.

@@ -10,9 +10,8 @@ from ...model.checkpoint_files import NameCounts, is_part, tensor_format
 from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ...model.other_files import TEXT_SUFFIXES
 from ..formats.byte_range import Damage, NoCounts, Opaque, Torn
-from ..formats.file_contents import TORCHSCRIPT, FileContents
-from ..formats.pickle_values import Mapping
-from ..formats.tensor_file import FileFinding, read_state_file
+from ..formats.tensor_file import FileFinding, counts_in, read_state_file
+from ..formats.tensors import TORCHSCRIPT, FileContents, Mapping
 from ..unknown_state import UNKNOWN, holds_state, holds_text
 from .sets import Members
 
@@ -23,22 +22,15 @@ Findings = dict[str, FileFinding]
 """What was found in each tensor file, by member name."""
 
 
-class LayoutReading(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory read as one layout. ``counts``: from its state file. ``notes``: unusual but harmless."""
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one checkpoint. ``damages`` empty: complete; ``notes``: unusual but harmless.
+
+    ``files`` by member name. Of a layout alone, ``counts`` are those of its state file.
+    """
 
     layout: str
     kind: Kind = "directory"
-    damages: tuple[Damage, ...] = ()
-    notes: tuple[str, ...] = ()
     counts: NameCounts = NameCounts()
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of one checkpoint. ``damages`` empty: complete. ``files`` by member name."""
-
-    kind: Kind
-    layout: str
-    counts: NameCounts
     damages: tuple[Damage, ...] = ()
     notes: tuple[str, ...] = ()
     files: Findings = {}
@@ -66,7 +58,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_compiled(self) -> bool:
-        """A model compiled for inference."""
         return any(f.contents is not None and TORCHSCRIPT in f.contents.opaque for f in self.files.values())
 
     @property
@@ -76,7 +67,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(name for c in held for name in c.objects)) if all(c.objects for c in held) else ()
 
     def with_damage(self, damage: Damage) -> "Finding":
-        """A copy with one more damage."""
         return msgspec.structs.replace(self, damages=(*self.damages, damage))
 
 
@@ -146,13 +136,13 @@ def missing(members: Members, name: str, why: str, *, unfinished: bool = False) 
 def read_counts(members: Members, name: str, damages: list[Damage]) -> NameCounts:
     """The counts of a state file; what is wrong with it is added to ``damages``."""
     try:
-        state = read_state_file(members.files[name].path)
+        counts = counts_in(read_state_file(members.files[name].path))
     except Damage as damage:
         damages.append(damage.within(name))
         return NameCounts()
     except FileNotFoundError:
         damages.append(Torn(f"{name} was removed"))
         return NameCounts()
-    if state.counts.is_final:
+    if counts.is_final:
         damages.append(NoCounts(f"{name}: holds neither a step nor an epoch"))
-    return state.counts
+    return counts

@@ -21,7 +21,7 @@ from ...model.checkpoint_files import is_part, is_temporary, read_name
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.other_files import is_other_file, is_text_of_unknown_use, kind_of_name, says_state
 from ..formats.byte_range import Damage, Torn, open_bytes
-from ..formats.pickle_values import shown
+from ..formats.tensors import shown
 
 MAX_DEPTH = 4
 MAX_MEMBERS = 20_000
@@ -35,6 +35,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     size_bytes: int
     mtime: float
+
+    @classmethod
+    def at(cls, path: Path, name: str = "") -> "Member":
+        """The file there, by its own name or another one. Raises OSError."""
+        status = path.stat()
+        return cls(name=name or path.name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +60,6 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
         return (name for name in self.files if "/" not in name)
 
     def has(self, *names: str) -> bool:
-        """Whether at least one of these files exists."""
         return any(name in self.files for name in names)
 
     def under(self, folder: str) -> "Members":
@@ -73,7 +78,6 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files."""
         return sum(member.size_bytes for member in self.files.values())
 
 
@@ -113,12 +117,9 @@ def _regular(entry: "os.DirEntry[str]", name: str, real_root: Path) -> Member | 
     try:
         if entry.is_symlink() and not path.resolve(strict=True).is_relative_to(real_root):
             return None
-        status = path.stat()
+        return Member.at(path, name) if stat.S_ISREG(path.stat().st_mode) else None
     except (OSError, RuntimeError):  # the second: a link that leads to itself
         return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return Member(name=name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
 
 
 MARKER = "-unfinished"
@@ -127,18 +128,12 @@ _MARKED_WITHOUT = ("", ".ckpt", "-EMA.ckpt")
 """Ends of a checkpoint's name that its marker's name lacks."""
 
 
-class Pointer(NamedTuple):
-    """A file of the trainer that names its newest finished checkpoint, written after that. ``of``: names of those."""
-
-    name: str
-    of: "re.Pattern[str]"
-
-
 LATEST = "latest"
-POINTERS = (
-    Pointer(LATEST, re.compile(r"^global_step\d+$")),  # DeepSpeed
-    Pointer("latest_checkpointed_iteration.txt", re.compile(r"^iter_\d+$")),  # Megatron
-)
+POINTERS = {
+    LATEST: re.compile(r"^global_step\d+$"),  # DeepSpeed
+    "latest_checkpointed_iteration.txt": re.compile(r"^iter_\d+$"),  # Megatron
+}
+"""Files of the trainer that name its newest finished checkpoint, written after that, and names of those."""
 RANK_FOLDER = re.compile(r"^mp_rank_\d+(?:_\d+)*$")
 """Megatron: ``iter_0001000/mp_rank_TENSOR_PIPELINE/`` of each rank; none of them is a checkpoint by itself."""
 PAIRS = (("G", "D"), ("netG", "netD"), ("gen", "disc"), ("generator", "discriminator"))
@@ -197,12 +192,12 @@ def _marked(path: Path, names: frozenset[str]) -> str | None:
 
 
 def _not_named(path: Path, names: frozenset[str]) -> str | None:
-    for pointer in POINTERS:
-        if pointer.name in names and pointer.of.match(path.name):
-            named = read_pointer(path.with_name(pointer.name)) or ""
+    for pointer, of in POINTERS.items():
+        if pointer in names and of.match(path.name):
+            named = read_pointer(path.with_name(pointer)) or ""
             step, own = read_name(named).step, read_name(path.name).step
             if step is not None and own is not None and step < own:
-                return f"was not finished: {pointer.name} beside it names {shown(named)}"
+                return f"was not finished: {pointer} beside it names {shown(named)}"
     return None
 
 
@@ -292,22 +287,18 @@ def _folder(path: Path) -> Folder | None:
     try:
         status = path.stat()
         key = (str(path), status.st_dev, status.st_ino, status.st_mtime_ns)
-        listed_ns, found = _listed(key)
-        if listed_ns - status.st_mtime_ns < _TICK_NS:
-            _listed.cache_clear()
-            _, found = _listed(key)
+        young = time.time_ns() - status.st_mtime_ns < _TICK_NS
+        return (_listed.__wrapped__ if young else _listed)(key)
     except OSError:
         return None
-    return found
 
 
 @lru_cache(maxsize=4)
-def _listed(key: tuple[str, int, int, int]) -> tuple[int, Folder | None]:
-    now = time.time_ns()
+def _listed(key: tuple[str, int, int, int]) -> Folder | None:
     with os.scandir(key[0]) as entries:
         names = frozenset(entry.name for _, entry in zip(range(_MOST + 1), entries, strict=False))
     if len(names) > _MOST:
-        return now, None
+        return None
     found = Folder(names, {}, {})
     for name in names:
         numbers = numbers_in(name)
@@ -317,4 +308,4 @@ def _listed(key: tuple[str, int, int, int]) -> tuple[int, Folder | None]:
             found.series.setdefault(kind, []).append(numbers)
     for each in found.series.values():
         each.sort()
-    return now, found
+    return found

@@ -10,13 +10,10 @@ import msgspec
 
 from ...model.checkpoint_results import Comparison, TensorChange
 from ..formats.byte_range import ByteRange, Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
-from ..formats.file_contents import FileContents, Region, Tensor
-from ..formats.pickle_values import shown
-from ..inspection import Subject, conclude, subject_of, subject_of_any
+from ..formats.tensors import FileContents, Region, Tensor, shown
+from ..inspection import conclude, subject_of_any
 from ..layouts.layout_reading import weights_in
-from ..layouts.sets import Members
 from ..listing import COMPILED_PREFIX
-from ..unknown_state import compare_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,54 +33,21 @@ class _Placed(msgspec.Struct, frozen=True):
     region: Region | None
     source: ByteRange
 
+    @property
+    def size_bytes(self) -> int:
+        return self.tensor.element.size_bytes(self.tensor.count)
+
 
 def compare(a: Path, b: Path, *, progress: ProgressCallback | None = None) -> Comparison:
     """Compare the weights of two checkpoints of any layout but DCP, 4 MB at a time.
 
-    ``_orig_mod.`` (torch.compile) is taken off the keys first. Of two that are not understood the files are compared.
-    Raises FileNotFoundError, ComparisonRefusedError.
+    ``_orig_mod.`` (torch.compile) is taken off the keys first. Raises FileNotFoundError, ComparisonRefusedError.
     """
     with ExitStack() as stack, idle_io_priority():
         try:
-            unclear = _unclear(a), _unclear(b)
-            if unclear[0] is not None and unclear[1] is not None:
-                return _compare_files(a, b, unclear[0], unclear[1], progress)
-            for path, found in ((a, unclear[0]), (b, unclear[1])):
-                if found is not None:
-                    why = "it is of an unknown format, so its tensors cannot be compared with those of the other one"
-                    raise ComparisonRefusedError(f"{path}: {why}")
-            first, second = _weights(a, stack), _weights(b, stack)
-            return _compare(a, b, first, second, progress)
+            return _compare(a, b, _weights(a, stack), _weights(b, stack), progress)
         except Damage as damage:
             raise ComparisonRefusedError(f"cannot compare {a} with {b}: {damage.reason}") from damage
-
-
-def _unclear(path: Path) -> Members | None:
-    """The files of a checkpoint that is not understood; None if its tensors can be listed, or it is none at all."""
-    subject = subject_of_any(path)
-    if subject is None:
-        return None
-    finding = subject.examine(None)
-    listed = any(found.contents is not None and found.contents.tensors for found in finding.files.values())
-    return None if listed or finding.kind == "dcp" or conclude(subject, finding).understood else subject.members
-
-
-def _compare_files(a: Path, b: Path, one: Members, other: Members, progress: ProgressCallback | None) -> Comparison:
-    return Comparison(
-        a=str(a),
-        b=str(b),
-        only_in_a=(),
-        only_in_b=(),
-        other_shape=(),
-        other_type=(),
-        changes=(),
-        skipped=(),
-        relative_change=None,
-        nonfinite_a=0,
-        nonfinite_b=0,
-        files=compare_files(one, other, progress),
-        unknown="how far the weights moved cannot be told here: only the program that wrote them can read them",
-    )
 
 
 def _compare(
@@ -98,7 +62,7 @@ def _compare(
     differing = {name for name, _, _ in other_shape}
     skipped: list[tuple[str, str]] = []
     changes: list[TensorChange] = []
-    pace = Pace(sum(_bytes(first[name]) + _bytes(second[name]) for name in common), progress)
+    pace = Pace(sum(first[name].size_bytes + second[name].size_bytes for name in common), progress)
     moved = base = 0.0
     for name in common:
         if name in differing:
@@ -108,7 +72,7 @@ def _compare(
             skipped.append((name, why))
             continue
         change, distance = _change(name, first[name], second[name])
-        pace.advance(_bytes(first[name]) + _bytes(second[name]))
+        pace.advance(first[name].size_bytes + second[name].size_bytes)
         changes.append(change)
         moved += distance
         base += change.norm_a**2
@@ -134,7 +98,6 @@ def _compare(
 
 
 def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
-    """A sentence for each stored member with a wrong checksum."""
     from ..formats.nonfinite import Scanner  # with numpy
 
     scanner = Scanner(Pace(0))
@@ -148,39 +111,36 @@ def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
 
 
 def _weights(path: Path, stack: ExitStack) -> dict[str, _Placed]:
-    subject = subject_of(path)
+    subject = subject_of_any(path)
     if subject is None:
         raise ComparisonRefusedError(f"{path} is not a checkpoint")
     finding = subject.examine(None)
     if finding.kind == "dcp":
         raise ComparisonRefusedError(f"{path}: DCP checkpoints are not compared; export them first (dcp_to_torch_save)")
+    listed = any(found.contents is not None and found.contents.tensors for found in finding.files.values())
+    if not listed and not conclude(subject, finding).understood:
+        raise ComparisonRefusedError(
+            f"{path}: it is of an unknown format, which only the program that wrote it can read: how far its weights "
+            "moved cannot be told here"
+        )
     placed: dict[str, _Placed] = {}
-    for name in _weight_files(subject):
+    files = subject.members.files
+    for name in files if len(files) == 1 else sorted(weights_in(subject.members)):
         found = finding.files.get(name)
         if found is None or found.contents is None:
             why = found.damage.reason if found is not None and found.damage is not None else "it cannot be listed"
             raise ComparisonRefusedError(f"{path}: {name}: {why}")
-        source = stack.enter_context(open_bytes(subject.members.files[name].path))
+        source = stack.enter_context(open_bytes(files[name].path))
         placed.update(_placed(found.contents, source))
     if not placed:
         raise ComparisonRefusedError(f"{path} holds no tensors that can be listed")
     return placed
 
 
-def _weight_files(subject: Subject) -> list[str]:
-    if len(subject.members.files) == 1:
-        return list(subject.members.files)
-    return sorted(weights_in(subject.members))
-
-
 def _placed(contents: FileContents, source: ByteRange) -> Iterator[tuple[str, _Placed]]:
     for tensor in contents.tensors:
         region = None if tensor.region is None else contents.regions[tensor.region]
         yield shown(tensor.name.replace(COMPILED_PREFIX, ""), 200), _Placed(tensor, region, source)
-
-
-def _bytes(placed: _Placed) -> int:
-    return placed.tensor.element.size_bytes(placed.tensor.count)
 
 
 def _unreadable(placed: _Placed) -> str | None:

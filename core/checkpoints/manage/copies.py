@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -115,26 +116,32 @@ def _copy_members(path: Path, copy: Path, files: list[Member], pace: Pace) -> No
 def _copy_file(source_path: Path, place: Path, pace: Pace) -> None:
     """Copy, flush, drop the cached pages, and compare what the disk returns with what was read."""
     try:
-        with open_bytes(source_path) as source, place.open("xb") as out:
-            written = 0
-            for at in range(0, source.size, _CHUNK_BYTES):
-                chunk = source.read(at, min(_CHUNK_BYTES, source.size - at))
-                written = zlib.crc32(chunk, written)
-                out.write(chunk)
-                pace.advance(len(chunk))
+        with place.open("xb") as out:
+            written = _checksum(source_path, out, pace)
             out.flush()
             os.fsync(out.fileno())
             os.posix_fadvise(out.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         status = source_path.stat()
         os.utime(place, ns=(status.st_atime_ns, status.st_mtime_ns))
-        with open_bytes(place) as back:
-            read = 0
-            for at in range(0, back.size, _CHUNK_BYTES):
-                read = zlib.crc32(back.read(at, min(_CHUNK_BYTES, back.size - at)), read)
+        read = _checksum(place)
     except Damage as damage:
         raise BackupRefusedError(f"{source_path}: {damage.reason}") from damage
     if read != written:
         raise BackupRefusedError(f"{place} reads back differently from what was written: check that disk")
+
+
+def _checksum(path: Path, out: BinaryIO | None = None, pace: Pace | None = None) -> int:
+    """CRC-32 of a file, which is copied to ``out`` meanwhile. Raises Damage."""
+    crc = 0
+    with open_bytes(path) as source:
+        for at in range(0, source.size, _CHUNK_BYTES):
+            chunk = source.read(at, min(_CHUNK_BYTES, source.size - at))
+            crc = zlib.crc32(chunk, crc)
+            if out is not None:
+                out.write(chunk)
+            if pace is not None:
+                pace.advance(len(chunk))
+    return crc
 
 
 def _remove(path: Path) -> None:

@@ -5,17 +5,17 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from ...model.settings import Watch
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget
 from ..host.disk_space import is_network_filesystem
-from ..sampler import OnProblem, Worker, ignore_problem
+from ..sampler import Common
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate
 from .inotify import unmounted_place
 
 if TYPE_CHECKING:
-    from watchdog.events import FileSystemEvent, FileSystemEventHandler
+    from watchdog.events import FileSystemEvent
     from watchdog.observers.api import BaseObserver
 
 
@@ -42,15 +42,26 @@ class DirectoryEvents:
 
     def open(self) -> None:
         """Begin. Raises OSError if the kernel has no inotify watch left (``means`` stays "rescan")."""
-        from watchdog.observers import Observer  # loaded once an output folder is known
+        from watchdog.events import FileSystemEventHandler  # loaded once an output folder is known
+        from watchdog.observers import Observer
         from watchdog.observers.polling import PollingObserver
 
         polling = is_network_filesystem(os.path.realpath(self._directory), self._mountinfo())
         observer: BaseObserver = PollingObserver(timeout=POLL_S) if polling else Observer()
         observer.daemon = True
-        observer.schedule(_handler(self._directory, self._on_change), str(self._directory), recursive=False)
+        handler = FileSystemEventHandler()
+        handler.on_any_event = self._take  # type: ignore[method-assign]
+        observer.schedule(handler, str(self._directory), recursive=False)
         observer.start()
         self._observer, self.means = observer, "polling" if polling else "events"
+
+    def _take(self, event: "FileSystemEvent") -> None:
+        """Report the entry of an event, and both names of a rename."""
+        if event.event_type in IGNORED:
+            return
+        for path in (event.src_path, event.dest_path):
+            if path and os.path.dirname(os.fsdecode(path)) == str(self._directory):  # noqa: PTH120
+                self._on_change(os.path.basename(os.fsdecode(path)), event.is_directory)  # noqa: PTH119
 
     def close(self) -> None:
         """End without waiting for a stuck file system."""
@@ -58,21 +69,6 @@ class DirectoryEvents:
             self._observer.stop()
             self._observer.join(0.5)
             self._observer, self.means = None, "rescan"
-
-
-def _handler(directory: Path, on_change: OnChange) -> "FileSystemEventHandler":
-    """Report the entry of each event, and both names of a rename."""
-    from watchdog.events import FileSystemEventHandler
-
-    class Handler(FileSystemEventHandler):
-        def on_any_event(self, event: "FileSystemEvent") -> None:
-            if event.event_type in IGNORED:
-                return
-            for path in (event.src_path, event.dest_path):
-                if path and os.path.dirname(os.fsdecode(path)) == str(directory):  # noqa: PTH120
-                    on_change(os.path.basename(os.fsdecode(path)), event.is_directory)  # noqa: PTH119
-
-    return Handler()
 
 
 COALESCE_S = 0.1
@@ -87,7 +83,7 @@ HOT_S = 2.0
 """Period of scanning the directories that changed last, because changes inside them cause no events."""
 
 
-class CheckpointDirectory(Worker):
+class CheckpointDirectory(CheckpointScan):
     """Puts CheckpointEvents of one directory, one level deep; a directory like ``checkpoint-500/`` is one checkpoint.
 
     created: it appeared (verdict "writing"), or it no longer changes and is not complete (with verdict and reason).
@@ -107,8 +103,6 @@ class CheckpointDirectory(Worker):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         watch: Watch,
         directory: str,
         looks: Looks,
@@ -116,23 +110,12 @@ class CheckpointDirectory(Worker):
         known: Iterable[str] = (),
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         fstab: Callable[[], str] = Path("/etc/fstab").read_text,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(on_problem)
+        folder = Path(directory)
+        names = [path.name for path in map(Path, known) if path.parent == folder]
+        super().__init__(folder, looks, settle_s=watch.settle_s, globs=globs, known=names, **common)
         self._watch = watch
-        self._directory = Path(directory)
-        self._globs = tuple(globs)
-        self._scan = CheckpointScan(
-            self._directory,
-            looks,
-            inbox=inbox,
-            clock=clock,
-            settle_s=watch.settle_s,
-            globs=self._globs,
-            problems=self._problems,
-            stopping=lambda: self._stopping,
-            known=[path.name for path in map(Path, known) if path.parent == self._directory],
-        )
         self._mountinfo = mountinfo
         self._fstab = fstab
         self._absent: str | None = None
@@ -185,15 +168,15 @@ class CheckpointDirectory(Worker):
                 self._open()
                 self._rescan_due = now + self._watch.rescan_s
             elif now >= self._rescan_due or drains:
-                self._scan.scan(None)
+                self.scan(None)
                 self._rescan_due = now + self._watch.rescan_s
             else:
-                hot = self._scan.newest_directories if now >= self._hot_due else set()
+                hot = self.newest_directories if now >= self._hot_due else set()
                 self._hot_due = now + HOT_S if now >= self._hot_due else self._hot_due
-                self._scan.scan(self._taken() | self._scan.unsettled | hot)
+                self.scan(self._taken() | self.unsettled | hot)
             if drains:
-                self._scan.scan(self._scan.unsettled, settle_s=0.0)
-            incomplete = self._scan.unread
+                self.scan(self.unsettled, settle_s=0.0)
+            incomplete = self.unread
             if self._absent is None:
                 self._problems.clear("directory")
             else:
@@ -202,9 +185,9 @@ class CheckpointDirectory(Worker):
             incomplete = f"{self._directory}: checkpoints cannot be read ({fault}); retrying"
             self._problems.report("directory", incomplete)
         self._incomplete = incomplete
-        due = min(self._rescan_due, self._hot_due) if self._scan.newest_directories else self._rescan_due
+        due = min(self._rescan_due, self._hot_due) if self.newest_directories else self._rescan_due
         limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
-        return min(limit, self._watch.settle_s / 2) if self._scan.unsettled else limit
+        return min(limit, self._watch.settle_s / 2) if self.unsettled else limit
 
     def _taken(self) -> set[str]:
         with self._lock:
@@ -221,13 +204,12 @@ class CheckpointDirectory(Worker):
     # --- the directory ---
 
     def _is_open(self) -> bool:
-        """Whether the path is still the directory that is watched."""
         if self._events is None:
             return False
         if self._directory_key() == self._inode:
             return True
         self.close()
-        self._scan.begin_again()
+        self.begin_again()
         return False
 
     def _directory_key(self) -> tuple[int, int] | None:
@@ -256,7 +238,7 @@ class CheckpointDirectory(Worker):
                 f"{self._watch.rescan_s:g} s (sysctl fs.inotify.max_user_instances may be too low)",
             )
         try:
-            self._scan.scan_first()
+            self.scan_first()
         except BaseException:
             self.close()
             raise
@@ -266,7 +248,7 @@ class CheckpointDirectory(Worker):
 
         ``before``: the device and inode of that one, if this sensor saw it. Raises OSError.
         """
-        known = self._scan.known
+        known = self.known
         if not known:
             return None
         present = candidates(folder, self._globs)

@@ -1,12 +1,13 @@
 """The entries of a checkpoint directory from scan to scan, and the CheckpointEvents of their changes."""
 
 import os
+import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import msgspec
 
@@ -16,8 +17,7 @@ from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.other_files import is_other_file, is_other_folder, kind_of_name
 from ...model.patterns import matches
-from ...model.supervision_ports import Clock, Inbox
-from ..sampler import ProblemReport
+from ..sampler import Common, Observer
 from .inotify import born_ns
 
 # Entries of a checkpoint directory with size and time, without opening files, so that frequent scans are cheap.
@@ -30,23 +30,6 @@ LISTED_AT_MOST = 20_000
 """Entries of a folder that are listed. One with more is a data set; its entries are told by their times."""
 DEPTH = 3
 """Levels of a checkpoint directory that are read: ``checkpoint-500/unet/model.safetensors`` has two."""
-
-
-class Signature(NamedTuple):
-    """Bytes, newest modification time and change (ns), number of files, inode of the top.
-
-    It differs if the entry was changed, or its rights or names; ``content`` only if it was written to.
-    """
-
-    size_bytes: int
-    mtime_ns: int
-    files: int
-    inode: int
-    changed_ns: int
-
-    @property
-    def content(self) -> tuple[int, int, int, int]:
-        return self.size_bytes, self.mtime_ns, self.files, self.inode
 
 
 def is_candidate(name: str, *, is_directory: bool, globs: Sequence[str] = ()) -> bool:
@@ -89,8 +72,8 @@ def leaves(entry: os.DirEntry[str]) -> bool:
         return True
 
 
-def signature(path: Path, *, shallow: bool = False) -> Signature | None:
-    """Signature of a file, or of a directory with its content. None: it does not exist.
+def signature(path: Path, *, shallow: bool = False) -> EntryState | None:
+    """State of a file, or of a directory with its content, without its birth. None: it does not exist.
 
     ``shallow``: of a directory that is no checkpoint: when it and the folders below it were last changed.
 
@@ -98,28 +81,26 @@ def signature(path: Path, *, shallow: bool = False) -> Signature | None:
     """
     try:
         top = path.stat()
-        if not path.is_dir():
-            return Signature(top.st_size, top.st_mtime_ns, 1, top.st_ino, top.st_ctime_ns)
-        if shallow:
+        if not stat.S_ISDIR(top.st_mode):
+            size, newest, files, changed = top.st_size, top.st_mtime_ns, 1, top.st_ctime_ns
+        elif shallow:
             still = is_other_folder(path.name)
             newest = top.st_mtime_ns if still else _newest_folder(path, DEPTH, top.st_mtime_ns)
-            return Signature(0, newest, 0, top.st_ino, top.st_ctime_ns)
-        size, newest, files, changed = _contents(path, DEPTH, (top.st_mtime_ns, top.st_ctime_ns))
+            size, files, changed = 0, 0, top.st_ctime_ns
+        else:
+            size, newest, files, changed = _contents(path, DEPTH, (top.st_mtime_ns, top.st_ctime_ns))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return Signature(size, newest, files, top.st_ino, changed)
+    return EntryState(size_bytes=size, mtime_ns=newest, files=files, inode=top.st_ino, changed_ns=changed)
 
 
-def entry_state(path: Path, found: Signature) -> EntryState:
+def entry_state(path: Path, found: EntryState) -> EntryState:
     """A signature with the time of birth, of a directory that of the newest file in it."""
-    return EntryState(
-        size_bytes=found.size_bytes,
-        mtime_ns=found.mtime_ns,
-        files=found.files,
-        inode=found.inode,
-        changed_ns=found.changed_ns,
-        born_ns=_born_ns(path),
-    )
+    inner = [path]
+    if path.is_dir():
+        inner += list(islice((each for each in path.rglob("*") if each.is_file()), BORN_FILES))
+    known = [born for each in inner if (born := born_ns(each)) is not None]
+    return msgspec.structs.replace(found, born_ns=max(known, default=None))
 
 
 def folder_list(directory: Path, globs: Sequence[str] = (), *, before_launch: bool = False) -> FolderList | None:
@@ -146,14 +127,6 @@ def is_of_this_disk(listed: FolderList) -> bool:
         return os.stat(listed.place).st_ino == listed.place_inode or not os.path.ismount(listed.place)  # noqa: PTH116
     except OSError:
         return True
-
-
-def _born_ns(path: Path) -> int | None:
-    inner = [path]
-    if path.is_dir():
-        inner += list(islice((each for each in path.rglob("*") if each.is_file()), BORN_FILES))
-    known = [born for each in inner if (born := born_ns(each)) is not None]
-    return max(known, default=None)
 
 
 BLOCK_BYTES = 512
@@ -214,15 +187,14 @@ ALIKE_AT_MOST = 4096
 class Looks(NamedTuple):
     """What is asked about the entries of a directory. ``inspect`` (None: no checkpoint), ``list_directory``: verdicts.
 
-    Both may raise OSError. ``inspect_rewritten``: as ``inspect``, for a file that was written again as a whole.
+    Both may raise OSError. ``inspect`` is told whether a file was written again as a whole.
     ``on_complete``: called with path and modification time of each complete one. ``listed``: the entries of the
     directory as they were when it became known. ``whose``: what speaks against the run as the writer of a checkpoint.
     ``refusal``: why the trainer's own load would not take a complete one.
     """
 
-    inspect: Callable[[Path], Checkpoint | None]
+    inspect: Callable[[Path, bool], Checkpoint | None]
     list_directory: Callable[[Path], tuple[Checkpoint, ...]]
-    inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None
     on_complete: Callable[[Path, float], None] = lambda _path, _mtime: None
     listed: Callable[[Path], FolderList | None] = lambda _directory: None
     whose: Callable[[Path], Whose | None] = lambda _checkpoint: None
@@ -239,7 +211,7 @@ class _Entry(msgspec.Struct):
     was none.
     """
 
-    signature: Signature
+    signature: EntryState
     is_directory: bool
     changed_s: float
     judged: bool
@@ -251,11 +223,11 @@ class _Entry(msgspec.Struct):
     absent_t: float | None = None
 
 
-class CheckpointScan:
+class CheckpointScan(Observer):
     """Compares a directory with its last scan and puts CheckpointEvents for what differs. Not thread-safe.
 
     ``settle_s``: an entry that has not changed for this long is inspected. ``known``: names of checkpoints that were
-    there before; one that the first scan does not find is reported as removed. ``stopping``: ends a long scan.
+    there before; one that the first scan does not find is reported as removed.
     """
 
     def __init__(
@@ -263,24 +235,18 @@ class CheckpointScan:
         directory: Path,
         looks: Looks,
         *,
-        inbox: Inbox,
-        clock: Clock,
         settle_s: float,
-        globs: Sequence[str],
-        problems: ProblemReport,
-        stopping: Callable[[], bool],
+        globs: Sequence[str] = (),
         known: Iterable[str] = (),
+        **common: Unpack[Common],
     ) -> None:
+        super().__init__(**common)
         self._directory = directory
         self._looks = looks
         self._list_of_entries: FolderList | None = None
         self._looked_t: float | None = None
-        self._inbox = inbox
-        self._clock = clock
         self._settle_s = settle_s
-        self._globs = globs
-        self._problems = problems
-        self._stopping = stopping
+        self._globs = tuple(globs)
         self._entries: dict[str, _Entry] = {}
         self._known = set(known)
         self._unread: dict[str, str] = {}
@@ -354,7 +320,7 @@ class CheckpointScan:
             names = {*(present or ()), *self._entries}
             self._read_again()
         for name in names:
-            if self._stopping():
+            if self._stopping:
                 return
             entry = self._entries.get(name)
             if present is not None and name not in present:
@@ -386,10 +352,10 @@ class CheckpointScan:
         else:
             entry.seen_t = seen_t
 
-    def _signature(self, name: str, entry: _Entry) -> Signature | None:
+    def _signature(self, name: str, entry: _Entry) -> EntryState | None:
         return self._read_signature(name, shallow=entry.judged and entry.checkpoint is None)
 
-    def _read_signature(self, name: str, *, shallow: bool = False) -> Signature | None:
+    def _read_signature(self, name: str, *, shallow: bool = False) -> EntryState | None:
         """None: it does not exist, or that cannot be told: then it is in ``_unread``."""
         try:
             return signature(self._directory / name, shallow=shallow)
@@ -403,7 +369,7 @@ class CheckpointScan:
         self._problems.report(name, text)
 
     def _add(
-        self, name: str, found: Signature, *, is_directory: bool, absent_t: float | None, rewritten: bool = False
+        self, name: str, found: EntryState, *, is_directory: bool, absent_t: float | None, rewritten: bool = False
     ) -> None:
         self._alike[kind_of_name(name)] += name not in self._entries
         entry = self._entries[name] = _Entry(
@@ -481,8 +447,7 @@ class CheckpointScan:
     def _inspect_entry(self, name: str, *, rewritten: bool = False) -> Checkpoint | None:
         path = self._directory / name
         try:
-            again = self._looks.inspect_rewritten if rewritten else None
-            checkpoint = (again or self._looks.inspect)(path)
+            checkpoint = self._looks.inspect(path, rewritten)
         except FileNotFoundError:
             return None
         except OSError as fault:

@@ -12,13 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ...model.checkpoint import Checkpoint, Sample
 from ...model.observation import CheckpointValues
 from ...model.patterns import matches
-from ...model.supervision_ports import Clock, Inbox
-from ..sampler import OnProblem, Worker, ignore_problem
+from ..sampler import Common, Observer
 from .checkpoint_scan import signature
 from .inotify import walk
 
@@ -50,7 +49,7 @@ class Version(NamedTuple):
 BEFORE_ALL = Version(0.0, 0)
 
 
-class CheckpointValuesSensor(Worker):
+class CheckpointValuesSensor(Observer):
     """Puts one ``CheckpointValues`` for each checkpoint that it has read.
 
     ``verify``: the deep verification at limited speed; ``verify_fast``: without a limit, for the last checkpoint.
@@ -61,18 +60,13 @@ class CheckpointValuesSensor(Worker):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         verify: Verify,
         verify_fast: Verify,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(**common)
         self._verify = verify
         self._verify_fast = verify_fast
-        self._on_problem = on_problem
         self._waiting: dict[str, Version] = {}
         self._done: dict[str, Version] = {}
         self._lock = threading.Lock()
@@ -120,7 +114,6 @@ class CheckpointValuesSensor(Worker):
         return 0.0
 
     def _next(self) -> tuple[str, Version] | None:
-        """Take the newest one that waits."""
         with self._lock:
             if not self._waiting:
                 return None
@@ -144,7 +137,7 @@ class CheckpointValuesSensor(Worker):
         except OSError:
             return  # removed meanwhile, or its disk does not answer; the launch verifies it again
         except Exception as fault:
-            self._on_problem(f"{name}: its values cannot be read ({fault!r})")
+            self._problems.report(name, f"{name}: its values cannot be read ({fault!r})")
             return
         ended = time.monotonic()
         self._rest_until = ended + (ended - began) / SHARE

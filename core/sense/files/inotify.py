@@ -15,10 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
-from ...model.attempt import ExitRecord
-from ...model.json_line import decode_exact
 from ...model.other_files import is_copy_folder
 from ...model.output_place import is_below
 from ..host.disk_space import mount_points, unescaped
@@ -235,14 +231,7 @@ _NANOSECONDS = slice(0x58, 0x5C)
 """``stx_btime`` behind twelve fields and ``stx_atime``."""
 
 
-def _function() -> "ctypes._NamedFuncPointer | None":
-    found = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
-    if found is not None:
-        found.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_char_p)
-    return found
-
-
-_statx = _function()
+_statx = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
 
 
 def born_ns(path: Path) -> int | None:
@@ -250,7 +239,7 @@ def born_ns(path: Path) -> int | None:
     if _statx is None:
         return None
     buffer = ctypes.create_string_buffer(_BYTES)
-    if _statx(AT_FDCWD, os.fsencode(path), 0, STATX_BTIME, buffer) != 0:
+    if _statx(ctypes.c_int(AT_FDCWD), os.fsencode(path), 0, ctypes.c_uint(STATX_BTIME), buffer) != 0:
         return None
     data = buffer.raw
     if not int.from_bytes(data[_MASK], "little") & STATX_BTIME:
@@ -324,11 +313,3 @@ def _open_file(entry: os.DirEntry[str], *, for_writing: bool) -> tuple[str, bool
         return None
     usable = path.startswith("/") and not path.startswith(_NO_FILES) and not path.endswith(" (deleted)")
     return (path, writable) if usable else None
-
-
-def ended_at(attempt_directory: str) -> float | None:
-    """When the attempt ended, in seconds since the epoch; None if its runner has recorded no end."""
-    try:
-        return decode_exact(Path(attempt_directory, "exit.json").read_bytes(), ExitRecord).wall
-    except (OSError, msgspec.MsgspecError):
-        return None

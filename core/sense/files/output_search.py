@@ -15,17 +15,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
+from ...model.attempt import ExitRecord
 from ...model.checkpoint import Checkpoint, Whose
 from ...model.observation import OutputSeen
 from ...model.other_files import is_copy_folder, is_other_file, kind_of_name, says_state
 from ...model.output_place import is_below
 from ...model.rounds import next_round
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..process.run_tree import RunTree
-from ..sampler import OnProblem, Worker, ignore_problem
-from .inotify import FolderTree, Inotify, OpenFile, ended_at, open_for_writing, walk
+from ...model.supervision_ports import AttemptTarget
+from ..process.exit_watch import EXIT_FILE
+from ..process.proc_stat import link_of, record_in, status_of
+from ..sampler import Common, Observer, ignore_problem
+from .inotify import FolderTree, Inotify, walk
 from .writers import Writers, may_be_saved, written_by
 
 WAKE_S = 0.2
@@ -68,16 +70,15 @@ class Written(NamedTuple):
     live: bool = True
 
 
-class OutputSearch(Worker):
+class OutputSearch(Observer):
     """Puts an ``OutputSeen`` for each checkpoint that the run wrote to a folder that is not watched.
 
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
     ``state_of``: the checkpoint that a file is or is a part of, of any make and name.
-    ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
+    ``ignored``: folders of trainwatch itself. ``writers``: who wrote a file.
     ``taken``: whether another run has locked a folder. ``saved``: path → the place of the trainer's source that saves
     there. ``last``: the newest attempt, also one that has ended.
-    ``written``: told each file that is written while an attempt is followed, in this sensor's thread. ``directory``: of
-    the run's attempts; ``apart``, ``is_network``: as in ``Writers``.
+    ``written``: told each file that is written while an attempt is followed, in this sensor's thread.
     """
 
     name = "output"
@@ -85,38 +86,24 @@ class OutputSearch(Worker):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         roots: Sequence[str],
+        writers: Writers,
         watched: Callable[[], Collection[str]],
         state_of: CheckpointLook,
         ignored: Sequence[str] = (),
-        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         taken: Callable[[str], bool] = lambda _folder: False,
         saved: Mapping[str, str] = MappingProxyType({}),
         last: AttemptTarget | None = None,
         created_wall: float = 0.0,
         written: Callable[[str], None] = ignore_problem,
-        tree: RunTree | None = None,
-        directory: str = "",
-        apart: bool = False,
-        is_network: Callable[[str], bool] = lambda _folder: False,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(on_problem)
+        super().__init__(**common)
         self._tell_written = written
         self._roots = list(_with_links(roots))
         self._watched = watched
         self._ignored = [os.path.realpath(folder) for folder in ignored]
-        self._writers = Writers(
-            working_folder=self._roots[0],
-            directory=directory,
-            tree=tree or RunTree(),
-            apart=apart,
-            is_network=is_network,
-            open_files=open_files,
-        )
-        self._inbox, self._clock = inbox, clock
+        self._writers = writers
         self._taken, self._state_of, self._saved = taken, state_of, saved
         self._reported: set[tuple[str, float]] = set()
         self._alike: dict[tuple[str, str], set[str]] = {}
@@ -141,7 +128,7 @@ class OutputSearch(Worker):
     @property
     def opened(self) -> Collection[str]:
         """Paths that the run was seen to hold open for writing."""
-        return self._writers.held_open()
+        return tuple(self._writers.paths)
 
     def whose(self, checkpoint: Path, *, told: bool = False) -> Whose | None:
         """Who wrote a checkpoint in a folder of the run; None: nothing speaks against the run. For any thread.
@@ -216,7 +203,8 @@ class OutputSearch(Worker):
         if self._look_wanted and now >= self._look_due:
             self._look(now)
         for path in paths:
-            self._note(path, now, live=_is_fresh(path))
+            status = status_of(path)
+            self._note(path, now, live=status is None or time.time() - status.st_ctime < LIVE_S)
             if may_be_saved(path) and not self._is_elsewhere(path):
                 self._writers.look_at(path, now)
         if again:
@@ -262,15 +250,12 @@ class OutputSearch(Worker):
     def _note(self, path: str, now: float, *, live: bool = True) -> None:
         """Remember a file that was written, unless it is known as something else. ``live``: it has just appeared."""
         self._tell_written(path)
-        if self._is_other(path):
+        if is_other_file(os.path.basename(path)) or self._is_elsewhere(path):  # noqa: PTH119
             return
         before = self._written.pop(path, None)
         self._written[path] = Written(now, now, live) if before is None else before._replace(last=now)
         if len(self._written) > REMEMBERED:
             self._written.pop(next(iter(self._written)))
-
-    def _is_other(self, path: str) -> bool:
-        return is_other_file(os.path.basename(path)) or self._is_elsewhere(path)  # noqa: PTH119
 
     def _is_elsewhere(self, path: str) -> bool:
         """Whether it lies where no output is: caches, trackers, installed code, folders of trainwatch."""
@@ -300,10 +285,7 @@ class OutputSearch(Worker):
         self._look(now)
 
     def _begin_working_folder(self, pid: int) -> None:
-        try:
-            folder = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115  (2 Hz)
-        except OSError:
-            return
+        folder = link_of(f"/proc/{pid}/cwd")
         if folder in self._roots or len(Path(folder).parts) <= 2 or not Path(folder).is_dir():
             return
         self._roots.append(folder)
@@ -348,7 +330,9 @@ class OutputSearch(Worker):
             if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and not last:
                 again[path] = written._replace(last=now)
                 continue
-            wall = _changed_wall(found) if found.mtime < self._begun_wall else found.mtime
+            # When its entry was changed last: made, renamed or written, whatever modification time it was given.
+            status = status_of(found.path) if found.mtime < self._begun_wall else None
+            wall = found.mtime if found.mtime >= self._begun_wall else 0.0 if status is None else status.st_ctime
             evidence = None if wall < self._begun_wall else self._evidence(found, written, followed)
             if folder in self._unsure & self._writers.shared:
                 self._unsure.discard(folder)
@@ -363,7 +347,9 @@ class OutputSearch(Worker):
             self._reported.add(key)
             found = self._as_item(found, stops)
             folder = str(Path(found.path).parent)
-            saved_again = not found.unknown_make or self._is_saved_again(found)
+            # its name says that it is a save, or another one differs in its number only
+            named = says_state(found.name) or not found.unknown_make
+            saved_again = named or self._is_one_of_several(Path(found.path))
             if folder in watched or not (saved_again or late):
                 continue
             if not saved_again:  # it may be anything, so that only a person can tell; one of a kind says it
@@ -383,10 +369,6 @@ class OutputSearch(Worker):
                 )
             )
         return again
-
-    def _is_saved_again(self, found: Checkpoint) -> bool:
-        """Whether one of an unknown make is a save: its name says so, or another one differs in its number only."""
-        return says_state(found.name) or self._is_one_of_several(Path(found.path))
 
     def _is_one_of_several(self, path: Path) -> bool:
         """Whether the run wrote another one beside it whose name differs in its number only."""
@@ -427,11 +409,9 @@ class OutputSearch(Worker):
             return f"{place} saves there", True
         above = [folder, *map(str, Path(folder).parents)]
         inside = [each for each in above if any(each == root or is_below(each, root) for root in self._roots)]
-        if (
-            not inside
-            or folder in self._writers.shared
-            or (self._over and not written.live and _came_after_end(found, followed))
-        ):
+        ended = record_in(followed.directory, EXIT_FILE, ExitRecord) if self._over and not written.live else None
+        came_after = ended is not None and found.mtime > ended.wall + AFTER_END_S
+        if not inside or folder in self._writers.shared or came_after:
             return None
         if not written.live:
             return UNSEEN, False
@@ -460,19 +440,6 @@ def _is_state_folder(folder: str) -> bool:
     return any((each / "run.json").exists() and (each / "journal.jsonl").exists() for each in above)
 
 
-def _came_after_end(found: Checkpoint, target: AttemptTarget) -> bool:
-    ended = ended_at(target.directory)
-    return ended is not None and found.mtime > ended + AFTER_END_S
-
-
-def _changed_wall(found: Checkpoint) -> float:
-    """When its entry was changed last: made, renamed or written, whatever modification time it was given."""
-    try:
-        return Path(found.path).stat().st_ctime
-    except OSError:
-        return 0.0
-
-
 def _with_links(roots: Sequence[str]) -> Iterator[str]:
     """The folders, and those that links directly in them lead to: ``outputs`` is often a link to a larger disk."""
     for root in roots:
@@ -487,13 +454,6 @@ def _with_links(roots: Sequence[str]) -> Iterator[str]:
                 ]
         except OSError:
             continue
-
-
-def _is_fresh(path: str) -> bool:
-    try:
-        return time.time() - os.stat(path).st_ctime < LIVE_S  # noqa: PTH116
-    except OSError:
-        return True
 
 
 # Files that were written since a moment, in folders and in what is below them.

@@ -7,15 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import msgspec
 
 from ...model.observation import MOST_METRICS, MetricValues
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..process.run_tree import RunTree
-from ..sampler import OnProblem, Sampler, ignore_problem
-from .inotify import OpenFile, open_for_writing, walk
+from ...model.supervision_ports import AttemptTarget
+from ..sampler import Common, Sampler
+from .inotify import walk
 
 # Records of a TensorBoard event file (TFRecord): length, masked CRC32C of it, data, masked CRC32C of that.
 #
@@ -58,18 +57,12 @@ class Damaged(Exception):  # noqa: N818  named after the condition
     """What follows cannot be divided into records. The message says where."""
 
 
-class Records(NamedTuple):
-    """Whole records from an offset on, and where the next one begins. ``bad``: records whose checksum is wrong."""
+def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> tuple[list[bytes], int]:
+    """About ``limit_bytes`` of whole records from ``offset`` on, and where the next one begins.
 
-    data: tuple[bytes, ...]
-    offset: int
-    bad: int = 0
-
-
-def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> Records:
-    """Read about ``limit_bytes`` from ``offset`` on, whole records only. Raises OSError, Damaged."""
+    A record with a wrong checksum is left out. Raises OSError, Damaged.
+    """
     found: list[bytes] = []
-    bad = 0
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         size = os.fstat(descriptor).st_size
@@ -95,12 +88,10 @@ def read_records(path: Path, offset: int = 0, limit_bytes: int = 4 << 20) -> Rec
                     found.append(data)
                 elif after == size:
                     break  # the last one: its end is not written yet
-                else:
-                    bad += 1
             offset = after
     finally:
         os.close(descriptor)
-    return Records(tuple(found), offset, bad)
+    return found, offset
 
 
 # Scalars in records of a TensorBoard event file, by the fields of its protocol buffers; no library is needed.
@@ -283,25 +274,17 @@ class ScalarFiles(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         roots: Callable[[], Sequence[str]],
         interval_s: float = SAMPLE_S,
-        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
-        tree: RunTree | None = None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(interval_s=interval_s, **common)
         self._roots = roots
-        self._open_files = open_files
         self._files: dict[Path, _File] = {}
-        self._tree = tree or RunTree()
         self._owner: dict[str, Path] = {}
         self._names: dict[str, None] = {}
         self._left_out: set[str] = set()
-        self._begun_wall = clock.wall()
+        self._begun_wall = self._clock.wall()
         self._searched_t = -SEARCH_S
         self._noticed: deque[str] = deque(maxlen=FILES)
         self._followed: AttemptTarget | None = None
@@ -325,7 +308,6 @@ class ScalarFiles(Sampler):
         return True
 
     def sample(self) -> None:
-        """Read what the files have grown by."""
         with self._lock:
             self._sample()
 
@@ -349,7 +331,7 @@ class ScalarFiles(Sampler):
     def _search(self) -> None:
         roots = [os.path.realpath(root) for root in self._roots()]
         noticed = [Path(self._noticed.popleft()) for _ in range(len(self._noticed))]
-        for path in (*noticed, *self._opened(), *_below(roots)):
+        for path in (*noticed, *_below(roots)):
             if len(self._files) >= FILES or path in self._files:
                 continue
             try:
@@ -358,13 +340,6 @@ class ScalarFiles(Sampler):
                 continue
             if written >= self._begun_wall - 1.0:
                 self._files[path] = _File(path, logdir(path, roots))
-
-    def _opened(self) -> Iterator[Path]:
-        if self.target is None:
-            return
-        for each in self._open_files(self._tree.look(self.target, max_age_s=1.0)):
-            if NAME in os.path.basename(each.path):  # noqa: PTH119  each file that is open
-                yield Path(each.path)
 
     # --- reading ---
 
@@ -376,12 +351,12 @@ class ScalarFiles(Sampler):
             if status.st_ino != file.inode or status.st_size < file.offset:  # another file under its name
                 file.inode, file.offset = status.st_ino, 0
             while file.offset < status.st_size:
-                records = read_records(file.path, file.offset)
-                for record in records.data:
+                records, offset = read_records(file.path, file.offset)
+                for record in records:
                     yield from scalars(record)
-                if records.offset == file.offset:
+                if offset == file.offset:
                     break
-                file.offset = records.offset
+                file.offset = offset
         except Damaged as damage:
             file.damaged = True
             self._problems.report(str(file.path), f"{damage}; its further values are not read, the training continues")

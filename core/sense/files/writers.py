@@ -19,7 +19,7 @@ from ...model.checkpoint_files import is_temporary
 from ...model.other_files import is_other_file
 from ...model.output_place import is_below
 from ...model.supervision_ports import AttemptTarget
-from ..process.proc_stat import ProcStat, comm_of, environ_of, read_all, words_of
+from ..process.proc_stat import ProcStat, comm_of, environ_of, read_all, status_of, words_of
 from ..process.run_tree import RunTree
 from .inotify import OpenFile, born_ns, descriptors, open_for_writing
 
@@ -57,9 +57,8 @@ class FileKey(NamedTuple):
 
 def key_of(path: str, shown: str | None = None) -> FileKey | None:
     """``shown``: its name, if ``path`` is a link of ``/proc``. None: it does not exist."""
-    try:
-        status = os.stat(path)  # noqa: PTH116  (each file that is open)
-    except OSError:
+    status = status_of(path)
+    if status is None:
         return None
     return FileKey(status.st_dev, status.st_ino, born_ns(Path(path)) or shown or path)
 
@@ -93,14 +92,15 @@ class Writers:
     ) -> None:
         self.members: frozenset[int] = frozenset()
         """Pids of the run at the last sample."""
-        self._top = "" if working_folder == "/" else "/"
+        self._top = "" if os.path.realpath(working_folder) == "/" else "/"
         self._mark = OWN_MARK + os.fsencode(directory.rstrip("/") + "/")
         self._tree = tree
         self._apart = apart
         self._is_network = cache(is_network)
         self._open_files = open_files
         self._runner: int | None = None
-        self._paths: dict[str, None] = {}
+        self.paths: dict[str, None] = {}
+        """All files that the run was seen to hold open."""
         self._keys: dict[FileKey, tuple[Whose, str]] = {}
         self.own: set[str] = set()
         """Folders in which the run was seen with a file open for writing that may be a checkpoint,"""
@@ -128,15 +128,11 @@ class Writers:
         for each in self._open_files(self.members):
             if not is_elsewhere(each.path):
                 self._remember(each, "run")
-                self._paths.setdefault(each.path)
+                self.paths.setdefault(each.path)
                 seen.append(each.path)
-        while len(self._paths) > REMEMBERED:
-            self._paths.pop(next(iter(self._paths)))
+        while len(self.paths) > REMEMBERED:
+            self.paths.pop(next(iter(self.paths)))
         return seen
-
-    def held_open(self) -> Collection[str]:
-        """Return the paths of all files that the run was seen to hold open."""
-        return tuple(self._paths)
 
     # --- who else ---
 
@@ -146,12 +142,10 @@ class Writers:
         if key is None or key in self._keys:
             return
         folder = os.path.dirname(path)  # noqa: PTH120
-        near = sorted(((self._nearness(o, folder), o.pid) for o in self._others), reverse=True)
-        for each in self._open_files(pid for nearness, pid in near if nearness):
+        for each in self._open_files([other.pid for other in self._others if self._nearness(other, folder)]):
             self._remember(each, "other")
-            if key in self._keys:
-                return
-        self.look_beside(now, OTHERS_EVENT_S)
+        if key not in self._keys:
+            self.look_beside(now, OTHERS_EVENT_S)
 
     def look_beside(self, now: float, max_age_s: float) -> None:
         """Take the processes that are not of the run, with what they have open, if that is older than ``max_age_s``."""
@@ -208,11 +202,10 @@ class Writers:
         folder = os.path.dirname(path)  # noqa: PTH120
         if self._is_network(folder):
             return "another host"
-        try:
-            owner = os.stat(path).st_uid  # noqa: PTH116
-        except OSError:
+        status = status_of(path)
+        if status is None:
             return None
-        told = owner == os.geteuid()
+        owner, told = status.st_uid, status.st_uid == os.geteuid()
         there = [o for o in (*self._others, *self._before) if not told or o.owner == owner]
         near, found = max(((self._nearness(o, folder, above=above), o) for o in there), default=(0, None))
         return f"{found.name} (pid {found.pid})" if found is not None and near else None

@@ -214,7 +214,6 @@ class Reader(threading.Thread):
             self.done.set()
 
     def report(self) -> dict[str, Any]:
-        """The last reading and its age."""
         age_s = 0.0 if self._fresh else time.monotonic() - self._answered_s
         state = {"index": self.index, "code": self.code, "age_s": round(age_s, 3), "read": self._read_once}
         return state | self._reading
@@ -266,7 +265,6 @@ class Reader(threading.Thread):
 
 
 def write(message: dict[str, Any]) -> None:
-    """Write one line to the parent."""
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
@@ -312,7 +310,6 @@ def open_driver(interval_s: float) -> list[Reader] | tuple[int, str]:
 
 
 def main(parent: int, interval_s: float) -> int:
-    """Read and write until the parent ends or the driver fails."""
     end_with(parent)
     readers = open_driver(interval_s)
     if isinstance(readers, tuple):

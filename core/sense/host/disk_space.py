@@ -3,11 +3,9 @@
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-
-MOUNTS = Path("/proc/self/mountinfo")
 
 
 class Room(NamedTuple):
@@ -43,68 +41,28 @@ def _statvfs(path: Path) -> os.statvfs_result:
         return os.statvfs(nearest_existing(path))
 
 
-def is_local(path: Path, mounts: Path = MOUNTS) -> bool:
-    """Whether ``path`` lies on a file system of this machine, which answers at once. False if that cannot be told."""
-    try:
-        text = mounts.read_text(errors="replace")
-    except OSError:
-        return False
-    return filesystem_type(str(nearest_existing(path).resolve()), text) in LOCAL_TYPES
-
-
 class DiskSpace:
-    """Reads the room, first in a thread of its own, because a dead network mount blocks the call forever.
+    """Reads the room in a thread of its own, because a dead network mount blocks the call forever."""
 
-    The thread begins with the first question and waits for the next one; ``close`` ends it. If the file system is one
-    of this machine (``local``), the thread ends after its first answer, and the caller reads the room itself: two
-    changes of thread for each reading cost more than all else of it.
-    """
-
-    def __init__(
-        self, directory: Path | None, *, timeout_s: float = 0.2, local: Callable[[Path], bool] = is_local
-    ) -> None:
+    def __init__(self, directory: Path | None, *, timeout_s: float = 0.2) -> None:
         self._directory = directory
         self._timeout_s = timeout_s
-        self._local = local
-        self._answers_at_once = False
-        self._thread: threading.Thread | None = None
-        self._asked = threading.Semaphore(0)
-        self._answered = threading.Event()
-        self._closed = False
+        self._question: threading.Thread | None = None
         self._answer: Room | None = None
 
     def room(self) -> Room | None:
         """The room; None if unknown, or if the file system does not answer within ``timeout_s``."""
-        if self._directory is None or self._closed:
+        if self._directory is None:
             return None
-        if self._answers_at_once:
-            return room_of(self._directory)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, args=(self._directory,), name="sense-disk", daemon=True)
-            self._answered.set()
-            self._thread.start()
-        if self._answered.is_set():  # else the last question still waits
-            self._answered.clear()
+        if self._question is None or not self._question.is_alive():  # else the last question still waits
             self._answer = None
-            self._asked.release()
-        return self._answer if self._answered.wait(self._timeout_s) else None
+            self._question = threading.Thread(target=self._ask, args=(self._directory,), name="sense-disk", daemon=True)
+            self._question.start()
+        self._question.join(self._timeout_s)
+        return None if self._question.is_alive() else self._answer
 
-    def close(self) -> None:
-        """End the thread, without waiting for a file system that does not answer."""
-        self._closed = True
-        self._asked.release()
-
-    def _run(self, directory: Path) -> None:
-        while True:
-            self._asked.acquire()
-            if self._closed:
-                return
-            self._answer = room_of(directory)
-            local = self._local(directory)
-            self._answered.set()
-            if local:
-                self._answers_at_once = True
-                return
+    def _ask(self, directory: Path) -> None:
+        self._answer = room_of(directory)
 
 
 # Type of the file system of a path, from the text of ``/proc/self/mountinfo`` (proc(5)). Pure.
@@ -114,9 +72,6 @@ NETWORK_TYPES = re.compile(
 )
 """File systems that other machines (or, under WSL2, Windows) change: without file events, with unreliable locks and
 unsafe memory maps."""
-
-LOCAL_TYPES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs"})
-"""File systems of this machine's disks and memory. They know their free room without asking a device."""
 
 
 class MountPoint(NamedTuple):

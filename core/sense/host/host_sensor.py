@@ -1,23 +1,22 @@
 """The sensor of the machine: memory, swap, disk, processor, pressure."""
 
+import os
 import re
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
+from ...model.machine_details import HostDetails, Mount, Traffic
 from ...model.observation import HostSample, Observation
-from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
-from ..process.proc_stat import kernel_text
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ...model.supervision_ports import AttemptTarget, DetailDesk, Inbox, NoDetails
+from ..process.proc_stat import PAGE_BYTES, kernel_text
+from ..sampler import Common, Sampler
 from .disk_space import DiskSpace, mount_points
-
-if TYPE_CHECKING:
-    from .host_details import HostDetailReadings
 
 # The memory limit of a control group (a container, a systemd unit), v2 and v1.
 #
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 UNLIMITED_BYTES = 1 << 60
 """v1 writes "no limit" as a number close to 2^63. No machine has an exbibyte."""
-
-GROUPS_S = 10.0
-"""Longest time until a limit that was set or lifted is seen. What is used is read each time."""
 
 
 class MemoryLimit(NamedTuple):
@@ -57,32 +53,9 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    return MemoryLimits(pid, proc=proc).now()
-
-
-class MemoryLimits:
-    """``memory_limit`` of one process, once a second: only the groups that have a limit are read each time."""
-
-    def __init__(self, pid: int | str = "self", *, proc: Path = Path("/proc")) -> None:
-        self.pid = pid
-        self._proc = proc
-        self._cgroup = f"{proc}/{pid}/cgroup"
-        self._group = ""
-        self._until = 0.0
-        self._limited: list[tuple[Path, _Layout]] = []
-
-    def now(self) -> MemoryLimit | None:
-        group = kernel_text(self._cgroup)
-        if group != self._group or time.monotonic() >= self._until:
-            self._group, self._until = group, time.monotonic() + GROUPS_S
-            self._limited = [
-                (folder, layout)
-                for layout, base, path in _groups(group, self._proc)
-                for folder in _upwards(base, path)
-                if _read(folder, layout) is not None
-            ]
-        limits = [limit for folder, layout in self._limited if (limit := _read(folder, layout)) is not None]
-        return min(limits, key=lambda limit: limit.limit_bytes, default=None)
+    groups = _groups(kernel_text(f"{proc}/{pid}/cgroup"), proc)
+    found = (_read(folder, layout) for layout, base, path in groups for folder in _upwards(base, path))
+    return min((limit for limit in found if limit is not None), key=lambda limit: limit.limit_bytes, default=None)
 
 
 def limit_again(known: MemoryLimit) -> MemoryLimit | None:
@@ -126,28 +99,18 @@ def _upwards(base: Path, group: str) -> list[Path]:
 
 
 def _read(folder: Path, layout: _Layout) -> MemoryLimit | None:
-    limit, used = _number(folder / layout.limit), _number(folder / layout.used)
-    if limit is None or used is None or limit >= UNLIMITED_BYTES:
+    limit, used = (kernel_text(str(folder / name)).strip() for name in (layout.limit, layout.used))
+    if not limit.isdecimal() or not used.isdecimal() or int(limit) >= UNLIMITED_BYTES:
         return None
-    droppable = _field(folder / "memory.stat", layout.cache) or 0
-    return MemoryLimit(limit, max(0, used - droppable), _field(folder / layout.events, "oom_kill"), folder)
+    droppable = value_in(kernel_text(str(folder / "memory.stat")), layout.cache) or 0
+    kills = value_in(kernel_text(str(folder / layout.events)), "oom_kill")
+    return MemoryLimit(int(limit), max(0, int(used) - droppable), kills, folder)
 
 
-def _number(path: Path) -> int | None:
-    text = kernel_text(str(path)).strip()
-    return int(text) if text.isdecimal() else None
-
-
-def _field(path: Path, name: str) -> int | None:
-    for line in kernel_text(str(path)).splitlines():
-        key, _, value = line.partition(" ")
-        if key == name and value.isdecimal():
-            return int(value)
-    return None
-
-
-KIB = 1024
-MEMINFO_NAMES = frozenset({"MemTotal", "MemAvailable", "SwapTotal", "SwapFree"})
+def value_in(text: str, name: str) -> int | None:
+    """The number behind a name at the beginning of a line, as in ``/proc/vmstat``; None: there is none."""
+    found = re.search(rf"^{name}\s+(\d+)\b", text, re.MULTILINE)
+    return None if found is None else int(found[1])
 
 
 SECTOR_BYTES = 512
@@ -169,58 +132,58 @@ class HostMemory(NamedTuple):
     swap_free: float | None
 
 
+Totals = dict[str, tuple[int, ...]]
+
+
 class MachineNow(msgspec.Struct, frozen=True):
-    """What the kernel says of the whole machine. ``busy``: as ``parse_busy``; ``psi_pct``: as ``parse_pressure``."""
+    """What the kernel says of the whole machine. ``psi_pct``: ``some avg10`` of the memory's pressure, in per cent."""
 
     memory: HostMemory
     busy: tuple[int, int] | None
+    """As ``parse_busy``."""
     psi_pct: float | None
     oom_kills: int | None
-    read_s: float = 0.0
+    """Processes that were killed for lack of memory since boot."""
+    read_s: float
     """When it was read, on the monotonic clock."""
-    disks: dict[str, tuple[int, int]] | None = None
-    """Bytes read and written since boot; None: the kernel lists none."""
-    networks: dict[str, tuple[int, int]] | None = None
-    """Bytes received and sent since boot."""
+    disks: Totals
+    """Of each whole disk: bytes read and written since boot, and ms in which it was busy."""
+    networks: Totals
+    """Of each interface to the outside: bytes received and sent since boot."""
+    swap: tuple[int, int] | None
+    """Bytes read back from the swap and written to it since boot."""
 
 
 def read_machine(proc: Path = Path("/proc")) -> MachineNow:
+    vmstat = kernel_text(f"{proc}/vmstat")
+    pressure = re.search(r"^some avg10=([\d.]+)", kernel_text(f"{proc}/pressure/memory"), re.MULTILINE)
+    swap_in, swap_out = value_in(vmstat, "pswpin"), value_in(vmstat, "pswpout")
     return MachineNow(
         memory=read_memory(proc),
         busy=parse_busy(kernel_text(f"{proc}/stat")),
-        psi_pct=parse_pressure(kernel_text(f"{proc}/pressure/memory")),
-        oom_kills=parse_oom_kills(kernel_text(f"{proc}/vmstat")),
+        psi_pct=None if pressure is None else float(pressure[1]),
+        oom_kills=value_in(vmstat, "oom_kill"),
         read_s=monotonic(),
-        disks=parse_disks(kernel_text(f"{proc}/diskstats")) or None,
-        networks=parse_networks(kernel_text(f"{proc}/net/dev")) or None,
+        disks=parse_disks(kernel_text(f"{proc}/diskstats")),
+        networks=parse_networks(kernel_text(f"{proc}/net/dev")),
+        swap=None if swap_in is None or swap_out is None else (swap_in * PAGE_BYTES, swap_out * PAGE_BYTES),
     )
 
 
-def is_whole_disk(name: str) -> bool:
-    """Whether no other device of /proc/diskstats counts its bytes, too, and it is not in memory."""
-    return _PARTS.fullmatch(name) is None
+def parse_disks(text: str) -> Totals:
+    """The whole disks in ``/proc/diskstats``."""
+    lines = [w for line in text.splitlines() if len(w := line.split()) >= 13 and not _PARTS.fullmatch(w[2])]
+    return {w[2]: (int(w[5]) * SECTOR_BYTES, int(w[9]) * SECTOR_BYTES, int(w[12])) for w in lines}
 
 
-def is_outside(name: str) -> bool:
-    """Whether an interface leads out of the machine, and no other one counts its bytes, too."""
-    return _QUIET_NETWORKS.fullmatch(name) is None
-
-
-def parse_disks(text: str) -> dict[str, tuple[int, int]]:
-    """Bytes read and bytes written of each whole disk in ``/proc/diskstats``."""
-    lines = [words for line in text.splitlines() if len(words := line.split()) >= 13 and is_whole_disk(words[2])]
-    return {words[2]: (int(words[5]) * SECTOR_BYTES, int(words[9]) * SECTOR_BYTES) for words in lines}
-
-
-def parse_networks(text: str) -> dict[str, tuple[int, int]]:
-    """Bytes received and sent of each interface to the outside in ``/proc/net/dev``, each counted once."""
-    networks = {}
-    for line in text.splitlines():
-        name, colon, rest = line.partition(":")
-        name, words = name.strip(), rest.split()
-        if colon and len(words) >= 9 and is_outside(name) and UPON_OTHERS.fullmatch(name) is None:
-            networks[name] = (int(words[0]), int(words[8]))
-    return networks
+def parse_networks(text: str) -> Totals:
+    """The interfaces to the outside in ``/proc/net/dev``."""
+    lines = ((name.strip(), rest.split()) for name, _, rest in (line.partition(":") for line in text.splitlines()))
+    return {
+        name: (int(words[0]), int(words[8]))
+        for name, words in lines
+        if len(words) >= 9 and words[0].isdecimal() and not _QUIET_NETWORKS.fullmatch(name)
+    }
 
 
 def per_second(before: Sequence[int] | None, now: Sequence[int], seconds: float) -> tuple[float, ...] | None:
@@ -238,29 +201,10 @@ class TrainerMemory(NamedTuple):
     available: float | None
 
 
-def parse_meminfo(text: str) -> HostMemory:
-    kib = {}
-    for line in text.splitlines():
-        name, _, rest = line.partition(":")
-        if name in MEMINFO_NAMES and (value := rest.split()) and value[0].isdecimal():
-            kib[name] = float(value[0]) * KIB
-    return HostMemory(kib.get("MemTotal"), kib.get("MemAvailable"), kib.get("SwapTotal"), kib.get("SwapFree"))
-
-
 def read_memory(proc: Path = Path("/proc")) -> HostMemory:
-    """The memory of this machine now."""
-    return parse_meminfo(kernel_text(f"{proc}/meminfo"))
-
-
-def parse_pressure(text: str) -> float | None:
-    """``some avg10`` of a PSI file in per cent, or None."""
-    for line in text.splitlines():
-        if line.startswith("some "):
-            for word in line.split():
-                name, _, value = word.partition("=")
-                if name == "avg10":
-                    return float(value)
-    return None
+    text = kernel_text(f"{proc}/meminfo")
+    kib = [value_in(text, f"{name}:") for name in ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")]
+    return HostMemory(*(None if value is None else value * 1024.0 for value in kib))
 
 
 def parse_busy(text: str) -> tuple[int, int] | None:
@@ -270,12 +214,6 @@ def parse_busy(text: str) -> tuple[int, int] | None:
         return None
     ticks = [int(t) for t in first[1:9]]  # guest time is part of user time
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
-
-
-def parse_oom_kills(text: str) -> int | None:
-    """Processes that the kernel killed for lack of memory since boot, from ``/proc/vmstat``."""
-    _, found, rest = f"\n{text}".partition("\noom_kill ")
-    return int(rest.partition("\n")[0]) if found else None
 
 
 def trainer_memory(memory: HostMemory, limit: MemoryLimit | None) -> TrainerMemory:
@@ -293,36 +231,96 @@ def _difference(whole: float | None, part: float | None) -> float | None:
     return None if whole is None or part is None else whole - part
 
 
-class Rates(NamedTuple):
-    """Bytes a second of the whole machine; None: unknown."""
-
-    disk_read: float | None
-    disk_written: float | None
-    net_received: float | None
-    net_sent: float | None
-
-
-NO_RATES = Rates(None, None, None, None)
-
-
-def machine_rates(before: MachineNow, now: MachineNow) -> Rates:
-    """Bytes a second of all disks and of all networks, between two readings.
+def sum_per_second(before: Totals, now: Totals, seconds: float) -> tuple[float | None, float | None]:
+    """Bytes a second of all devices together, in and out.
 
     One device of which it cannot be told, because it is new or its counter was set to zero, makes the sum unknown.
     """
-    seconds = now.read_s - before.read_s
-    return Rates(*_sum(before.disks, now.disks, seconds), *_sum(before.networks, now.networks, seconds))
-
-
-Totals = dict[str, tuple[int, int]]
-
-
-def _sum(before: Totals | None, now: Totals | None, seconds: float) -> tuple[float | None, float | None]:
-    each = [per_second((before or {}).get(name), total, seconds) for name, total in (now or {}).items()]
+    each = [per_second(before.get(name), now[name], seconds) for name in now if not UPON_OTHERS.fullmatch(name)]
     known = [rate for rate in each if rate is not None]
     if not known or len(known) < len(each):
         return None, None
     return float(round(sum(rate[0] for rate in known))), float(round(sum(rate[1] for rate in known)))
+
+
+# What the host page shows beyond a sample, read by psutil while somebody looks.
+
+CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal", "x86_pkg_temp", "acpitz")
+"""Names of hwmon devices that measure the processor, the best first."""
+LOCAL_TYPES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "vfat", "ntfs3"})
+"""A call to a dead network mount does not return."""
+MOST_MOUNTS = 8
+LONGEST_S = 10.0
+"""A rate over a longer time is not current: no reading was taken in between."""
+
+
+def _known(read: Callable[[], Any]) -> Any:
+    """None: the kernel does not tell it, or this machine has none."""
+    try:
+        return read()
+    except (OSError, ValueError, AttributeError, KeyError, IndexError, NotImplementedError):
+        return None
+
+
+def traffic(before: Totals, now: Totals, seconds: float) -> tuple[Traffic, ...]:
+    """Rates of those that were ever used, per second; a counter that fell (a device came back) is unknown."""
+    found = []
+    for name, counted in now.items():
+        done = per_second(before.get(name), counted, seconds)
+        received, sent, *busy_ms = done or (None, None)
+        busy = min(100.0, busy_ms[0] / 10.0) if busy_ms and busy_ms[0] is not None else None
+        if any(counted[:2]):
+            found.append(Traffic(name=name, received=received, sent=sent, busy_pct=busy))
+    return tuple(found)
+
+
+class HostDetailReadings:
+    def __init__(self) -> None:
+        self._looked_s: float | None = None
+
+    def look(self, t: float, before: MachineNow | None, now: MachineNow) -> HostDetails:
+        """The details at ``t`` run seconds; rates are those since the reading before."""
+        import psutil  # only while the host page is open
+
+        cores = _known(partial(psutil.cpu_percent, percpu=True)) or []  # since the call before
+        known = self._looked_s is not None and now.read_s - self._looked_s <= LONGEST_S
+        self._looked_s = now.read_s
+        before = before if before is not None and now.read_s - before.read_s <= LONGEST_S else now
+        seconds = now.read_s - before.read_s
+        swap = None if now.swap is None else per_second(before.swap, now.swap, seconds)
+        memory, clock = _known(psutil.virtual_memory), _known(psutil.cpu_freq)
+        sensors = _known(psutil.sensors_temperatures) or {}
+        return HostDetails(
+            t=t,
+            cores_pct=tuple(core if known else None for core in cores),
+            swap_in=None if swap is None else swap[0],
+            swap_out=None if swap is None else swap[1],
+            disks=traffic(before.disks, now.disks, seconds),
+            networks=traffic(before.networks, now.networks, seconds),
+            load=_known(os.getloadavg),
+            cpu_mhz=None if clock is None or not clock.current else clock.current,
+            cpu_temp_c=next((float(sensors[name][0].current) for name in CPU_SENSORS if sensors.get(name)), None),
+            ram_cached_bytes=None if memory is None else float(memory.cached + memory.buffers),
+            mounts=tuple(mounts()),
+            up_s=clock_gettime(CLOCK_BOOTTIME),
+        )
+
+
+def mounts() -> list[Mount]:
+    """The room on local disks, each once."""
+    import psutil
+
+    points: dict[str, str] = {}
+    for each in _known(partial(psutil.disk_partitions, all=True)) or []:
+        known = points.get(each.device)
+        if each.fstype in LOCAL_TYPES and (known is None or len(each.mountpoint) < len(known)):
+            points[each.device] = each.mountpoint
+    rooms = {point: _known(partial(psutil.disk_usage, point)) for point in sorted(points.values())[:MOST_MOUNTS]}
+    return [
+        Mount(path=point, free=float(room.free), total=float(room.total))
+        for point, room in rooms.items()
+        if room is not None and room.total
+    ]
 
 
 class Host(Sampler):
@@ -338,36 +336,25 @@ class Host(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         interval_s: float,
         output_dir: str | None = None,
         proc: Path = Path("/proc"),
         details: DetailDesk | None = None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
+        super().__init__(interval_s=interval_s, **common)
         self._desk = details or NoDetails()
-        self._more: HostDetailReadings | None = None
-        self._inbox = inbox
-        self._clock = clock
+        self._details = HostDetailReadings()
         self._proc = proc
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
-        self._busy: tuple[int, int] | None = None
         self._before: MachineNow | None = None
         self._turn = threading.Lock()
-        self._own_limit = MemoryLimits("self", proc=proc)
-        self._limit_of: MemoryLimits | None = None
         self._limited: tuple[AttemptTarget, MemoryLimit] | None = None
         """The limit that was last read of an attempt: its group can be read after it has ended."""
 
     def save_to(self, folder: str) -> None:
         """The trainer saves to this folder: its disk is the one that matters."""
-        before, self._disk = self._disk, DiskSpace(Path(folder))
-        before.close()
-
-    def close(self) -> None:
-        self._disk.close()
+        self._disk = DiskSpace(Path(folder))
 
     def sample(self) -> None:
         """Take a sample. Thread-safe."""
@@ -382,7 +369,10 @@ class Host(Sampler):
         of_group = limit is not None and limit.limit_bytes == share.total
         kills = limit.oom_kills if limit is not None and of_group else machine.oom_kills
         room = self._disk.room()
-        rates = self._rates_at(machine)
+        before, self._before = self._before, machine
+        seconds = 0.0 if before is None else machine.read_s - before.read_s
+        disk_read, disk_written = sum_per_second({} if before is None else before.disks, machine.disks, seconds)
+        received, sent = sum_per_second({} if before is None else before.networks, machine.networks, seconds)
         self._inbox.put(
             HostSample(
                 t=self._clock.now(),
@@ -394,45 +384,34 @@ class Host(Sampler):
                 disk_free_bytes=None if room is None else room.free_bytes,
                 disk_total_bytes=None if room is None else room.total_bytes,
                 disk_free_inodes=None if room is None else room.free_inodes,
-                cpu_pct=self._cpu_pct(machine.busy),
+                cpu_pct=_cpu_pct(None if before is None else before.busy, machine.busy),
                 psi_memory_pct=machine.psi_pct,
-                disk_read=rates.disk_read,
-                disk_written=rates.disk_written,
-                net_received=rates.net_received,
-                net_sent=rates.net_sent,
+                disk_read=disk_read,
+                disk_written=disk_written,
+                net_received=received,
+                net_sent=sent,
                 oom_kills=kills,
                 oom_counter=None if kills is None else str(limit.folder) if limit and of_group else "machine",
             )
         )
 
         if self._desk.wanted():
-            if self._more is None:
-                from .host_details import HostDetailReadings  # psutil, only while the host page is open
-
-                self._more = HostDetailReadings()
-            self._desk.put(self._more.look(self._clock.now()))
+            self._desk.put(self._details.look(self._clock.now(), before, machine))
 
     def _limit(self) -> MemoryLimit | None:
         target = self.target
-        if target is not None and (self._limit_of is None or self._limit_of.pid != target.trainer.pid):
-            self._limit_of = MemoryLimits(target.trainer.pid, proc=self._proc)
-        found = None if target is None or self._limit_of is None else self._limit_of.now()
+        found = None if target is None else memory_limit(target.trainer.pid, proc=self._proc)
         if found is None and self._limited is not None and self._limited[0] is target:
             found = limit_again(self._limited[1])
         if target is not None and found is not None:
             self._limited = (target, found)
-        return found or self._own_limit.now()
+        return found or memory_limit(proc=self._proc)
 
-    def _rates_at(self, machine: MachineNow) -> "Rates":
-        """Since the reading before."""
-        before, self._before = self._before, machine
-        return NO_RATES if before is None else machine_rates(before, machine)
 
-    def _cpu_pct(self, busy: tuple[int, int] | None) -> float | None:
-        before, self._busy = self._busy, busy
-        if before is None or busy is None or busy[1] <= before[1]:
-            return None
-        return 100.0 * max(0, busy[0] - before[0]) / (busy[1] - before[1])
+def _cpu_pct(before: tuple[int, int] | None, busy: tuple[int, int] | None) -> float | None:
+    if before is None or busy is None or busy[1] <= before[1]:
+        return None
+    return 100.0 * max(0, busy[0] - before[0]) / (busy[1] - before[1])
 
 
 # For attempts that run on other machines: of this one only the disk says something about them.
@@ -445,7 +424,6 @@ class DiskOnly:
         self._inbox = inbox
 
     def put(self, observation: Observation) -> None:
-        """Add what concerns the run."""
         if isinstance(observation, HostSample):
             observation = HostSample(
                 t=observation.t,

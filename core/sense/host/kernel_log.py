@@ -7,13 +7,13 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 from ...model.observation import KernelLine, TerminationNotice
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ...model.supervision_ports import AttemptTarget
+from ..sampler import Common, Sampler
 
 RELEVANT = re.compile(
     r"NVRM|\bXid\b|nvidia|dxgk|dxgvmb|\bdxg\b|[Oo]ut of memory|oom[-_]kill|oom_reaper|Killed process|"
@@ -36,24 +36,29 @@ def parse_record(record: bytes) -> str | None:
     return re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), message)
 
 
+def records(fd: int) -> Iterator[tuple[bytes, str | None]]:
+    """The records that wait, each with its message. Raises OSError; ends with an empty one at the end of a pipe."""
+    while True:
+        try:
+            record = os.read(fd, RECORD_BYTES)
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            continue  # records were overwritten before they were read; the next read continues after them
+        yield record, parse_record(record)
+        if not record:
+            return
+
+
 def kernel_tail(lines: int, device: str = "/dev/kmsg") -> list[str]:
     """The last lines of the kernel's buffer, with seconds since boot. Raises OSError if it is not readable."""
     kept: deque[str] = deque(maxlen=lines)
     fd = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        while True:
-            try:
-                record = os.read(fd, RECORD_BYTES)
-            except BlockingIOError:
-                break
-            except BrokenPipeError:
-                continue  # overwritten during the read
-            text = parse_record(record) if record else None
-            if text is None:
-                break
+        for record, text in records(fd):
             fields = record.split(b",", 3)
             since = f"[{int(fields[2]) / 1e6:.6f}] " if len(fields) > 2 and fields[2].isdigit() else ""
-            kept.append(f"{since}{text}")
+            kept.extend(() if text is None else (f"{since}{text}",))
     finally:
         os.close(fd)
     return list(kept)
@@ -67,15 +72,11 @@ class KernelLog(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         device: str = "/dev/kmsg",
         interval_s: float = READ_S,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(interval_s=interval_s, **common)
         self._device = device
         self._turn = threading.Lock()
         self._fd: int | None = None
@@ -115,29 +116,24 @@ class KernelLog(Sampler):
         return fd
 
     def _read(self, fd: int) -> None:
-        while not self.stopping:
-            try:
-                record = os.read(fd, RECORD_BYTES)
-            except BlockingIOError:
-                return
-            except BrokenPipeError:
-                continue  # records were overwritten before they were read; the next read continues after them
-            except OSError as fault:
-                self._problems.report(
-                    self._device, f"{self._device}: reading ended ({fault!r}); kernel messages are not seen"
-                )
-                record = b""
-            if not record:
-                self._end()  # the end of a pipe; the device has none
-                return
-            text = parse_record(record)
-            if text is None or RELEVANT.search(text) is None:
-                continue
-            if time.monotonic() - self._second > 1.0:
-                self._second, self._lines = time.monotonic(), 0
-            self._lines += 1
-            if self._lines <= LINES_PER_S:
-                self._inbox.put(KernelLine(t=self._clock.now(), text=text))
+        try:
+            for record, text in records(fd):
+                if not record:
+                    self._end()  # the end of a pipe; the device has none
+                if not record or self.stopping:
+                    return
+                if text is None or RELEVANT.search(text) is None:
+                    continue
+                if time.monotonic() - self._second > 1.0:
+                    self._second, self._lines = time.monotonic(), 0
+                self._lines += 1
+                if self._lines <= LINES_PER_S:
+                    self._inbox.put(KernelLine(t=self._clock.now(), text=text))
+        except OSError as fault:
+            self._problems.report(
+                self._device, f"{self._device}: reading ended ({fault!r}); kernel messages are not seen"
+            )
+            self._end()
 
     def _end(self) -> None:
         self._over = True
@@ -277,16 +273,12 @@ class TerminationNotices(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         cloud: Cloud | None,
         address: str | None = None,
         poll_s: float = POLL_S,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=poll_s, on_problem=on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(interval_s=poll_s, **common)
         self._service = None if cloud is None else SERVICES[cloud]
         self._address = address
         self._told = ""

@@ -7,12 +7,12 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from ....heartbeat import PHASES, Page, page_path
 from ...model.observation import HEARTBEAT, LogChunk
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ...model.supervision_ports import AttemptTarget
+from ..sampler import Common, Sampler
 
 NEWS_WORDS = (
     *(b"error", b"exception", b"traceback", b"fatal", b"fail", b"abort", b"assert", b"segm", b"signal", b"kill"),
@@ -74,7 +74,6 @@ class BurstReduction:
         self._lines = 0
 
     def feed(self, block: bytes) -> None:
-        """Add the next block."""
         self._recent = (self._recent + block[-TAIL_BYTES:])[-TAIL_BYTES:]
         data = self._held + block
         whole = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
@@ -101,7 +100,6 @@ class BurstReduction:
         return pieces
 
     def _take(self, body: bytes) -> None:
-        """Reduce whole lines."""
         if self._head is None and body:
             self._head = self._keep(body, 0, _line_end(body, 0))
         self._take_news(body)
@@ -223,15 +221,11 @@ class HeartbeatPage(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         interval_s: float = PERIOD_S,
         found: Callable[[str], None] = lambda _text: None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(interval_s=interval_s, **common)
         self._found = found
         self._page: Page | None = None
         self._of: str | None = None
@@ -248,7 +242,6 @@ class HeartbeatPage(Sampler):
         super().follow(target)
 
     def sample(self) -> None:
-        """Read the page, if there is one."""
         attempt = self._of
         if attempt is None:
             return
@@ -270,6 +263,5 @@ class HeartbeatPage(Sampler):
 
 
 def remove_page(attempt: str) -> None:
-    """Remove the page of an attempt that has ended."""
     with contextlib.suppress(OSError):
         os.unlink(page_path(attempt, sha256))  # noqa: PTH108  as heartbeat.py

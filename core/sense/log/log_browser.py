@@ -3,10 +3,10 @@
 import os
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
 
 from ...model.log_lines import LogLine, LogStretch, Stopped
-from .visible_text import CONTROL, painted, visible
 
 BLOCK_BYTES = 65536
 SCAN_BYTES = 65536
@@ -17,58 +17,81 @@ LONGEST_LINE = 1 << 20
 r"""A line without an end within so many bytes is cut, after a ``\r`` if it has one."""
 
 
-# As in visible_text, but never across a line end.
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-~])")
+# The text of a line as a terminal shows it.
+
+LINE_CHARS = 4000
+"""Longest line that is shown. Markup of longer lines makes a terminal slow."""
+
+# CSI sequences, OSC and other strings, the rest.
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-~])")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def visible(raw: bytes) -> str:
+    r"""Decode one line: its last state after ``\r``, without escape sequences and control characters."""
+    text = _ESCAPE.sub("", raw.decode("utf-8", "replace"))
+    if "\r" in text:
+        text = next((state for state in reversed(text.split("\r")) if state.strip()), "")
+    text = CONTROL.sub("", text).rstrip()
+    return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
+
+
+_A_BAR = re.compile(r"\d%\||\d/\d+ *\[|\d(?:it|s)/(?:s|it)\b|[█━▏▎▍▌▋▊▉]{2}")
+_BAR_END = re.compile(r"(?:%\|.*?\| .*?\[|\d/\d+ \[|\dit \[)\d+:\d\d[^\]]*\]\s*")
+"""A bar of tqdm up to its closing bracket."""
+
+
+class Painted(NamedTuple):
+    """The text of ``visible``. ``ansi``: the same with the sequences that colour it, "" if there are none.
+
+    ``bar``: the bar that the text has overwritten, "" if it is a bar itself. ``cut``: where the message begins that
+    was printed behind a bar without a line end; 0 = none.
+    """
+
+    text: str
+    ansi: str = ""
+    bar: str = ""
+    cut: int = 0
+
+
+def painted(raw: bytes) -> Painted:
+    """One line as ``visible`` shows it, with what tells its parts apart."""
+    text, states = visible(raw), raw.decode("utf-8", "replace").split("\r")
+    bar, ansi = "", ""
+    if len(states) > 1 and not _A_BAR.search(text):
+        plain = (_ESCAPE.sub("", state) for state in reversed(states))
+        bar = next((CONTROL.sub("", state).strip() for state in plain if _A_BAR.search(state)), "")
+    if b"\x1b[" in raw:
+        ansi = next((state for state in reversed(states) if _ESCAPE.sub("", state).strip()), "")
+    return Painted(text, ansi, bar[:LINE_CHARS], _end_of_bar(text))
+
+
+def _end_of_bar(text: str) -> int:
+    if "]" not in text or ("%|" not in text and " [" not in text):
+        return 0
+    end = max((found.end() for found in _BAR_END.finditer(text)), default=0)
+    return end if end < len(text) else 0
+
+
 _CONTROL_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
-_CROSSES_LINES = re.compile(r"\\[AZ]|\(\?(?![:i)])|[+*?}]\+|\$|\^|\[\^")
-"""Constructs that depend on line ends or match across them. Such patterns are searched line by line."""
 
 
 class LineMatcher:
-    """A pattern over blocks of whole lines."""
+    """Finds the lines of blocks in whose visible text a pattern matches."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
-        self._whole_blocks = not _CROSSES_LINES.search(pattern.pattern) and not pattern.flags & (
-            re.MULTILINE | re.DOTALL | re.VERBOSE
-        )
-        # Whether a plain word occurs at all, ignoring case, is found ten times faster without a regular expression.
+        self._search = pattern.search
+        # Whether a plain word occurs in a block at all is found a hundred times faster than in each of its lines.
         literal = pattern.pattern.isascii() and pattern.pattern.replace(" ", "").isalnum()
         self._literal = pattern.pattern.lower().encode() if literal and pattern.flags & re.IGNORECASE else b""
 
     def numbers(self, block: bytes) -> Iterator[int]:
         """Numbers (from 0) of the matching lines of a block, in order. Only the last line may have no line end."""
-        if not block:
+        plain = self._literal and block.isascii() and b"\x1b" not in block
+        if not block or (plain and self._literal not in block.translate(None, _CONTROL_BYTES).lower()):
             return
-        if not self._whole_blocks or b"\r" in block:
-            yield from self._line_by_line(block)
-            return
-        printed = block.translate(None, _CONTROL_BYTES)
-        if self._literal and block.isascii() and b"\x1b" not in block and self._literal not in printed.lower():
-            return
-        text = block.decode("utf-8", "replace")
-        if "\x1b" in text:
-            text = _ESCAPE.sub("", text)
-        if len(printed) != len(block):
-            text = CONTROL.sub("", text)
-        search, count = self._pattern.search, text.count
-        at = number = 0
-        while at <= len(text) and (hit := search(text, at)):
-            begin = text.rfind("\n", at, hit.start()) + 1 or at
-            end = text.find("\n", hit.start())
-            end = len(text) if end < 0 else end
-            if begin == len(text) and begin > 0:
-                return  # after the last newline there is no line
-            number += count("\n", at, begin)
-            if hit.end() <= end or search(text[begin:end]):
-                yield number
-            number += 1
-            at = end + 1
-
-    def _line_by_line(self, block: bytes) -> Iterator[int]:
-        search = self._pattern.search
         for number, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
-            if search(visible(line)):
+            if self._search(visible(line)):
                 yield number
 
 
@@ -84,56 +107,59 @@ class FileLogBrowser:
 
     def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
         """The last ``lines`` lines that begin before ``offset`` and match ``only``."""
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                return _before(file, offset, lines, only)
-        except FileNotFoundError:
-            return LogStretch()
+        with _opened(path) as file:
+            return LogStretch() if file is None else _before(file, offset, lines, only)
 
     def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
         """The first ``lines`` lines that begin at or after ``offset`` and match ``only``."""
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                return _after(file, offset, lines, only)
-        except FileNotFoundError:
-            return LogStretch()
+        with _opened(path) as file:
+            return LogStretch() if file is None else _after(file, offset, lines, only)
 
     def find(
         self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
     ) -> int | None:
         """Offset of the nearest matching line that begins before ``offset``, or forwards at or after it."""
         matcher = LineMatcher(pattern)
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                size = _size(file)
-                blocks = _backwards(file, min(offset, size)) if backwards else _forwards(file, offset, size)
-                for start, block in blocks:
-                    if stopped():
-                        return None
-                    numbers = matcher.numbers(block)
-                    number = max(numbers, default=None) if backwards else next(numbers, None)
-                    if number is not None:
-                        return start + _offset_of(block, number)
-        except FileNotFoundError:
-            pass
+        with _opened(path) as file:
+            if file is None:
+                return None
+            size = _size(file)
+            for start, block in _backwards(file, min(offset, size)) if backwards else _forwards(file, offset, size):
+                if stopped():
+                    return None
+                numbers = matcher.numbers(block)
+                number = max(numbers, default=None) if backwards else next(numbers, None)
+                if number is not None:
+                    return start + _offset_of(block, number)
         return None
 
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
         """Offset of line ``number``, counted from 1; None if the file is shorter."""
         left = number - 1
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                size, at = _size(file), 0
-                while left > 0 and at < size and not stopped():
-                    block = _read(file, at, SCAN_BYTES)
-                    ends = block.count(b"\n")
-                    if ends >= left:
-                        return at + _offset_of(block, left) if at + _offset_of(block, left) < size else None
-                    left -= ends
-                    at += len(block)
-                return 0 if left <= 0 < size else None
-        except FileNotFoundError:
-            return None
+        with _opened(path) as file:
+            if file is None:
+                return None
+            size, at = _size(file), 0
+            while left > 0 and at < size and not stopped():
+                block = _read(file, at, SCAN_BYTES)
+                ends = block.count(b"\n")
+                if ends >= left:
+                    return at + _offset_of(block, left) if at + _offset_of(block, left) < size else None
+                left -= ends
+                at += len(block)
+            return 0 if left <= 0 < size else None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO | None]:
+    """The file; None if there is none."""
+    try:
+        file = open(path, "rb")  # noqa: PTH123, SIM115
+    except FileNotFoundError:
+        yield None
+        return
+    with file:
+        yield file
 
 
 def _before(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | None) -> LogStretch:
@@ -204,8 +230,8 @@ def _lines_from_end(block: bytes, start: int, *, open_end: bool) -> Iterator[Log
 
 
 def _line(row: bytes, start: int, size: int, *, is_open: bool = False) -> LogLine:
-    text, colours, bar, cut = painted(row)
-    return LogLine(start, size, text, _states(row), is_open, colours, bar, cut)
+    text, ansi, bar, cut = painted(row)
+    return LogLine(start, size, text, _states(row), is_open, ansi, bar, cut)
 
 
 def _states(row: bytes) -> int:

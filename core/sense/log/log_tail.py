@@ -6,12 +6,12 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ...model.observation import LogChunk
-from ...model.supervision_ports import AttemptTarget, Clock, Inbox
+from ...model.supervision_ports import AttemptTarget
 from ..files.inotify import OpenFile, open_for_writing
-from ..sampler import OnProblem, Worker, ignore_problem
+from ..sampler import Common, Observer
 from .burst_reduction import BurstReduction
 
 # Finds the log of a trainer that prints its steps into a file only: without it the run would be starting for ever.
@@ -265,19 +265,21 @@ ADOPTED_BYTES = 4 << 20
 """An adopting supervisor reads at most this much of an existing log, from its end."""
 
 
-class FollowedLog:
+class FollowedLog(FollowedFile):
     """Text of one log. ``source`` as in LogChunk."""
 
-    def __init__(self, file: FollowedFile, source: str | None, is_news: Callable[[str], bool]) -> None:
-        self.file = file
+    def __init__(
+        self, path: str, source: str | None, is_news: Callable[[str], bool], *, begin_within_bytes: int
+    ) -> None:
+        super().__init__(path, begin_within_bytes=begin_within_bytes)
         self.source = source
         self.bytes_read = self.lines_read = 0
         self._is_news = is_news
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
-    def read(self, t: Callable[[], float]) -> Iterator[LogChunk]:
+    def chunks(self, t: Callable[[], float]) -> Iterator[LogChunk]:
         """All bytes that wait now. Raises OSError."""
-        waiting, left_out = self.file.refresh()
+        waiting, left_out = self.refresh()
         if left_out is not None:
             yield from self._chunks(t, b"", final=True)
             if left_out:
@@ -286,7 +288,7 @@ class FollowedLog:
             size = min(waiting, STRETCH_BYTES)
             waiting -= size
             yield from self._reduced(t, size)
-        while waiting > 0 and (data := self.file.read(min(waiting, CHUNK_BYTES // 2))):
+        while waiting > 0 and (data := self.read(min(waiting, CHUNK_BYTES // 2))):
             waiting -= len(data)
             yield from self._chunks(t, data)
 
@@ -306,18 +308,18 @@ class FollowedLog:
     def lines_behind(self, unread: int) -> int:
         """About how many lines were written and not judged. ``unread``: characters that were read already."""
         line = self.bytes_read / self.lines_read if self.lines_read else USUAL_LINE
-        return round((self.file.waiting() + unread) / max(1.0, line))
+        return round((self.waiting() + unread) / max(1.0, line))
 
     def _reduced(self, t: Callable[[], float], size: int) -> Iterator[LogChunk]:
         reduction = BurstReduction(self._is_news)
-        while size > 0 and (block := self.file.read(min(size, BLOCK_BYTES))):
+        while size > 0 and (block := self.read(min(size, BLOCK_BYTES))):
             size -= len(block)
             reduction.feed(block)
         for piece in reduction.finish():
             yield from self._chunks(t, piece.data, skipped=piece.skipped_bytes, lines=piece.skipped_lines)
 
 
-class LogTail(Worker):
+class LogTail(Observer):
     """Puts LogChunks of the followed attempt's log (``source`` None) and of ``logs`` (``source`` = path).
 
     After ``follow(None)`` the last log is read to its end once.
@@ -335,23 +337,19 @@ class LogTail(Worker):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         logs: Sequence[str] = (),
         is_news: Callable[[str], bool] = lambda _line: True,
         begin_within_bytes: int = ADOPTED_BYTES,
         poll_s: float = POLL_S,
         looked: Callable[[], None] = lambda: None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(on_problem)
-        self._inbox = inbox
-        self._clock = clock
+        super().__init__(**common)
         self._is_news = is_news
         self._begin_within_bytes = begin_within_bytes
         self._poll_s = self._pause_s = poll_s
         self._looked = looked
-        self._extra = [FollowedLog(FollowedFile(path, begin_within_bytes=0), path, is_news) for path in logs]
+        self._extra = [FollowedLog(path, path, is_news, begin_within_bytes=0) for path in logs]
         self._main: FollowedLog | None = None
         self._followed: AttemptTarget | None = None
 
@@ -360,11 +358,10 @@ class LogTail(Worker):
 
         ``begin_within_bytes``: None = as for a log that exists when its attempt is first followed.
         """
-        known = (log.file.path for log in (*self._extra, *((self._main,) if self._main is not None else ())))
+        known = (log.path for log in (*self._extra, *((self._main,) if self._main is not None else ())))
         if path not in known:
             within = self._begin_within_bytes if begin_within_bytes is None else begin_within_bytes
-            file = FollowedFile(path, begin_within_bytes=within)
-            self._extra.append(FollowedLog(file, path, self._is_news))
+            self._extra.append(FollowedLog(path, path, self._is_news, begin_within_bytes=within))
             self._wakeup.wake()
 
     def drain(self, timeout_s: float = 1.0) -> bool:
@@ -381,8 +378,7 @@ class LogTail(Worker):
 
     @property
     def followed(self) -> list[str]:
-        """Paths of the logs that are read."""
-        return [log.file.path for log in self._logs()]
+        return [log.path for log in self._logs()]
 
     def read_waiting(self) -> bool:
         """Put what was written since the last look. Returns whether there was anything."""
@@ -398,13 +394,13 @@ class LogTail(Worker):
 
     def _logs(self) -> list[FollowedLog]:
         main = self._main
-        others = [log for log in self._extra if main is None or log.file.path != main.file.path]
+        others = [log for log in self._extra if main is None or log.path != main.path]
         return others if main is None else [main, *others]
 
     def close(self) -> None:
         for log in (self._main, *self._extra):
             if log is not None:
-                log.file.close()
+                log.close()
 
     def _leave(self) -> None:
         """Read the last attempt's log to its end, then switch to the next one's."""
@@ -414,26 +410,26 @@ class LogTail(Worker):
             return
         if self._main is not None:
             self._read(self._main)
-            self._main.file.close()
+            self._main.close()
         self._main = (
             None
             if path is None
-            else FollowedLog(FollowedFile(path, begin_within_bytes=self._begin_within_bytes), None, self._is_news)
+            else FollowedLog(path, None, self._is_news, begin_within_bytes=self._begin_within_bytes)
         )
 
     def _read(self, log: FollowedLog) -> bool:
         found = False
         try:
-            for chunk in log.read(self._clock.now):
+            for chunk in log.chunks(self._clock.now):
                 found = True
                 self._inbox.put(chunk)
                 if self._stopping:
                     return True
-            self._problems.clear(log.file.path)
+            self._problems.clear(log.path)
         except OSError as fault:
             why = fault.strerror or str(fault)
             self._problems.report(
-                log.file.path,
-                f"{log.file.path}: the log cannot be read ({why}); progress is judged without it until it can",
+                log.path,
+                f"{log.path}: the log cannot be read ({why}); progress is judged without it until it can",
             )
         return found

@@ -5,8 +5,12 @@ A process is known by (boot id, pid, start ticks): pids are reused, and psutil's
 
 import os
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
+import msgspec
+
+from ...model.json_line import decode_exact
 from ...model.run import ProcessIdentity
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -25,14 +29,38 @@ def kernel_bytes(path: str) -> bytes:
     except OSError:
         return b""
     try:
-        parts = []
-        while part := os.read(descriptor, 1 << 16):
-            parts.append(part)
-        return b"".join(parts)
+        return b"".join(iter(lambda: os.read(descriptor, 1 << 16), b""))
     except OSError:
         return b""
     finally:
         os.close(descriptor)
+
+
+def status_of(path: str | Path) -> os.stat_result | None:
+    """``stat`` of what is there; None if that cannot be told."""
+    try:
+        return os.stat(path)  # noqa: PTH116  (no Path objects where it is done each second)
+    except OSError:
+        return None
+
+
+def link_of(path: str) -> str:
+    """Where a link leads; empty if it is none or cannot be read."""
+    try:
+        return os.readlink(path)  # noqa: PTH115
+    except OSError:
+        return ""
+
+
+Record = TypeVar("Record")
+
+
+def record_in(folder: str, name: str, kind: type[Record]) -> Record | None:
+    """A file that another process of ours writes into the folder of an attempt; None if there is none that is whole."""
+    try:
+        return decode_exact(Path(folder, name).read_bytes(), kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def environ_of(pid: int) -> list[bytes]:
@@ -151,7 +179,6 @@ class ProcIo(NamedTuple):
 
 
 def parse_io(text: str) -> ProcIo | None:
-    """Parse the file's text; None if a field is missing."""
     words = text.split()
     values = dict(zip(words[::2], words[1::2], strict=False))
     try:
@@ -178,7 +205,6 @@ DEAD_STATES: frozenset[str | None] = frozenset("ZXx")
 
 @cache
 def boot_id() -> str:
-    """The kernel's id of this boot; "" if it is not readable."""
     return kernel_text("/proc/sys/kernel/random/boot_id").strip()
 
 

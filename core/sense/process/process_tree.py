@@ -4,12 +4,12 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from ...model.machine_details import TreeDetails, TreeProcess
 from ...model.observation import ProcessSample
-from ...model.supervision_ports import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
-from ..sampler import OnProblem, Sampler, ignore_problem
+from ...model.supervision_ports import AttemptTarget, DetailDesk, NoDetails
+from ..sampler import Common, Sampler
 from .proc_stat import TICKS_PER_S, ProcIo, ProcStat, read_all, read_io
 from .ranks import Ranks
 from .run_tree import Rates, RunTree, UserNames, age_of, command_of
@@ -30,19 +30,15 @@ class ProcessTree(Sampler):
     def __init__(
         self,
         *,
-        inbox: Inbox,
-        clock: Clock,
         interval_s: float,
         details: DetailDesk | None = None,
         tree: RunTree | None = None,
-        on_problem: OnProblem = ignore_problem,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(interval_s=interval_s, on_problem=on_problem)
+        super().__init__(interval_s=interval_s, **common)
         self._desk = details or NoDetails()
         self._rows = TreeDetailReadings()
         self._tree = tree or RunTree()
-        self._inbox = inbox
-        self._clock = clock
         self._followed: AttemptTarget | None = None
         self._activity = TreeActivity()
         self._computing = Computing()
@@ -290,7 +286,6 @@ class Computing:
         self._weight: dict[tuple[int, int], float] = {}
 
     def update(self, tree: Mapping[int, ProcStat]) -> Standing:
-        """Take the tree as it is now."""
         grown = {
             (s.pid, s.start_ticks): s.own_ticks - self._ticks.get((s.pid, s.start_ticks), 0) for s in tree.values()
         }

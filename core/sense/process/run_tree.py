@@ -6,11 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 
-import msgspec
-
-from ...model.json_line import decode_exact
 from ...model.run import ProcessIdentity
 from ...model.supervision_ports import AttemptTarget
 from ...model.wrappers import CONTAINER_FILE, ContainerRecord
@@ -24,6 +20,8 @@ from .proc_stat import (
     read_all,
     read_children,
     read_stat,
+    record_in,
+    status_of,
     words_of,
 )
 
@@ -119,10 +117,8 @@ def _same(was: ProcStat) -> ProcStat | None:
 
 def container_root(target: AttemptTarget) -> ProcessIdentity | None:
     """Its identity; None if the attempt runs in none, or it is not visible on this machine."""
-    try:
-        return decode_exact(Path(target.directory, CONTAINER_FILE).read_bytes(), ContainerRecord).identity
-    except (OSError, msgspec.MsgspecError):
-        return None
+    record = record_in(target.directory, CONTAINER_FILE, ContainerRecord)
+    return None if record is None else record.identity
 
 
 # Who a process belongs to, and its command, as people write them.
@@ -138,10 +134,10 @@ class UserNames:
 
     def of(self, pid: int) -> str | None:
         """The user of a process, by name or else by number; None: there is no such process."""
-        try:
-            uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116  (1 Hz: no Path objects)
-        except OSError:
+        status = status_of(f"/proc/{pid}")
+        if status is None:
             return None
+        uid = status.st_uid
         if uid not in self._known:
             self._known[uid] = None
             threading.Thread(target=self._ask, args=(uid,), name="sense-user", daemon=True).start()
@@ -156,10 +152,8 @@ class UserNames:
 
 def is_another_users(pid: int) -> bool:
     """Whether it belongs to another user, whose command line is not for this one to read. To root all are its own."""
-    try:
-        return os.geteuid() not in {0, os.stat(f"/proc/{pid}").st_uid}  # noqa: PTH116  (1 Hz: no Path objects)
-    except OSError:
-        return False
+    status = status_of(f"/proc/{pid}")
+    return status is not None and os.geteuid() not in {0, status.st_uid}
 
 
 def command_of(pid: int) -> str | None:
@@ -170,7 +164,6 @@ def command_of(pid: int) -> str | None:
 
 
 def age_of(stat: ProcStat) -> float | None:
-    """Seconds since it was started."""
     up_s = kernel_text("/proc/uptime").partition(" ")[0]
     return max(0.0, float(up_s) - stat.start_ticks / TICKS_PER_S) if up_s else None
 

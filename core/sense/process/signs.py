@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 
 from ...bound_process import bound
 from ..host.disk_space import mount_points
-from .proc_stat import PAGE_BYTES, ProcStat, kernel_text
+from ..host.host_sensor import value_in
+from .proc_stat import PAGE_BYTES, ProcStat, kernel_text, link_of
 
 # Bytes over the TCP sockets of a process tree, loopback left out (sock_diag(7), ``tcp_info``). No root is needed.
 #
@@ -101,10 +102,7 @@ class SocketBytes:
             if left < 0:
                 return None
             for name in names:
-                try:
-                    link = os.readlink(f"{folder}/{name}")  # noqa: PTH115
-                except OSError:
-                    continue
+                link = link_of(f"{folder}/{name}")
                 if link.startswith("socket:["):
                     found.add(int(link[8:-1]))
         return found
@@ -253,15 +251,8 @@ class MountProbe:
         links = [f"{self._proc}/{pid}/cwd", f"{self._proc}/{pid}/exe"]
         with contextlib.suppress(OSError):
             links += [f"{self._proc}/{pid}/fd/{n}" for n in os.listdir(f"{self._proc}/{pid}/fd")[:OPEN_FILES]]  # noqa: PTH208
-        found = []
-        for link in links:
-            try:
-                path = os.readlink(link)  # noqa: PTH115
-            except OSError:
-                continue
-            if path.startswith("/") and not path.startswith(("/dev/", "/proc/", "/memfd:")):
-                found.append(path)
-        return found
+        paths = map(link_of, links)
+        return [path for path in paths if path.startswith("/") and not path.startswith(("/dev/", "/proc/", "/memfd:"))]
 
 
 # Bytes that the machine read back because it had dropped them for want of memory (``/proc/vmstat``).
@@ -283,20 +274,11 @@ class Paging:
     def read_back(self) -> int:
         """Bytes since the last look; 0 for the first one, or if it cannot be read."""
         table = kernel_text(self._path)
-        try:
-            now = pages(table)
-        except ValueError:
-            return 0
         if not table:
             return 0
+        now = sum(value_in(table, name) or 0 for name in PAGING_COUNTERS)
         before, self._before = self._before, now
         return 0 if before is None else max(0, now - before) * PAGE_BYTES
-
-
-def pages(text: str) -> int:
-    """Add the counters up. Raises ValueError if one is no number."""
-    found = (f"\n{text}".partition(f"\n{name} ")[2].partition("\n")[0] for name in PAGING_COUNTERS)
-    return sum(int(number) for number in found if number)
 
 
 def worked_for(requested: int, from_disk: int, read_back: int) -> int:
@@ -336,24 +318,15 @@ class TerminalWait:
         checked = 0
         for key, stat in sorted(known.items()):
             if key not in self._terminal:
-                self._terminal[key] = self._has_terminal(stat.pid)
+                self._terminal[key] = link_of(f"{self._proc}/{stat.pid}/fd/0").startswith(TERMINALS)
             if not self._terminal[key] or stat.state != "S" or checked == CHECKED_PROCESSES:
                 continue
             checked += 1
-            match self._waits(stat.pid):
-                case "yes":
-                    return "yes"
-                case "maybe":
-                    found = "maybe"
-                case None:
-                    pass
+            waits = self._waits(stat.pid)
+            if waits == "yes":
+                return "yes"
+            found = waits or found
         return found
-
-    def _has_terminal(self, pid: int) -> bool:
-        try:
-            return os.readlink(f"{self._proc}/{pid}/fd/0").startswith(TERMINALS)  # noqa: PTH115  (1 Hz)
-        except OSError:
-            return False
 
     def _waits(self, pid: int) -> Wait | None:
         call = kernel_text(f"{self._proc}/{pid}/syscall").split()

@@ -128,10 +128,6 @@ def _tensors(count: int | None) -> str:
 def delta_facts(older: str, newer: str, delta: Comparison) -> tuple[Paragraph, ...]:
     """How far the weights moved from ``older`` to ``newer`` (names)."""
     named = (Paragraph(label="from", text=older), Paragraph(label="to", text=newer))
-    if delta.files:
-        same = sum(each.same for each in delta.files)
-        told = f"{same} of {quantity.plural(len(delta.files), 'file')} have the same bytes"
-        return (*named, Paragraph(label="files", text=told), Paragraph(label="unknown", text=delta.unknown))
     moved = quantity.UNKNOWN if delta.relative_change is None else _share(delta.relative_change)
     facts = [
         *named,

@@ -300,10 +300,7 @@ def print_overview(overview: "CheckpointOverview") -> None:
     if len(overview.metadata) > SHOWN_METADATA:
         print(f"  … and {len(overview.metadata) - SHOWN_METADATA:,} metadata values more (--json lists all)")
     for member in overview.members:
-        told = "" if member.format is None else f"  {member.format}"
-        print(f"  member      {size(member.size_bytes):>9}  {printable(member.name)}{printable(told)}")
-        if member.sha256 is not None:
-            print(f"  sha256      {member.sha256}")
+        print(f"  member      {size(member.size_bytes):>9}  {printable(member.name)}")
     for tensor in overview.tensors[:SHOWN_TENSORS]:
         print(f"  tensor      {tensor.dtype:6} {'×'.join(map(str, tensor.shape)):>18}  {printable(tensor.name)}")
     if len(overview.tensors) > SHOWN_TENSORS:
@@ -312,9 +309,6 @@ def print_overview(overview: "CheckpointOverview") -> None:
 
 def print_comparison(found: "Comparison") -> None:
     """How far the weights moved, the largest changes first."""
-    if found.files:
-        _print_files(found)
-        return
     moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
     print(f"{printable(found.a)} -> {printable(found.b)}: weights moved by {moved}")
     for sentence in found.wrong_checksums:
@@ -336,18 +330,6 @@ def print_comparison(found: "Comparison") -> None:
         print(f"  {amount:>9}  norm {change.norm_a:.4g} -> {change.norm_b:.4g}  {change.name}")
     for name, why in found.skipped:
         print(f"  not compared: {name} ({why})")
-
-
-def _print_files(found: "Comparison") -> None:
-    """Two that are not understood: which files are the same."""
-    same = all(each.same for each in found.files)
-    print(f"{printable(found.a)} -> {printable(found.b)}: {'the same bytes' if same else 'they differ'}")
-    for each in found.files:
-        sizes = " -> ".join(
-            "not there" if each_bytes is None else size(each_bytes) for each_bytes in (each.size_a, each.size_b)
-        )
-        print(f"  {'same' if each.same else 'differs':7}  {sizes:>22}  {printable(each.name)}")
-    print(f"  unknown  {found.unknown}")
 
 
 def print_plan(plan: "PrunePlan", outcome: "PruneOutcome | None") -> None:

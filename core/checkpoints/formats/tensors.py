@@ -1,0 +1,402 @@
+"""Element types, what a pickle describes as inert values, and what one tensor file holds, whatever its format."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from ...model.text import printable
+from .byte_range import Corrupt
+
+# Element types of tensors: how wide they are and how NaN and Inf look in them.
+
+FiniteCheck = Literal["none", "float32", "float64", "float16", "bfloat16", "e4m3", "e5m2", "fnuz", "e8m0"]
+"""How non-finite values are recognised; ``none``: every bit pattern is a number."""
+
+
+class Element(msgspec.Struct, frozen=True):
+    """One element type. ``bits`` per element (complex numbers count both halves); ``check`` for each part."""
+
+    name: str
+    bits: int
+    check: FiniteCheck = "none"
+
+    def size_bytes(self, count: int) -> int:
+        """Bytes that ``count`` elements take, packed."""
+        return (count * self.bits + 7) // 8
+
+
+_ELEMENTS = (
+    Element("bool", 8),
+    Element("uint8", 8),
+    Element("int8", 8),
+    Element("uint16", 16),
+    Element("int16", 16),
+    Element("uint32", 32),
+    Element("int32", 32),
+    Element("uint64", 64),
+    Element("int64", 64),
+    Element("float4_e2m1fn_x2", 8),
+    Element("float4", 4),
+    Element("float6_e2m3", 6),
+    Element("float6_e3m2", 6),
+    Element("float8_e4m3fn", 8, "e4m3"),
+    Element("float8_e5m2", 8, "e5m2"),
+    Element("float8_e4m3fnuz", 8, "fnuz"),
+    Element("float8_e5m2fnuz", 8, "fnuz"),
+    Element("float8_e8m0fnu", 8, "e8m0"),
+    Element("float16", 16, "float16"),
+    Element("bfloat16", 16, "bfloat16"),
+    Element("float32", 32, "float32"),
+    Element("float64", 64, "float64"),
+    Element("complex32", 32, "float16"),
+    Element("complex64", 64, "float32"),
+    Element("complex128", 128, "float64"),
+    Element("qint8", 8),
+    Element("quint8", 8),
+    Element("qint32", 32),
+    Element("quint4x2", 8),
+    Element("quint2x4", 8),
+)
+
+TORCH_ELEMENTS: dict[str, Element] = {element.name: element for element in _ELEMENTS} | {
+    # spellings that also occur as torch.NAME
+    "float": Element("float32", 32, "float32"),
+    "double": Element("float64", 64, "float64"),
+    "half": Element("float16", 16, "float16"),
+    "long": Element("int64", 64),
+    "int": Element("int32", 32),
+    "short": Element("int16", 16),
+    "cfloat": Element("complex64", 64, "float32"),
+    "cdouble": Element("complex128", 128, "float64"),
+    "chalf": Element("complex32", 32, "float16"),
+}
+"""By the name of torch's dtype."""
+
+_STORAGES = """
+Bool bool, Byte uint8, Char int8, Short int16, Int int32, Long int64, Half float16, BFloat16 bfloat16, Float float32,
+Double float64, ComplexFloat complex64, ComplexDouble complex128, QInt8 qint8, QUInt8 quint8, QInt32 qint32, QUInt4x2
+quint4x2, QUInt2x4 quint2x4
+"""
+STORAGE_ELEMENTS: dict[str, Element] = {
+    f"{storage}Storage": TORCH_ELEMENTS[name] for storage, name in (row.split() for row in _STORAGES.split(","))
+}
+"""By the name of torch's typed storage class, as it stands in a pickle."""
+
+_CODES = """
+BOOL bool, F4 float4, F6_E2M3 float6_e2m3, F6_E3M2 float6_e3m2, U8 uint8, I8 int8, F8_E5M2 float8_e5m2, F8_E4M3
+float8_e4m3fn, F8_E8M0 float8_e8m0fnu, F8_E4M3FNUZ float8_e4m3fnuz, F8_E5M2FNUZ float8_e5m2fnuz, I16 int16, U16
+uint16, F16 float16, BF16 bfloat16, I32 int32, U32 uint32, F32 float32, C64 complex64, F64 float64, I64 int64, U64
+uint64
+"""
+SAFETENSORS_ELEMENTS: dict[str, Element] = {
+    code: TORCH_ELEMENTS[name] for code, name in (row.split() for row in _CODES.split(","))
+}
+"""By the dtype code of a safetensors header."""
+
+
+# What a pickle describes: nothing here can be called, imported, hashed or compared by content.
+
+PickleValue = Any
+"""None, bool, int, float, str, bytes, tuple, list, or one of the classes below."""
+
+
+class Global:
+    """A name that the pickle imports. Nothing is imported here."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
+
+    @property
+    def dotted(self) -> str:
+        """``module.name``, shortened, with control characters made visible."""
+        return shown(f"{self.module}.{self.name}")
+
+
+class Mapping:
+    """A dict or one of its kinds. A list of pairs: hashing a foreign key could recurse without limit."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[PickleValue, PickleValue]] | None = None) -> None:
+        self.pairs = pairs or []
+
+    def get(self, key: str) -> PickleValue:
+        """The last value stored under a string key, or None."""
+        for known, value in reversed(self.pairs):
+            if isinstance(known, str) and known == key:
+                return value
+        return None
+
+    def keys(self) -> list[str]:
+        return [key for key, _ in self.pairs if isinstance(key, str)]
+
+
+class Bag:
+    """A set or frozenset, in the order stored."""
+
+    __slots__ = ("frozen", "items")
+
+    def __init__(self, items: list[PickleValue], *, frozen: bool = False) -> None:
+        self.items = items
+        self.frozen = frozen
+
+
+class Instance:
+    """The description of an object or of a call."""
+
+    __slots__ = ("arguments", "items", "of", "pairs", "state")
+
+    def __init__(self, of: str, arguments: tuple[PickleValue, ...]) -> None:
+        self.of = of
+        self.arguments = arguments
+        self.state: list[PickleValue] = []
+        self.items: list[PickleValue] = []
+        self.pairs: list[tuple[PickleValue, PickleValue]] = []
+
+
+class Storage:
+    """The bytes of tensors, stored beside the pickle under ``key``. ``numel`` elements; ``element`` None: bytes."""
+
+    __slots__ = ("element", "key", "numel", "offset")
+
+    def __init__(self, key: str, element: Element | None, numel: int, offset: int = 0) -> None:
+        self.key = key
+        self.element = element
+        self.numel = numel
+        self.offset = offset
+
+
+class TensorView:
+    """A tensor over a storage; sizes in elements. ``storage`` None: no bytes (meta device)."""
+
+    __slots__ = ("element", "offset", "shape", "storage", "strides")
+
+    def __init__(
+        self,
+        storage: Storage | None,
+        element: Element,
+        offset: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+    ) -> None:
+        self.storage = storage
+        self.element = element
+        self.offset = offset
+        self.shape = shape
+        self.strides = strides
+
+
+def shown(name: str, limit: int = 120) -> str:
+    """A foreign name made safe to print: no control characters, bounded length."""
+    visible = printable(name[: limit + 1])
+    return visible if len(visible) <= limit else visible[: limit - 1] + "…"
+
+
+# Searches in these values: every tensor with its path, and plain numbers by key.
+
+_MAX_PATH = 200
+
+
+def tensors_in(root: PickleValue) -> Iterator[tuple[str, TensorView]]:
+    """Every tensor view, with a dotted path (``state.12.exp_avg``).
+
+    Each object is visited once, without recursion: files may share objects, nest them deeply and form cycles.
+    """
+    seen: set[int] = set()
+    pending: list[tuple[str, PickleValue]] = [("", root)]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, TensorView):
+            yield path, value
+            continue
+        if isinstance(value, Mapping | Instance | Bag | list | tuple):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            pending.extend(reversed(list(_children(path, value))))
+
+
+def _children(path: str, value: PickleValue) -> Iterator[tuple[str, PickleValue]]:
+    if isinstance(value, Mapping):
+        yield from _pairs(path, value.pairs)
+    elif isinstance(value, Instance):
+        for item in (*value.arguments, *value.state):
+            if isinstance(item, Mapping):
+                yield from _pairs(path, item.pairs)
+            else:
+                yield path, item
+        yield from _pairs(path, value.pairs)
+        yield from _items(path, value.items)
+    elif isinstance(value, Bag):
+        yield from _items(path, value.items)
+    elif isinstance(value, list | tuple):
+        yield from _items(path, value)
+
+
+def _pairs(path: str, pairs: list[tuple[PickleValue, PickleValue]]) -> Iterator[tuple[str, PickleValue]]:
+    for key, item in pairs:
+        if _is_container(item):
+            yield _join(path, key), item
+        if _is_container(key):
+            yield path, key
+
+
+def _items(path: str, items: list[PickleValue] | tuple[PickleValue, ...]) -> Iterator[tuple[str, PickleValue]]:
+    for index, item in enumerate(items):
+        if _is_container(item):
+            yield _join(path, index), item
+
+
+def _is_container(value: PickleValue) -> bool:
+    return isinstance(value, TensorView | Mapping | Instance | Bag | list | tuple)
+
+
+def _join(path: str, key: PickleValue) -> str:
+    if len(path) >= _MAX_PATH:
+        return path
+    if isinstance(key, str):
+        part = key[:_MAX_PATH]
+    elif isinstance(key, int) and not isinstance(key, bool):
+        part = str(key) if -(1 << 63) <= key < 1 << 63 else "?"
+    else:
+        part = "?"
+    joined = f"{path}.{part}" if path else part
+    return joined if len(joined) < _MAX_PATH else f"{joined[: _MAX_PATH - 1]}…"
+
+
+def whole_number(root: PickleValue, keys: tuple[str, ...]) -> int | None:
+    """The first of ``keys`` that a mapping holds as a whole number (not negative)."""
+    if not isinstance(root, Mapping):
+        return None
+    for key in keys:
+        value = root.get(key)
+        if isinstance(value, bool):
+            continue
+        if isinstance(value, int) and 0 <= value < 1 << 53:
+            return value
+        if isinstance(value, float) and value.is_integer() and 0 <= value < 1 << 53:
+            return int(value)
+    return None
+
+
+# What one tensor file holds: regions of bytes, and tensors as views of them.
+
+FileFormat = Literal["safetensors", "torch_zip", "torch_legacy", "pickle"]
+Packing = Literal["stored", "deflated"]
+_LIGHTNING_MARK = "pytorch-lightning_version"
+_LIGHTNING_BOOKKEEPING = ("callbacks.", "loops.")
+"""Lightning's callbacks start their best scores at infinity (EarlyStopping.best_score); no weight lies there."""
+
+TORCHSCRIPT = "TorchScript code"
+"""Opaque member of a model compiled for inference."""
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """A range of a file that is checked as one: a safetensors tensor, a zip member, a legacy storage.
+
+    ``start``: byte in the file. ``packed_bytes`` there, ``size_bytes`` unpacked. ``element`` None: bytes whose values
+    are not tested. ``crc`` None: the format stores none.
+    """
+
+    label: str
+    start: int
+    size_bytes: int
+    element: Element | None = None
+    crc: int | None = None
+    packing: Packing = "stored"
+    packed_bytes: int = 0
+    big_endian: bool = False
+
+
+class Tensor(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor as a view of a region. ``offset`` and ``strides`` in elements; ``strides`` None: contiguous.
+
+    ``region`` None: a tensor without bytes (meta device). ``tested`` False: may hold infinities.
+    """
+
+    name: str
+    element: Element
+    shape: tuple[int, ...]
+    region: int | None
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
+    tested: bool = True
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether its elements lie one after the other in row-major order."""
+        if self.strides is None:
+            return True
+        expected = 1
+        for length, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if length != 1 and stride != expected:
+                return False
+            expected *= length
+        return True
+
+
+class FileContents(msgspec.Struct, frozen=True, kw_only=True):
+    """One tensor file with an undamaged structure.
+
+    ``opaque``: names of objects beyond tensors and plain values. ``refused``: names of callables that no known
+    framework stores and that loading the file would call. ``objects``: names that ``torch.load`` of the file refuses
+    with ``weights_only``. ``hostile``: imported names that can run commands.
+    ``tree``: the pickled object as inert values (None for safetensors). ``metadata``: as stored by safetensors.
+    ``notes``: unusual but harmless.
+    """
+
+    format: FileFormat
+    regions: tuple[Region, ...]
+    tensors: tuple[Tensor, ...]
+    opaque: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    hostile: tuple[str, ...] = ()
+    tree: PickleValue = None
+    metadata: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+def describe_views(tree: PickleValue, region_of: dict[str, int | None]) -> tuple[Tensor, ...]:
+    """Every tensor in the tree, by name. ``region_of``: storage key → region. Raises Corrupt for a missing storage."""
+    untested = _LIGHTNING_BOOKKEEPING if isinstance(tree, Mapping) and _LIGHTNING_MARK in tree.keys() else ()  # noqa: SIM118 -- not a dict
+    tensors: list[Tensor] = []
+    for name, view in tensors_in(tree):
+        region = None
+        if view.storage is not None:
+            region = region_of.get(view.storage.key)
+            if region is None:
+                raise Corrupt(f"storage {shown(view.storage.key)}, which tensor {shown(name)} needs, is missing")
+        tensors.append(
+            Tensor(
+                name=name,
+                element=view.element,
+                shape=view.shape,
+                region=region,
+                offset=view.offset,
+                strides=view.strides,
+                tested=not name.startswith(untested) if untested else True,
+            )
+        )
+    return tuple(tensors)
+
+
+def storage_elements(storages: dict[str, Storage], tree: PickleValue) -> dict[str, Element]:
+    """The element type of each storage: its own, or for an untyped one that of the tensors over it, if they agree."""
+    known = {key: storage.element for key, storage in storages.items() if storage.element is not None}
+    if len(known) == len(storages):
+        return known
+    seen: dict[str, set[Element]] = {}
+    for _, view in tensors_in(tree):
+        if view.storage is not None and view.storage.key not in known:
+            seen.setdefault(view.storage.key, set()).add(view.element)
+    return known | {key: next(iter(elements)) for key, elements in seen.items() if len(elements) == 1}
