@@ -56,12 +56,6 @@ def act(args: argparse.Namespace) -> int:
 
     if not can_show_screen():
         return _plain(args)
-    if args.run_name is None:
-        from trainwatch.core.app.runs.watched_run import watched_run
-
-        watched = watched_run()
-        if watched is not None:
-            return open_screen(watched, read_only=args.read_only)
     from trainwatch.core.app.start.project_run import nothing_started_here, run_to_show
 
     from .launch_options import overrides_of

@@ -4,11 +4,13 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.runs.known_runs import RunDirectory, home
-from trainwatch.core.app.screen.run_looks import later
 from trainwatch.core.app.screen.run_picker import MachineRuns
+from trainwatch.core.app.screen.run_services import Later
+from trainwatch.core.app.screen.store_feed import DetachedStarter, RunAttacher
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.ui.terminal import in_browser
 
@@ -18,13 +20,13 @@ from .output import warn
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
     """The application on a run, on the list of runs, or on what this folder could start (``launch_first``)."""
     runs = _runs()
-    # What the first picture does not need is loaded when it is used.
+    launcher: Any = Later(".folder_launcher", "FolderLauncher")
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        starter=later(".store_feed", "DetachedStarter"),
-        attacher=None if in_browser(os.environ) else later(".store_feed", "RunAttacher"),
+        starter=DetachedStarter(),
+        attacher=None if in_browser(os.environ) else RunAttacher(),
         picker=runs,
-        launcher=later(".folder_launcher", "FolderLauncher"),
+        launcher=launcher,
         launch_first=launch_first,
         read_only=read_only,
         home=home(),
@@ -33,7 +35,7 @@ def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = F
 
 def _runs() -> MachineRuns:
     """The runs of this machine, and of the others if some are named. A file with problems names none."""
-    from trainwatch.core.app.hosts.known_hosts import all_hosts
+    from trainwatch.core.app.hosts.run_there import all_hosts
 
     try:
         hosts = all_hosts()
