@@ -334,8 +334,8 @@ def try_here(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool) -
     KeyboardInterrupt.
     """
     definitions = definitions_of(spec)
-    parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
     planned = plan_trial(spec, trial, trials_folder(home()), definitions)
+    parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
     with scratch_folder(parent, keep=keep) as folder:
         preset = definitions.preset_of(spec)
         try:
