@@ -187,7 +187,7 @@ class AttemptLauncher:
     telemetry. ``show``: opens a view of the attempt (tmux) and returns a sentence about it. ``base_env``: the
     environment that the trainer inherits. ``ready``: whether the derived launch can start now. ``planned``: decision,
     attempt folder → the launch if it was derived already. ``misfit``: a sentence if the derived launch contradicts the
-    checkpoint that it resumes from. ``remember``: stores the attempt's folder and derived launch for the next launch.
+    checkpoint that it resumes from.
     ``locks``: the locks that the runner holds while the trainer lives. ``keep_alive``: how it replaces a supervisor.
     """
 
@@ -202,7 +202,6 @@ class AttemptLauncher:
     ready: Callable[[Derived], Readiness] = lambda _derived: READY
     planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None
     misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None
-    remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None
     script: Callable[[], ScriptState | None] = lambda: None
     locks: LockOrder | None = None
     keep_alive: KeepAliveOrder | None = None
@@ -264,7 +263,6 @@ class AttemptLauncher:
         launched(target, baseline)
         with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
-        self.remember(folder, derived)
         before = decision.attempt - 1
         changed = change_of(launching.kept(_last_used(self.attempt_folder(before))) if before else None, script, before)
         launching.keep(folder, script)

@@ -142,20 +142,10 @@ MARK = "\x1etrainwatch "
 """Begins the line that is printed before trainwatch's own output. Output before it comes from the shell's start-up
 files."""
 MISSING, NO_FOLDER = 127, 126
-OWN_COPY = "${XDG_DATA_HOME:-$HOME/.local/share}/trainwatch/from-another-host"
-"""Folder there for the copy that ``trainwatch hosts install`` puts there; in words of a shell."""
-_FIND = f"""
+_FIND = """
 found=
-for each in "{OWN_COPY}/venv/bin/trainwatch" "$(command -v trainwatch)" "$HOME/.local/bin/trainwatch"; do
+for each in "$(command -v trainwatch)" "$HOME/.local/bin/trainwatch"; do
   if [ -z "$found" ] && [ -x "$each" ]; then found=$each; fi
-done
-"""
-_PYTHON = """
-python=
-for each in python3 python3.14 python3.13 python3.12 python3.11; do
-  if [ -z "$python" ] && "$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    python=$(command -v "$each")
-  fi
 done
 """
 
@@ -187,42 +177,12 @@ def in_any_shell(script: str) -> str:
 
 
 def look_there(host: Host) -> str:
-    """A command that prints a line with MARK, then ``version=``, ``path=`` and ``python=`` lines."""
+    """A command that prints a line with MARK, then ``version=`` and ``path=`` lines."""
     if host.command:
         find = f"found={shlex.quote(host.command)}\nversion=$({host.command} --version 2>/dev/null </dev/null)\n"
     else:
         find = f'{_FIND}version=\nif [ -n "$found" ]; then version=$("$found" --version 2>/dev/null </dev/null); fi\n'
-    return in_any_shell(
-        f"{find}{_PYTHON}printf '{_escaped(MARK)}\\nversion=%s\\npath=%s\\npython=%s\\n' "
-        '"$version" "$found" "$python"'
-    )
-
-
-def unpack_there_script(wheel: str, version: str, codes: tuple[int, int, int]) -> str:
-    """A script that installs the wheel on its standard input into a new environment below OWN_COPY.
-
-    The environment in use is replaced at the end, by switching a link: an installation that fails changes nothing, and
-    processes that use the previous environment go on. ``codes``: exit status without venv, of a failed pip, of a folder
-    that cannot be written.
-    """
-    no_venv, no_pip, no_room = codes
-    return f"""umask 077
-{_PYTHON}
-own="{OWN_COPY}"
-new="$own/venv-{version}-$$"
-mkdir -p "$own" && cat > "$own/{wheel}" || exit {no_room}
-"$python" -m venv "$new" >&2 || {{ rm -rf "$new"; exit {no_venv}; }}
-quiet="--quiet --disable-pip-version-check"
-"$new/bin/python" -m pip install $quiet "$own/{wheel}" >&2 || {{ rm -rf "$new"; exit {no_pip}; }}
-"$new/bin/trainwatch" --version >&2 || {{ rm -rf "$new"; exit 1; }}
-rm -f "$own/{wheel}"
-ln -s "$new" "$own/venv.$$" && mv -T "$own/venv.$$" "$own/venv"
-"""
-
-
-def remove_there_script() -> str:
-    """A script that removes what ``unpack_there_script`` made, and nothing else."""
-    return f'rm -rf -- "{OWN_COPY}"'
+    return in_any_shell(f'{find}printf \'{_escaped(MARK)}\\nversion=%s\\npath=%s\\n\' "$version" "$found"')
 
 
 def _escaped(text: str) -> str:

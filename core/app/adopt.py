@@ -5,8 +5,9 @@ import fcntl
 import os
 import shlex
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -53,7 +54,7 @@ from .logs import progress_in_log
 from .plan.resume_plan import decided
 from .plan.specs import bare_spec, read_definitions
 from .plan.trainer_folders import partly_used_when_adopted, with_output_folder
-from .runs.known_runs import all_runs, here, home
+from .runs.known_runs import all_runs, end_of, here, home
 from .runs.output_claim import require_own_output
 
 # The run of an adopted trainer. Adopting the same process a second time finds the same run.
@@ -77,47 +78,52 @@ class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
-    """The run to supervise, and sentences about it. Raises CliError. Nothing is sent to the trainer."""
+    """The run to supervise, and sentences about it. Raises CliError. Nothing is sent to the trainer.
+
+    An unsupervised run that already has this trainer is used again, with the options that differ now.
+    """
     try:
-        return _adopt(request)
+        with _one_at_a_time():
+            return _adopt(request)
     except AdoptionError as error:
         raise CliError(EXIT_CODES[error.kind], str(error)) from None
 
 
 def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
-    """An unsupervised run that already has this trainer is used again, with the options that differ now."""
     settings = _settings(request)
-    with _one_at_a_time():
-        pid, pane = _process(request, settings.tmux)
-        trainer = look_at(pid)
-        known = _run_of(trainer)
-        if known is not None:
-            changed = take_over_options(
-                known, request.options, request.command, log_of(trainer, request.log) if request.log else None
-            )
-            again = f"process {pid} already belongs to run {known.id}, which had no supervisor; it is supervised again"
-            return known, (again, *(f"from now on: {difference}" for difference in changed))
-        place = log_of(trainer, request.log)
-        if place.log is None:
-            pane = _pane_to_copy(trainer, place, pane, settings.tmux)
-        spec = _spec(request, settings, trainer, place, pane)
-        require_own_output(spec)
-        run = RunDirectory.create(home(), spec)
-        try:
-            log = place.log
-            if log is None and pane is not None:
-                log = str(run.attempt(1) / "train.log")
-                make_private(run.attempt(1))
-                tap(settings.tmux, pane, trainer.identity, Path(log), os.environ)
-            record_start(run.attempt(1), trainer, log or "")
-        except OSError as error:
-            shutil.rmtree(run.path, ignore_errors=True)  # it was made above
-            raise CliError(ExitCode.FAILED, f"{run.path}: {error.strerror or error}; nothing was adopted") from None
-        except AdoptionError:
-            shutil.rmtree(run.path, ignore_errors=True)
+    pid, pane = _process(request, settings.tmux)
+    trainer = look_at(pid)
+    known = _run_of(trainer)
+    if known is not None:
+        log = log_of(trainer, request.log).log if request.log else None
+        changed = take_over_options(known, request.options, request.command, log)
+        again = f"process {pid} already belongs to run {known.id}, which had no supervisor; it is supervised again"
+        return known, (again, *(f"from now on: {difference}" for difference in changed))
+    place = log_of(trainer, request.log)
+    if place.log is None:
+        if pane is None or pane.tty != place.tty:
+            pane = pane_on(settings.tmux, place.tty or "", os.environ)
+        if pane is None:
+            raise unreadable_terminal(trainer, place)
+        if pane.piped:
+            raise AdoptionError("unclear", piped_already(pane))
+    spec = _spec(request, settings, trainer, place, pane)
+    require_own_output(spec)
+    run = RunDirectory.create(home(), spec)
+    try:
+        log = place.log
+        if log is None and pane is not None:
+            log = str(run.attempt(1) / "train.log")
+            make_private(run.attempt(1))
+            tap(settings.tmux, pane, trainer.identity, Path(log), os.environ)
+        record_start(run.attempt(1), trainer, log or "")
+    except (OSError, AdoptionError) as error:
+        shutil.rmtree(run.path, ignore_errors=True)  # it was made above
+        if isinstance(error, AdoptionError):
             raise
-        with contextlib.suppress(OSError):  # without it the next launch does not wait for the GPU's memory
-            record_baseline(run.attempt(1))
+        raise CliError(ExitCode.FAILED, f"{run.path}: {error.strerror or error}; nothing was adopted") from None
+    with contextlib.suppress(OSError):  # without it the next launch does not wait for the GPU's memory
+        record_baseline(run.attempt(1))
     return run, tuple(_remarks(spec, trainer, log or "", own_words=bool(request.command)))
 
 
@@ -139,7 +145,10 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
     if request.pid is not None:
         return request.pid, None
     if not request.session:
-        found = find_training(panes_of_server(tmux, os.environ), processes.all_processes(), survey(), _watched())
+        held = (run for run in all_runs() if is_held(run.lock))
+        targets = (find_attempt(folder) for run in held for folder in run.attempt_folders())
+        watched = {target.trainer.pid for target in targets if target is not None}
+        found = find_training(panes_of_server(tmux, os.environ), processes.all_processes(), survey(), watched)
         return found.pid, found.pane
     panes = panes_of(tmux, request.session, os.environ)
     ours = next((pane.run for pane in panes if pane.run is not None), None)
@@ -150,13 +159,6 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
             f"tmux session {request.session} shows run {ours}; supervise it again with: {typed('resume', ours)}",
         )
     return trainer_in(panes, request.session)
-
-
-def _watched() -> set[int]:
-    """Pids of trainers that a supervisor watches."""
-    runs = (run for run in all_runs() if is_held(run.lock))
-    targets = (find_attempt(folder) for run in runs for folder in run.attempt_folders())
-    return {target.trainer.pid for target in targets if target is not None}
 
 
 def _refuse_watched(run_id: str, what: str) -> None:
@@ -186,16 +188,6 @@ def _run_of(trainer: Trainer) -> RunDirectory | None:
     )
 
 
-def _pane_to_copy(trainer: Trainer, place: LogPlace, pane: PaneSeen | None, tmux: Tmux) -> PaneSeen:
-    if pane is None or pane.tty != place.tty:
-        pane = pane_on(tmux, place.tty or "", os.environ)
-    if pane is None:
-        raise unreadable_terminal(trainer, place)
-    if pane.piped:
-        raise AdoptionError("unclear", piped_already(pane))
-    return pane
-
-
 def _spec(
     request: AdoptRequest, settings: Settings, trainer: Trainer, place: LogPlace, pane: PaneSeen | None
 ) -> RunSpec:
@@ -207,12 +199,14 @@ def _spec(
             "give the command behind --",
         )
     cwd = Path(trainer.cwd)
+    # A name that a person gave the session is clearer than `train.py`; tmux numbers the others.
+    session = pane.session if pane is not None and request.session and not pane.session.isdecimal() else None
     config = here() / request.options.config if request.options.config else config_of(command, trainer.cwd)
     output = request.options.output_dir
     definitions = read_definitions(cwd / FILE_NAME)
     given = msgspec.structs.replace(
         request.options,
-        name=request.options.name or _session_name(request, pane),
+        name=request.options.name or session,
         config=None if config is None else str(config),
         output_dir=None if output is None else str(here() / output),
     )
@@ -227,12 +221,6 @@ def _spec(
         settings=settings_with(settings, request.options),
     )
     return decided(known, preset)
-
-
-def _session_name(request: AdoptRequest, pane: PaneSeen | None) -> str | None:
-    """The tmux session's name, if a person named it (tmux numbers the others): it is clearer than ``train.py``."""
-    name = pane.session if pane is not None and request.session else ""
-    return name if name and not name.isdecimal() else None
 
 
 def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> Iterator[str]:
@@ -301,15 +289,13 @@ def choose(found: Sequence[Candidate]) -> Candidate:
             "memory; name it with --session TMUX or --pid PID",
         )
     if len(best) > 1:
-        listed = "; ".join(f"--pid {each.pid}: {each.command}{_because(each)}" for each in best)
-        raise AdoptionError("unclear", f"{len(best)} trainings may be meant; name one: {listed}")
+        listed = []
+        for each in best:
+            pane = [f"tmux session {each.pane.session}"] if each.pane is not None else []
+            why = ", ".join((*pane, *each.signs))
+            listed.append(f"--pid {each.pid}: {each.command}" + (f" ({why})" if why else ""))
+        raise AdoptionError("unclear", f"{len(best)} trainings may be meant; name one: {'; '.join(listed)}")
     return best[0]
-
-
-def _because(each: Candidate) -> str:
-    where = [f"tmux session {each.pane.session}"] if each.pane is not None else []
-    words = ", ".join((*where, *each.signs))
-    return f" ({words})" if words else ""
 
 
 def _in_panes(
@@ -328,8 +314,14 @@ def _elsewhere(
     """Python programs outside of tmux, and what holds GPU memory; only those with signs of a training."""
     shells = {pane.pid for pane in panes}
     users = {user.pid for gpu in gpus.gpus for user in gpu.users or ()}
-    may = {p.pid for p in running.values() if p.state not in processes.DEAD_STATES and _is_own(p.pid)}
-    may = {pid for pid in may if (pid in users or _program(pid).startswith(_PROGRAMS)) and not is_trainwatch(pid)}
+    may = set[int]()
+    for process in running.values():
+        place = Path(f"/proc/{process.pid}")
+        with contextlib.suppress(OSError):
+            own = process.state not in processes.DEAD_STATES and place.stat().st_uid == os.geteuid()
+            is_python = own and (place / "exe").readlink().name.startswith(_PROGRAMS)
+            if own and (is_python or process.pid in users) and not is_trainwatch(process.pid):
+                may.add(process.pid)
     may -= processes.ancestors(os.getpid(), running)
     for pid in sorted(may - shells - set(known)):
         above = processes.ancestors(pid, running) - {pid}
@@ -357,44 +349,19 @@ def _signs(trainer: Trainer, tree: Collection[int], gpus: GpuSurvey) -> Iterator
     held = sorted({gpu.index for gpu in gpus.gpus for user in gpu.users or () if user.pid in tree})
     if held:
         yield f"uses GPU {', '.join(map(str, held))}"
-    try:
+    with contextlib.suppress(AdoptionError):
         log = log_of(trainer, None).log
-    except AdoptionError:
-        return
-    if log is None:
-        return
-    progress = progress_in_log(_tail(Path(log)), lambda _: None)
-    if progress.step is not None and (progress.loss is not None or progress.total_steps is not None):
-        of = f" of {progress.total_steps}" if progress.total_steps is not None else ""
-        yield f"{Path(log).name} shows step {progress.step}{of}"
-
-
-def _tail(log: Path) -> Iterable[str]:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            return [file.read().decode("utf-8", "replace")]
-    except OSError:
-        return []
-
-
-def _is_own(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}").stat().st_uid == os.geteuid()
-    except OSError:
-        return False
-
-
-def _program(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/exe").readlink().name
-    except OSError:
-        return ""
+        if log is None:
+            return
+        progress = progress_in_log([end_of(log, _TAIL_BYTES)], lambda _: None)
+        if progress.step is not None and (progress.loss is not None or progress.total_steps is not None):
+            of = f" of {progress.total_steps}" if progress.total_steps is not None else ""
+            yield f"{Path(log).name} shows step {progress.step}{of}"
 
 
 # Adopting the trainer of a known run again: options that differ now are stored in the run, or refused.
 
-OF_THE_RUN = {
+SHOWN = {
     "output_dir": "output directory",
     "preset": "preset",
     "config": "config",
@@ -402,16 +369,23 @@ OF_THE_RUN = {
     "logs": "logs",
     "save_signal": "--save-signal",
     "save_file": "--save-file",
+    "settings.restart.act": "--act",
+    "settings.restart.max_restarts": "--max-restarts",
+    "settings.end.end_by": "--end-by",
+    "settings.end.at_finish": "--at-finish",
+    "settings.end.at_give_up": "--at-give-up",
+    "settings.progress.shapes": "--progress-shape",
+    "settings.watch.summary_s": "--interval",
 }
-"""Field of a spec → its name for people."""
+"""What an option changes in a run, and its name for people."""
 
 
 def take_over_options(
-    run: RunDirectory, options: Overrides, command: tuple[str, ...], place: LogPlace | None
+    run: RunDirectory, options: Overrides, command: tuple[str, ...], log: str | None
 ) -> tuple[str, ...]:
     """Store the options that differ in the run; returns a sentence for each difference.
 
-    ``place``: the log that was named. No supervisor holds the run. Raises CliError (exit code 2) for a difference that
+    ``log``: the one that was named. No supervisor holds the run. Raises CliError (exit code 2) for a difference that
     cannot be stored: another name, or any if a trainwatch.toml describes the run.
     """
     known = run.load_spec()
@@ -420,8 +394,9 @@ def take_over_options(
             ExitCode.USAGE,
             f"run {run.id} has the name {known.name}, and --name {options.name} cannot change it: leave it out",
         )
-    wanted = _wanted(run, known, options, command, place)
-    differences = tuple(_differences(known, wanted))
+    wanted = _wanted(run, known, options, command, log)
+    values = ((name, attrgetter(field)(known), attrgetter(field)(wanted)) for field, name in SHOWN.items())
+    differences = tuple(f"{name} {_text(b)} (was {_text(a)})" for name, a, b in values if a != b)
     if not differences:
         return ()
     if known.project is not None:
@@ -436,71 +411,40 @@ def take_over_options(
 
 
 def _wanted(
-    run: RunDirectory, known: RunSpec, options: Overrides, command: tuple[str, ...], place: LogPlace | None
+    run: RunDirectory, known: RunSpec, options: Overrides, command: tuple[str, ...], log: str | None
 ) -> RunSpec:
     cwd = Path(known.cwd)
-    definitions = read_definitions(cwd / FILE_NAME)
+    output = known.output_dir if options.output_dir is None else str(here() / options.output_dir)
     given = msgspec.structs.replace(
         options,
         name=known.name,
         preset=options.preset or known.preset,
         config=str(here() / options.config) if options.config else known.config,
-        output_dir=known.output_dir if options.output_dir is None else str(here() / options.output_dir),
+        output_dir=output,
     )
-    spec = bare_spec(command or known.command, given, definitions, cwd)
+    spec = bare_spec(command or known.command, given, read_definitions(cwd / FILE_NAME), cwd)
+    output, before = spec.output_dir, known.output_dir
+    if output is not None and before is not None and os.path.realpath(output) == os.path.realpath(before):
+        output = before
+    start = next((s for s in map(read_start, run.attempt_folders()) if s is not None), None)
+    read_already = {*known.logs, start.log if start is not None else ""}
     return msgspec.structs.replace(
         known,
         command=spec.command,
         preset=spec.preset,
         config=spec.config,
-        output_dir=known.output_dir if _same(known.output_dir, spec.output_dir) else spec.output_dir,
-        logs=(*known.logs, *(log for log in _named(place) if log not in _read_already(run, known))),
+        output_dir=output,
+        logs=known.logs if log is None or log in read_already else (*known.logs, log),
         save_signal=spec.save_signal or known.save_signal,
         save_file=spec.save_file or known.save_file,
         settings=settings_with(known.settings, options),
     )
 
 
-def _same(a: str | None, b: str | None) -> bool:
-    return a == b or (a is not None and b is not None and os.path.realpath(a) == os.path.realpath(b))
-
-
-def _named(place: LogPlace | None) -> Iterator[str]:
-    if place is not None and place.log is not None:
-        yield place.log
-
-
-def _read_already(run: RunDirectory, known: RunSpec) -> set[str]:
-    start = next((s for s in map(read_start, run.attempt_folders()) if s is not None), None)
-    return {*known.logs, *([start.log] if start is not None and start.log else [])}
-
-
-def _differences(known: RunSpec, wanted: RunSpec) -> Iterator[str]:
-    for field, name in OF_THE_RUN.items():
-        before, after = getattr(known, field), getattr(wanted, field)
-        if before != after:
-            yield f"{name} {_text(after)} (was {_text(before)})"
-    for option, before, after in (
-        ("--act", known.settings.restart.act, wanted.settings.restart.act),
-        ("--max-restarts", known.settings.restart.max_restarts, wanted.settings.restart.max_restarts),
-        ("--end-by", known.settings.end.end_by or "none", wanted.settings.end.end_by or "none"),
-        ("--at-finish", _text(known.settings.end.at_finish), _text(wanted.settings.end.at_finish)),
-        ("--at-give-up", _text(known.settings.end.at_give_up), _text(wanted.settings.end.at_give_up)),
-        ("--progress-shape", _text(known.settings.progress.shapes), _text(wanted.settings.progress.shapes)),
-        ("--interval", known.settings.watch.summary_s, wanted.settings.watch.summary_s),
-    ):
-        if before != after:
-            yield f"{option} {_value(after)} (was {_value(before)})"
-
-
-def _value(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def _text(value: str | tuple[str, ...] | None) -> str:
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else shlex.join(value) or "none"
+def _text(value: str | float | tuple[str, ...] | None) -> str:
+    if isinstance(value, tuple):
+        value = shlex.join(value)
+    return value or "none" if value is None or isinstance(value, str) else f"{value:g}"
 
 
 # The GPU memory that others held when a trainer was adopted: what is above it after its end is waited for.

@@ -1,4 +1,4 @@
-"""A trainer that writes apart from the files of the user: scratch folders, and a process of its own for overlays.
+"""A short run that writes apart from the files of the user: its settings, scratch folder, process and overlays.
 
 The process sees the user's folders through overlays; signals are passed on to it, and what it left is ended.
 """
@@ -16,48 +16,83 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from ..act import processes
 from ..act.overlay import NoOverlayError, enter
+from ..model.record import Record
 from ..model.run import RunSpec
+from ..model.settings import Notify, Remedies, Settings, Tmux
+from ..model.story import RunStory
 from ..store.home import make_private
 from ..store.learned import rehearsals_folder
+from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
-from .plan.launch_plan import LaunchPlan
+from .plan.launch_plan import LaunchPlan, plan_launch
+from .plan.specs import Definitions
 from .runs.known_runs import home
 from .runs.output_folder import list_run_checkpoints
 
 PR_SET_PDEATHSIG = 1
 LAST_LINES = 12
-PREFIX = "trainwatch-rehearsal-"
 ROOM_BYTES = 20e9
 """A place with less is used only if no other has more."""
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")
 """Folders of downloads: they stay the user's own, so that nothing is fetched twice."""
 
 
+def quiet(settings: Settings, **sections: Any) -> Settings:
+    """The settings of a short run: without notices, remedies and windows. ``sections``: those that it has instead."""
+    common = {"remedies": Remedies(apply="none"), "notify": Notify(), "tmux": Tmux(enabled=False)}
+    return msgspec.structs.replace(settings, **common, **sections)
+
+
+def short_run(
+    spec: RunSpec,
+    definitions: Definitions,
+    state: Path,
+    follow: Callable[[RunDirectory, threading.Event], None],
+    listener: Callable[[RunStory], Callable[[Sequence[Record]], None]],
+) -> RunDirectory:
+    """Launch a run with its state in ``state``, and supervise it to its end. What a check fails on, the run shows.
+
+    ``follow``: in a thread beside it; it ends the run, or ends itself once the event is set. ``listener``: as of
+    ``supervise``. Raises CliError, KeyboardInterrupt.
+    """
+    from .foreground import supervise
+    from .preflight.checklist import require_startable
+
+    plan = plan_launch(spec, definitions, state)
+    require_startable(plan, forced=True)
+    run = RunDirectory.create(state, spec)
+    over = threading.Event()
+    thread = threading.Thread(target=follow, args=(run, over), name="short run", daemon=True)
+    thread.start()
+    try:
+        code = supervise(run, listener=listener, plan=plan, stop_trainer=True)
+    finally:
+        over.set()
+        thread.join()
+    if code == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
+    return run
+
+
 @contextmanager
 def scratch_folder(parent: Path, *, keep: bool) -> Iterator[Path]:
     """A new folder in ``parent``, removed afterwards unless ``keep``."""
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix="trainwatch-apart-", dir=parent))
     try:
         yield folder
     finally:
         if not keep:
-            _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    """Remove the scratch folder. overlayfs leaves folders in it that nobody may enter, not even their owner."""
-    for place, names, _ in os.walk(folder):
-        for name in names:
-            path = Path(place, name)
-            if not path.is_symlink() and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-                path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+            for place, names, _ in os.walk(folder):  # overlayfs leaves folders that nobody may enter, not their owner
+                for path in (Path(place, name) for name in names):
+                    if not path.is_symlink() and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+                        path.chmod(0o700)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def places(given: Path | None, wanted: Sequence[Path]) -> list[Path]:
@@ -84,7 +119,7 @@ def written_folders(spec: RunSpec) -> list[Path]:
     return folders
 
 
-def hidden_folders(plan: LaunchPlan) -> list[Path]:
+def _hidden_folders(plan: LaunchPlan) -> list[Path]:
     """The output folder, if it holds checkpoints: tonight begins without them. One that holds input is not hidden."""
     spec = plan.spec
     if spec.output_dir is None or not list_run_checkpoints(spec, plan.preset).checkpoints:
@@ -97,7 +132,7 @@ def hidden_folders(plan: LaunchPlan) -> list[Path]:
     return [] if holds_input or is_work_folder else [folder]
 
 
-def caches(environ: Mapping[str, str]) -> list[Path]:
+def _caches(environ: Mapping[str, str]) -> list[Path]:
     """Folders of downloads that there may be."""
     user = environ.get("HOME")
     named = [Path(environ[name]) for name in CACHES if environ.get(name)]
@@ -108,21 +143,16 @@ ORDER, ANSWER = "order.json", "answer.json"
 _Kind = TypeVar("_Kind")
 
 
-class Overlays(msgspec.Struct, frozen=True, kw_only=True):
-    """Folders for the overlays (``act.overlay.enter``)."""
-
-    wanted: tuple[Path, ...]
-    kept: tuple[Path, ...]
-    hidden: tuple[Path, ...]
-
-
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process apart is told: an order of its own kind, whose child it is, and where it works."""
+    """What the process apart is told: an order of its own kind, whose child it is, and where it works.
+
+    ``overlays``: the folders that are covered, kept and hidden (``act.overlay.enter``); None: it makes none.
+    """
 
     parent: int
     cwd: str
     order: msgspec.Raw
-    overlays: Overlays | None = None
+    overlays: tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]] | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,8 +177,7 @@ def behind_overlays(
     wanted, why = written_folders(plan.spec), "no place for a scratch folder"
     for parent in places(scratch, wanted):
         with scratch_folder(parent, keep=keep) as folder:
-            kept, hidden = tuple(caches(os.environ)), tuple(hidden_folders(plan))
-            overlays = Overlays(wanted=tuple(wanted), kept=kept, hidden=hidden)
+            overlays = (tuple(wanted), tuple(_caches(os.environ)), tuple(_hidden_folders(plan)))
             try:
                 return take(ordered(module, folder, plan.spec.cwd, order(folder), kind, say, overlays))
             except NoOverlayError as error:
@@ -158,20 +187,42 @@ def behind_overlays(
 
 def ordered(  # noqa: PLR0917
     module: str, folder: Path, cwd: str, order: msgspec.Struct, kind: type[_Kind], say: Callable[[str], None],
-    overlays: Overlays | None = None,
+    overlays: tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]] | None = None,
 ) -> _Kind:  # fmt: skip
-    """Have an order obeyed by ``python -m module``. Raises NoOverlayError, CliError, KeyboardInterrupt."""
-    told = msgspec.Raw(msgspec.json.encode(order))
-    task = Task(parent=os.getpid(), cwd=cwd, order=told, overlays=overlays)
+    """Have an order obeyed by ``python -m module``, which has its state folder in ``folder``; ``say`` gets its lines.
+
+    Everything that it may have left is ended. Raises NoOverlayError, CliError, KeyboardInterrupt.
+    """
+    task = Task(parent=os.getpid(), cwd=cwd, order=msgspec.Raw(msgspec.json.encode(order)), overlays=overlays)
     (folder / ORDER).write_bytes(msgspec.json.encode(task, enc_hook=str))
-    end = run_apart(module, folder, say)
+    make_private(folder / "home")
+    log = folder / "own-process.log"
+    env = {**os.environ, "TRAINWATCH_HOME": str(folder / "home")}
+    argv = [sys.executable, "-P", "-m", module, str(folder)]
+    with log.open("wb") as errors:
+        child = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
+        )
+    try:
+        with _passed_on(child) as interrupted:
+            for line in child.stdout or ():
+                say(line.decode("utf-8", "replace").rstrip("\n"))
+            child.wait()
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        _end_all(folder)
     try:
         answer = msgspec.json.decode((folder / ANSWER).read_bytes(), type=Answer)
     except (OSError, msgspec.MsgspecError):
-        if end.interrupted:
+        if interrupted.is_set():
             raise KeyboardInterrupt from None
-        raise CliError(ExitCode.FAILED, f"the process of its own failed: {end.said}") from None
-    if end.interrupted or answer.interrupted:
+        said = "\n".join(log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+        raise CliError(
+            ExitCode.FAILED, f"the process of its own failed: {said or f'status {child.returncode}'}"
+        ) from None
+    if interrupted.is_set() or answer.interrupted:
         raise KeyboardInterrupt
     if answer.no_overlay:
         raise NoOverlayError(answer.no_overlay)
@@ -183,12 +234,14 @@ def ordered(  # noqa: PLR0917
 def obey(folder: Path, kind: type[_Kind], work: Callable[[_Kind, Path], msgspec.Struct]) -> int:
     """In the process apart: do what is ordered in ``folder``, and write the answer there."""
     task = msgspec.json.decode((folder / ORDER).read_bytes(), type=Task, dec_hook=lambda to, text: to(text))
-    if not ends_with(task.parent):  # it died before the kernel was asked
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # this process ends with its parent
+    if os.getppid() != task.parent:  # it died before the kernel was asked
         shutil.rmtree(folder, ignore_errors=True)
         return ExitCode.INTERRUPTED
     try:
         if task.overlays is not None:
-            enter(folder, wanted=task.overlays.wanted, kept=task.overlays.kept, hidden=task.overlays.hidden)
+            wanted, kept, hidden = task.overlays
+            enter(folder, wanted=wanted, kept=kept, hidden=hidden)
             os.chdir(task.cwd)
         done = work(msgspec.json.decode(task.order, type=kind), folder)
         answer = Answer(value=msgspec.Raw(msgspec.json.encode(done)))
@@ -203,46 +256,6 @@ def obey(folder: Path, kind: type[_Kind], work: Callable[[_Kind, Path], msgspec.
         return ExitCode.INTERRUPTED
     (folder / ANSWER).write_bytes(msgspec.json.encode(answer))
     return ExitCode.DONE
-
-
-class ChildEnd(NamedTuple):
-    """``interrupted``: a signal asked for the end. ``said``: the last lines of its stderr, else its status."""
-
-    interrupted: bool
-    said: str
-
-
-def run_apart(module: str, scratch: Path, say: Callable[[str], None]) -> ChildEnd:
-    """Run ``python -m module scratch`` to its end, and end everything that it may have left.
-
-    The process has its state folder in the scratch folder. ``say`` gets its lines.
-    """
-    make_private(scratch / "home")
-    log = scratch / "own-process.log"
-    env = {**os.environ, "TRAINWATCH_HOME": str(scratch / "home")}
-    argv = [sys.executable, "-P", "-m", module, str(scratch)]
-    with log.open("wb") as errors:
-        child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
-        )
-    try:
-        with _passed_on(child) as interrupted:
-            for line in child.stdout or ():
-                say(line.decode("utf-8", "replace").rstrip("\n"))
-            child.wait()
-    finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
-        _end_all(scratch)
-    lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-    return ChildEnd(interrupted.is_set(), "\n".join(lines) or f"status {child.returncode}")
-
-
-def ends_with(parent: int) -> bool:
-    """Ask the kernel to end this process with its parent. Returns whether the parent is there."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    return os.getppid() == parent
 
 
 @contextmanager

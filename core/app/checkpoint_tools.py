@@ -36,29 +36,10 @@ from ..model.text import printable
 from ..store.journal import JournalTooNew, load_story
 from ..store.learned import ListUnreadable, put_rating
 from .errors import CliError, ExitCode
-from .runs.checkpoint_quality import Quality, qualities, worth_keeping
+from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, qualities, worth_keeping
 from .runs.known_runs import all_runs, home
-from .runs.known_verdicts import KnownListing, as_journals_know
 
-__all__ = [
-    "CheckpointOverview",
-    "Comparison",
-    "KnownListing",
-    "PruneOutcome",
-    "PrunePlan",
-    "Quality",
-    "back_up",
-    "checkpoints_in",
-    "compare_two",
-    "delete_planned",
-    "inspect_one",
-    "overview_of",
-    "prune_plan",
-    "quality_of",
-    "rate",
-    "verify_one",
-]
-
+__all__ = ["CheckpointOverview", "Comparison", "KnownListing", "PruneOutcome", "PrunePlan", "Quality"]
 
 LEVELS = 3
 """``lightning_logs/version_0/checkpoints/last.ckpt`` lies two below the folder that a person names."""
@@ -81,12 +62,12 @@ def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]
             ordered = sorted(inner, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True)
             found = FolderState(CheckpointListing(checkpoints=tuple(ordered), resume_point=None))
         known = as_journals_know(home(), found.listing)
-        if len({Path(each.path).parent for each in inner}) > 1:  # of several trainings, perhaps
-            listing = CheckpointListing(checkpoints=known.listing.checkpoints, resume_point=None)
-            known = msgspec.structs.replace(known, listing=listing)
-        return known, found.others
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{directory}: {error.strerror or error}") from None
+    if len({Path(each.path).parent for each in inner}) > 1:  # of several trainings, perhaps
+        listing = CheckpointListing(checkpoints=known.listing.checkpoints, resume_point=None)
+        known = msgspec.structs.replace(known, listing=listing)
+    return known, found.others
 
 
 def _below(folder: Path, levels: int) -> Iterator[Path]:
@@ -144,6 +125,9 @@ def inspect_one(name: str) -> Checkpoint | None:
     return inspect(Path(name))
 
 
+delete_planned = apply_prune
+
+
 def rate(name: str, stars: int, note: str) -> tuple[Checkpoint, Rating]:
     """Rate a checkpoint: a path, or the name of one that a known run saved. Raises CliError."""
     if not 0 <= stars <= MOST_STARS:
@@ -152,13 +136,9 @@ def rate(name: str, stars: int, note: str) -> tuple[Checkpoint, Rating]:
     if found is None:
         raise CliError(ExitCode.FAILED, f"{name}: is not a checkpoint; see `{_listing(name)}`")
     rating = Rating(
-        path=os.path.realpath(found.path),
-        mtime=found.mtime,
-        stars=stars,
-        note=note.strip(),
-        by=getpass.getuser(),
+        path=os.path.realpath(found.path), mtime=found.mtime, stars=stars, note=note.strip(), by=getpass.getuser(),
         wall=time.time(),
-    )
+    )  # fmt: skip
     try:
         put_rating(home(), rating)
     except ListUnreadable as error:
@@ -179,11 +159,6 @@ def _rated(name: str) -> Path:
         if there:
             return there[0]
     raise CliError(ExitCode.NOT_FOUND, f"{name}: no such checkpoint, and no known run saved one of this name")
-
-
-def delete_planned(plan: PrunePlan) -> PruneOutcome:
-    """Delete what the plan lists, as far as it is unchanged."""
-    return apply_prune(plan)
 
 
 def back_up(name: str, destination: str) -> Backup:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..bound_process import bound
-from ..model.run import RunSpec
 from ..model.text import printable
 from ..sense.host.host_sensor import is_wsl
 from ..store.run_directory import RunDirectory
@@ -42,62 +41,71 @@ class Enabling(NamedTuple):
     path: Path
     unit: str
     cron: str
-    windows: str | None
+    windows: str | None = None
 
 
 def enabling_of(run: RunDirectory, environ: Mapping[str, str] = os.environ) -> Enabling:
     """What would be written for a run. Writes nothing."""
-    spec = run.load_spec()
     command = [sys.executable, "-P", "-m", "trainwatch", "supervise", run.id]
-    variables = {"TRAINWATCH_HOME": str(run.path.parents[1])}
-    variables |= {name: environ[name] for name in PASSED_ON if environ.get(name)}
-    assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    started = f"{shlex.join(command)} --detach"
-    windows = None
-    if is_wsl():
-        distribution, user = environ.get("WSL_DISTRO_NAME", "Ubuntu"), environ.get("USER", "root")
-        inner = f"env {assignments} {started}".replace('"', '\\"')
-        windows = (
-            f'schtasks /Create /TN trainwatch-{run.id} /SC ONLOGON /TR "wsl.exe -d {distribution} -u {user} -- {inner}"'
-        )
-    return Enabling(
-        mark=f"{MARK}{run.id}\n",
-        path=_folder(environ) / f"trainwatch-{run.id}.service",
-        unit=_unit(run, spec, command, variables),
-        cron=f"@reboot env {assignments} {started}".replace("%", "\\%"),
-        windows=windows,
-    )
+    what = f"supervises {printable(run.load_spec().name).replace('%', '%%')}"
+    service = f"""Type=notify
+NotifyAccess=main
+# A supervisor that gives no sign of life for {WATCHDOG_S} s is ended and replaced; the trainer goes on.
+WatchdogSec={WATCHDOG_S}
+# Given up or stopped by a person (1), not to be started (2, 3), supervised already (4): not started again.
+RestartPreventExitStatus=1 2 3 4
+"""
+    found = _enabling(
+        f"{MARK}{run.id}\n", f"trainwatch-{run.id}", command, run.path.parents[1], what=what, service=service,
+        environ=environ,
+    )  # fmt: skip
+    if not is_wsl():
+        return found
+    distribution, user = environ.get("WSL_DISTRO_NAME", "Ubuntu"), environ.get("USER", "root")
+    inner = found.cron.removeprefix("@reboot ").replace("\\%", "%").replace('"', '\\"')
+    start = f"wsl.exe -d {distribution} -u {user} -- {inner}"
+    return found._replace(windows=f'schtasks /Create /TN trainwatch-{run.id} /SC ONLOGON /TR "{start}"')
 
 
 def enabling_of_queue(home: Path, environ: Mapping[str, str] = os.environ) -> Enabling:
     """What would be written for the queue of a state folder. Writes nothing."""
     command = [sys.executable, "-P", "-m", "trainwatch", "queue", "work"]
-    variables = {"TRAINWATCH_HOME": str(home)}
-    variables |= {name: environ[name] for name in PASSED_ON if environ.get(name)}
-    variables.pop("CUDA_VISIBLE_DEVICES", None)
-    lines = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items())
-    assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    name = "trainwatch-queue.service"
-    unit = f"""{QUEUE_MARK}
-# To undo: systemctl --user disable {name}; rm this file
-[Unit]
-Description=trainwatch starts queued runs
-
-[Service]
-Type=exec
-# The runs that it started have supervisors of their own and go on.
-KillMode=process
-Restart=on-failure
-RestartSec=10
+    service = """Type=exec
+# KillMode: the runs that it started have supervisors of their own and go on.
 # Another process starts them already (4), or the queue cannot be read (2): not started again.
 RestartPreventExitStatus=2 4
+"""
+    environ = {name: value for name, value in environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    return _enabling(
+        f"{QUEUE_MARK}\n", "trainwatch-queue", command, home, what="starts queued runs", service=service,
+        environ=environ,
+    )  # fmt: skip
+
+
+def _enabling(
+    mark: str, name: str, command: list[str], home: Path, *, what: str, service: str, environ: Mapping[str, str]
+) -> Enabling:
+    variables = {"TRAINWATCH_HOME": str(home)}
+    variables |= {name: environ[name] for name in PASSED_ON if environ.get(name)}
+    lines = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items())
+    unit = f"""{mark}# To undo: systemctl --user disable {name}.service; rm this file
+[Unit]
+Description=trainwatch {what}
+
+[Service]
+{service}KillMode=process
+Restart=on-failure
+RestartSec=10
 {lines}ExecStart={" ".join(_quoted(word) for word in command)}
 
 [Install]
 WantedBy=default.target
 """
+    assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     cron = f"@reboot env {assignments} {shlex.join(command)} --detach".replace("%", "\\%")
-    return Enabling(mark=f"{QUEUE_MARK}\n", path=_folder(environ) / name, unit=unit, cron=cron, windows=None)
+    config = environ.get("XDG_CONFIG_HOME", "")
+    base = Path(config) if Path(config).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".config"
+    return Enabling(mark=mark, path=base / "systemd" / "user" / f"{name}.service", unit=unit, cron=cron)
 
 
 def write_unit(found: Enabling) -> bool:
@@ -141,43 +149,6 @@ def switch_on(found: Enabling) -> str | None:
             said = (done.stderr or done.stdout).strip().splitlines()
             return f"systemctl --user {words[0]}: {said[-1] if said else f'exit code {done.returncode}'}"
     return None
-
-
-def _folder(environ: Mapping[str, str]) -> Path:
-    config = environ.get("XDG_CONFIG_HOME")
-    base = (
-        Path(config) if config and Path(config).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".config"
-    )
-    return base / "systemd" / "user"
-
-
-def _unit(run: RunDirectory, spec: RunSpec, command: list[str], variables: Mapping[str, str]) -> str:
-    lines = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items())
-    name = printable(spec.name).replace("%", "%%")
-    return f"""{MARK}{run.id}
-# To undo: systemctl --user disable {_folder_name(run)}; rm this file
-[Unit]
-Description=trainwatch supervises {name}
-
-[Service]
-Type=notify
-NotifyAccess=main
-# A supervisor that gives no sign of life for {WATCHDOG_S} s is ended and replaced; the trainer goes on.
-WatchdogSec={WATCHDOG_S}
-KillMode=process
-Restart=on-failure
-RestartSec=10
-# Given up or stopped by a person (1), not to be started (2, 3), supervised already (4): not started again.
-RestartPreventExitStatus=1 2 3 4
-{lines}ExecStart={" ".join(_quoted(word) for word in command)}
-
-[Install]
-WantedBy=default.target
-"""
-
-
-def _folder_name(run: RunDirectory) -> str:
-    return f"trainwatch-{run.id}.service"
 
 
 def _quoted(word: str) -> str:

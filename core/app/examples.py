@@ -3,16 +3,16 @@
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.resources import as_file, files
-from pathlib import Path
+from itertools import count
 from typing import Any
 
 import msgspec
 
 from ..config.location import FILE_NAME
 from ..config.spec import Overrides
-from ..model.record import Record
 from ..model.story import RunStory
 from ..store.home import make_private
 from ..store.journal import load_story
@@ -25,9 +25,14 @@ from .runs.known_runs import home
 
 
 def demo_run(*, torch: bool, simulated_gpu: bool) -> RunDirectory:
-    """A new run of the demo's trainer. Raises CliError if ``torch`` is requested and not installed."""
-    if torch:
-        require_torch()
+    """A new run of the demo's trainer. Raises CliError if ``torch`` is requested and not installed here."""
+    from importlib.util import find_spec
+
+    if torch and find_spec("torch") is None:
+        raise CliError(
+            ExitCode.FAILED,
+            f"demo --torch needs PyTorch in {sys.prefix}: install it there (./trainwatch.sh demo --torch does)",
+        )
     return example_run("demo", "demo_torch.toml" if torch else "demo.toml", simulated_gpu=simulated_gpu)
 
 
@@ -52,17 +57,6 @@ def result_of(story: RunStory) -> dict[str, Any]:
         "checkpoints": len(story.checkpoints),
         "state": story.state,
     }
-
-
-def require_torch() -> None:
-    """Raise CliError if PyTorch is not installed beside trainwatch."""
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise CliError(
-            ExitCode.FAILED,
-            f"demo --torch needs PyTorch in {sys.prefix}: install it there (./trainwatch.sh demo --torch does)",
-        )
 
 
 # ``trainwatch drill``: one short real training for each fault, and whether it was detected and survived.
@@ -106,12 +100,8 @@ def play(exercise: Exercise) -> RunStory:
 
     words = ", ".join(f'"{flag}"' for flag in exercise.flags)
     run = example_run("drill", "drill.toml", {"@FAULT@": words})
-    supervise(run, listener=lambda _story: _unheard)
+    supervise(run, listener=lambda _story: lambda _records: None)  # its lines would hide the table
     return load_story(run.journal)
-
-
-def _unheard(_records: Sequence[Record]) -> None:
-    """Print nothing: the lines of the exercise would hide the table."""
 
 
 def outcome_of(exercise: Exercise, story: RunStory) -> dict[str, Any]:
@@ -144,7 +134,12 @@ def example_run(
 
     ``template``: a file of ``configs/examples``; ``@PYTHON@``, ``@EXAMPLES@`` and the keys of ``fill`` are replaced.
     """
-    folder = _fresh_folder(make_private(home() / purpose))
+    parent, stamp = make_private(home() / purpose), time.strftime("%Y%m%d-%H%M%S")
+    for number in count(1):
+        folder = parent / (stamp if number == 1 else f"{stamp}-{number}")
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+            break
     with as_file(files("trainwatch.configs") / "examples") as examples:
         text = (examples / template).read_text(encoding="utf-8")
         for mark, value in {"@PYTHON@": sys.executable, "@EXAMPLES@": str(examples), **(fill or {})}.items():
@@ -157,16 +152,3 @@ def example_run(
     if simulated_gpu:
         spec = msgspec.structs.replace(spec, labels={"simulated_gpu": True})
     return RunDirectory.create(home(), spec)
-
-
-def _fresh_folder(parent: Path) -> Path:
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    number = 1
-    while True:
-        folder = parent / (stamp if number == 1 else f"{stamp}-{number}")
-        try:
-            folder.mkdir(mode=0o700)
-        except FileExistsError:
-            number += 1
-        else:
-            return folder

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +99,7 @@ def supervise(
                     told = listener(story)
                     gives_way = None if own_files is None or stop_trainer or ends_with_us() else own_files.give_way
                     supervisor = build_supervisor(
-                        run, story, plan, claim, on_records=told, vitality=vitality, gives_way=gives_way or _stays
+                        run, story, plan, claim, on_records=told, vitality=vitality, gives_way=gives_way
                     )
                     after_fault(supervisor.give_way)
                     _first_notes(unlocked, lock, supervisor, vitality)
@@ -139,7 +138,7 @@ def _reviver(run: RunDirectory) -> Callable[[Path], None] | None:
     """What starts the queue again after a queued run. Loaded now: its file may be another version's by then."""
     if LABEL not in run.load_spec().labels:
         return None
-    from .queue import revive_worker  # a third of a megabyte
+    from .queue import revive_worker
 
     return revive_worker
 
@@ -148,10 +147,6 @@ def can_supervise(run: RunDirectory) -> None:
     """Read what a supervisor of this run reads first. Raises what stops it: JournalTooNew, RunUnreadable, OSError."""
     run.load_spec()
     load_story(run.journal)
-
-
-def _stays() -> bool:
-    return False
 
 
 def _first_notes(unlocked: str | None, lock: SupervisorLock, supervisor: Supervisor, vitality: Vitality) -> None:
@@ -167,7 +162,8 @@ def _first_notes(unlocked: str | None, lock: SupervisorLock, supervisor: Supervi
     died = f"the supervisor before this one (pid {lock.predecessor}) died or was killed because it was frozen"
     supervisor.note(died)
     if os.environ.pop(REPLACES, None):
-        vitality.keeper.notice("supervisor replaced", f"{died}; the runner started a new one, which goes on watching")
+        said = f"{died}; the runner started a new one, which goes on watching"
+        vitality.keeper.notice("replaced", "trainwatch: supervisor replaced", said)
 
 
 def _take(run: RunDirectory, claim: OutputClaim) -> str | None:
@@ -215,8 +211,21 @@ def _watch(
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
     server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()
-    endpoint = _metrics_endpoint(run, supervisor, vitality)
-    ping = _ping(run, supervisor, vitality)
+
+    def teller(kind: str, over: str) -> Callable[[str | None], None]:
+        """Sets a trouble of this kind, or clears it and writes ``over``."""
+
+        def tell(trouble: str | None) -> None:
+            if trouble is None:
+                vitality.troubles.clear(kind)
+                supervisor.note(over)
+            elif vitality.troubles.set(kind, trouble, "warning"):
+                supervisor.note(trouble)
+
+        return tell
+
+    endpoint = _metrics_endpoint(run, teller)
+    ping = _ping(run, lambda: vitality.why_blind(live=supervisor.live is not None), teller)
     try:
         if supervisor.live is not None and trainer_pid(run) is None and not run.load_spec().capabilities.queues:
             supervisor.found_dead = True
@@ -244,49 +253,34 @@ def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
         supervisor.end(ExitCode.FAILED, reply.message)
 
 
-def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "MetricsEndpoint | None":
-    """The endpoint for Prometheus, started, if the settings want one. What prevents it is a note and a trouble."""
+def _metrics_endpoint(
+    run: RunDirectory, tell: Callable[[str, str], Callable[[str | None], None]]
+) -> "MetricsEndpoint | None":
+    """The endpoint for Prometheus, started, if the settings want one."""
     address = run.load_spec().settings.metrics.prometheus
     if not address:
         return None
-    from .metrics_out import prometheus_page
+    from .export import prometheus_page
     from .supervise.channels import MetricsEndpoint
 
-    tell = _teller("metrics_endpoint", "the metrics for Prometheus are served now", supervisor, vitality)
-    endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), tell)
+    told = tell("metrics_endpoint", "the metrics for Prometheus are served now")
+    endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), told)
     endpoint.start()
     return endpoint
 
 
-def _ping(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "DeadManPing | None":
+def _ping(
+    run: RunDirectory, blind: Callable[[], str | None], tell: Callable[[str, str], Callable[[str | None], None]]
+) -> "DeadManPing | None":
     """The calls of ``[notify] ping_url``, started, if the settings want them."""
     settings = run.load_spec().settings.notify
     if not settings.ping_url:
         return None
     from .supervise.channels import DeadManPing
 
-    tell = _teller("ping", "the ping address is called again", supervisor, vitality)
-    blind = partial(_why_blind, supervisor, vitality)
-    ping = DeadManPing(settings.ping_url, settings.ping_s, blind, tell)
+    ping = DeadManPing(settings.ping_url, settings.ping_s, blind, tell("ping", "the ping address is called again"))
     ping.start()
     return ping
-
-
-def _why_blind(supervisor: Supervisor, vitality: Vitality) -> str | None:
-    return vitality.why_blind(live=supervisor.live is not None)
-
-
-def _teller(kind: str, over: str, supervisor: Supervisor, vitality: Vitality) -> Callable[[str | None], None]:
-    """Sets a trouble of this kind, or clears it and writes ``over``."""
-
-    def tell(trouble: str | None) -> None:
-        if trouble is None:
-            vitality.troubles.clear(kind)
-            supervisor.note(over)
-        elif vitality.troubles.set(kind, trouble, "warning"):
-            supervisor.note(trouble)
-
-    return tell
 
 
 def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:

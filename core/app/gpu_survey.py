@@ -1,6 +1,6 @@
 """Read all GPUs and their processes once, in a child process: a driver call that hangs cannot be ended, only abandoned.
 
-The child is ``driver_answer``. ``survey()`` runs it with a time limit, ``surveying()`` beside other work.
+The child is this module. ``survey()`` runs it with a time limit, ``surveying()`` beside other work.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -63,7 +64,7 @@ def surveying(timeout_s: float = TIMEOUT_S) -> Iterator[Callable[[], GpuSurvey]]
     """
     try:
         asked = subprocess.Popen(
-            bound([sys.executable, "-P", "-m", "trainwatch.core.app.driver_answer"]),
+            bound([sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"]),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
     except OSError as error:
@@ -74,7 +75,10 @@ def surveying(timeout_s: float = TIMEOUT_S) -> Iterator[Callable[[], GpuSurvey]]
         yield partial(_answer, asked, timeout_s)
     finally:
         if asked.returncode is None:
-            _end(asked)
+            asked.kill()
+            # one that hangs in the kernel ends when the driver returns
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                asked.communicate(timeout=0.5)
 
 
 def _answer(asked: "subprocess.Popen[bytes]", timeout_s: float) -> GpuSurvey:
@@ -88,12 +92,6 @@ def _answer(asked: "subprocess.Popen[bytes]", timeout_s: float) -> GpuSurvey:
         return GpuSurvey(trouble=f"the GPU driver ended the process that queried it (status {asked.returncode})")
 
 
-def _end(asked: "subprocess.Popen[bytes]") -> None:
-    asked.kill()
-    with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel and ends when the driver returns
-        asked.communicate(timeout=0.5)
-
-
 def process_name(pid: int) -> str:
     """Name and command of a process on a GPU. Of another user's only that it is one: nothing else of it is read.
 
@@ -101,34 +99,25 @@ def process_name(pid: int) -> str:
     """
     try:
         owner = Path(f"/proc/{pid}").stat().st_uid
-    except OSError:  # hidden (hidepid), of another namespace, or gone
-        return f"another user's process, pid {pid}" if _is_of_another_user(pid) else f"pid {pid}"
+    except OSError:  # hidden (hidepid), of another namespace, or gone; signal 0 is not sent, it only tells
+        try:
+            os.kill(pid, 0)
+        except PermissionError:
+            return f"another user's process, pid {pid}"
+        except (OSError, OverflowError):
+            pass
+        return f"pid {pid}"
     if os.geteuid() not in {0, owner}:
-        return f"another user's process ({_user_name(owner)}), pid {pid}"
+        name = str(owner)
+        with contextlib.suppress(KeyError):
+            name = pwd.getpwuid(owner).pw_name
+        return f"another user's process ({name}), pid {pid}"
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return f"pid {pid}"
     shown = " ".join(word.decode("utf-8", "replace").rpartition("/")[2] for word in words[:2] if word)
     return f"{shown or 'kernel'} (pid {pid})"
-
-
-def _is_of_another_user(pid: int) -> bool:
-    """Signal 0 is not sent; kill(2) only says whether the process is there, and whether it is ours to signal."""
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return False
-
-
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
@@ -140,3 +129,52 @@ def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
         for gpu in survey(timeout_s).gpus
         for user in gpu.users or ()
     )
+
+
+# In the child: what the driver says of all GPUs and their processes, as JSON on standard output.
+
+
+def _answer_of_driver() -> dict[str, Any]:
+    """The fields of a ``GpuSurvey``; what the driver does not tell is None."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        count = int(pynvml.nvmlDeviceGetCount())
+    except pynvml.NVMLError as error:
+        return {"trouble": str(error)}
+    cuda = _try(pynvml.nvmlSystemGetCudaDriverVersion)
+    return {
+        "gpus": [_gpu(index) for index in range(count)],
+        "driver": _try(pynvml.nvmlSystemGetDriverVersion),
+        "cuda": None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
+    }
+
+
+def _gpu(index: int) -> dict[str, Any]:
+    import pynvml
+
+    handle = _try(pynvml.nvmlDeviceGetHandleByIndex, index)
+    if handle is None:
+        return {"index": index}
+    memory = _try(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    users = _try(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    return {
+        "index": index,
+        "name": _try(pynvml.nvmlDeviceGetName, handle),
+        "mem_used_bytes": None if memory is None else float(memory.used),
+        "mem_total_bytes": None if memory is None else float(memory.total),
+        "users": None if users is None else [{"pid": u.pid, "mem_bytes": u.usedGpuMemory} for u in users],
+    }
+
+
+def _try(call: Any, *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except Exception:  # unknown stays unknown
+        return None
+
+
+if __name__ == "__main__":
+    os.write(1, msgspec.json.encode(_answer_of_driver()))
+    os._exit(0)  # no clean-up: it may hang in the driver

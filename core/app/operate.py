@@ -1,8 +1,9 @@
 """An operator's command: check its values, send it to the run's supervisor, or start a supervisor with it."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..act.notify import send_notice
 from ..model.control_messages import Request
 from ..model.observation import Command
 from ..model.preset import NO_PROFILE
@@ -12,12 +13,15 @@ from ..model.suggestion import typed
 from ..model.text import printable
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
+from .plan.launch_plan import plan_project
+from .runs.known_runs import find_run
 from .runs.run_status import read_status
 from .start.start_choice import unfit
 
 if TYPE_CHECKING:
     from ..store.journal import JournalFollower
     from .preflight.check import Check
+
 
 ANSWER_S = 5.0
 """How long a new supervisor's answer to its first command is waited for."""
@@ -70,7 +74,7 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
 
     Returns what the person should know of it, if there is something. The end of a pause launches nothing.
     """
-    if _ends_pause(run, command):
+    if _is_plain_resume(command) and read_status(run)["state"] in PAUSED_STATES:
         return None
     import msgspec
 
@@ -111,10 +115,6 @@ def _is_plain_resume(command: Command) -> bool:
     return command == Command(t=command.t, verb="resume", by=command.by)
 
 
-def _ends_pause(run: RunDirectory, command: Command) -> bool:
-    return _is_plain_resume(command) and read_status(run)["state"] in PAUSED_STATES
-
-
 def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool) -> str:
     """Send the command and return the supervisor's answer. Without a supervisor one is started for a live trainer.
 
@@ -132,28 +132,23 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     except NoSupervisor:
         if starts_supervisor or trainer_pid(run) is not None:
             return _start_with(run, command)
-        raise CliError(ExitCode.NO_SUPERVISOR, _nothing_runs(run)) from None
+        from ..store.journal import load_story
+
+        state, name = str(read_status(run)["state"]), printable(run.load_spec().name)
+        how = f"to go on with it: {how_to_resume(load_story(run.journal), (run.id,))} (or S on the screen)"
+        if state == "finished":
+            how = f"`{typed('resume', run.id, '--from', 'newest')}` trains on, if it is told to train longer"
+        elif state == "idle":
+            how = f"`{typed('resume', run.id)}` (or S on the screen) starts it"
+        raise CliError(
+            ExitCode.NO_SUPERVISOR,
+            f"{name} is {state.replace('_', ' ')}: nothing of it runs, and no supervisor; {how}",
+        ) from None
     except ControlError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     if not reply.ok:
         raise CliError(ExitCode.FAILED, reply.message)
     return reply.message or f"{command.verb}: accepted"
-
-
-def _nothing_runs(run: RunDirectory) -> str:
-    """What a verb says that needs something that runs, by how the run ended."""
-    from ..store.journal import load_story
-
-    state = str(read_status(run)["state"])
-    match state:
-        case "finished":
-            how = f"`{typed('resume', run.id, '--from', 'newest')}` trains on, if it is told to train longer"
-        case "idle":
-            how = f"`{typed('resume', run.id)}` (or S on the screen) starts it"
-        case _:
-            how = f"to go on with it: {how_to_resume(load_story(run.journal), (run.id,))} (or S on the screen)"
-    name = printable(run.load_spec().name)
-    return f"{name} is {state.replace('_', ' ')}: nothing of it runs, and no supervisor; {how}"
 
 
 def _require_place(run: RunDirectory, checkpoint: str, verb: str) -> None:
@@ -253,3 +248,25 @@ def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
             "where its path belongs), and its script has no option for it; a start would train from the beginning and "
             f"overwrite it; go on with {ways_on((run.id,))}",
         )
+
+
+# A notice that is sent on request, to see that it arrives.
+
+
+def send_test_notice(name: str | None) -> dict[str, Any]:
+    """Send it as the project's run would, else as the run of this name. Raises CliError.
+
+    Returns ``ok``, ``detail`` (who was notified, or why not) and ``output`` of the user's command.
+    """
+    plan = plan_project(name)
+    spec = find_run(name).load_spec() if plan is None else plan.spec
+    if not spec.settings.notify.urls and not spec.settings.notify.command:
+        raise CliError(
+            ExitCode.USAGE,
+            f"{spec.name} notifies nobody: add to {spec.project or 'a trainwatch.toml'}: "
+            '[notify] urls = ["ntfy://ntfy.sh/TOPIC"]',
+        )
+    ok, detail, output = send_notice(
+        spec, "finish", f"trainwatch: a test from {spec.name}", "This is a test. Nothing happened to the run."
+    )
+    return {"ok": ok, "detail": detail, "output": output}

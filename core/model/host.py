@@ -17,8 +17,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class There(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found on a host. ``version`` empty: no trainwatch. ``python``: the newest one ≥ 3.11, or empty."""
+    """What was found on a host. ``version`` empty: no trainwatch."""
 
     version: str = ""
     path: str = ""
-    python: str = ""

@@ -64,25 +64,6 @@ def test_export_never_overwrites_a_file(run: RunDirectory, tmp_path: Path, capsy
     assert "already exists" in capsys.readouterr().err
 
 
-def test_export_writes_the_metrics_as_a_table(
-    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "metrics.csv"
-    assert main(["export", "luca", "--metrics", str(table)]) == 3
-    assert "no numbers by name" in capsys.readouterr().err
-    writer = HistoryWriter(run.history)
-    writer.add(MetricValues(t=5, values={"grad_norm": 1.5, "a, b": 2.0}))
-    writer.close()
-    assert main(["export", "luca", "--metrics", str(table)]) == 0
-    with table.open(newline="") as file:
-        assert list(csv.reader(file)) == [
-            ["t", "metric", "mean", "min", "max"],
-            ["5", "grad_norm", "1.5", "1.5", "1.5"],
-            ["5", "a, b", "2.0", "2.0", "2.0"],
-        ]
-    assert main(["export", "luca", "--metrics", str(table)]) == 2
-
-
 @pytest.fixture
 def measured(run: RunDirectory) -> RunDirectory:
     """Steps 10 and 20 at 5 s and 15 s of attempt 1, with a loss, a GPU and a number that the trainer logs by name."""
@@ -146,21 +127,3 @@ def test_export_says_why_there_is_nothing_and_leaves_files_alone(
     assert main(["export", "luca", "--jsonl"]) == 3
     assert "no readings yet" in capsys.readouterr().err
     assert not (tmp_path / "new.csv").exists()
-
-
-def test_export_as_parquet_reads_back_equal(
-    measured: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "all.parquet"
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        assert main(["export", "luca", "--parquet", "-o", str(table)]) == 2
-        assert "--csv" in capsys.readouterr().err
-        return
-    assert main(["export", "luca", "--parquet", "-o", str(table)]) == 0
-    capsys.readouterr()
-    rows = parquet.read_table(table).to_pylist()
-    assert main(["export", "luca", "--jsonl"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row | {"time_utc": f"{row['time_utc']:%Y-%m-%dT%H:%M:%SZ}"} for row in rows] == lines

@@ -11,7 +11,7 @@ __all__ = ["fake_nvml", "fake_nvml_library"]
 
 
 def queries() -> list[psutil.Process]:
-    return [each for each in psutil.Process().children() if "trainwatch.core.app.driver_answer" in _words(each)]
+    return [each for each in psutil.Process().children() if "trainwatch.core.app.gpu_survey" in _words(each)]
 
 
 def _words(process: psutil.Process) -> list[str]:

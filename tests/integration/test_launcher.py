@@ -11,8 +11,7 @@ from tests.fakes.e2e_world import TRAINER, World, until, world
 from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.launch_plan import plan_project
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
-from trainwatch.core.app.screen.run_looks import RunProfiles
-from trainwatch.core.app.screen.run_services import RunTrials
+from trainwatch.core.app.screen.run_services import RunProfiles, RunServices
 from trainwatch.core.model.launch import LaunchCheck, LaunchRequest
 from trainwatch.core.store.lock import holder_pid, is_held
 from trainwatch.core.store.run_directory import RunDirectory
@@ -108,7 +107,7 @@ def test_a_trial_from_the_screen_runs_the_verb_and_can_be_cancelled(here: World)
     assert planned is not None
     spec = planned.spec
     run = RunDirectory.create(here.home, spec)
-    trials = RunTrials(run.load_spec())
+    trials = RunServices(run, run.load_spec())
     assert trials.rivals() == []
 
     def tell(done: int, total: int) -> None:

@@ -153,7 +153,6 @@ def test_what_is_wrong_is_told_in_plain_words(near: World, host: SshHost) -> Non
     missing = near.do("--on", "bare", "status")
     assert missing.code == 1
     assert "no trainwatch there" in missing.err
-    assert "trainwatch hosts install bare" in missing.err
     end_connection(host, near.env)
     host.reach(1)
     down = near.do("--on", "box1", "status")
@@ -200,23 +199,3 @@ def test_the_list_of_hosts_says_which_answer(near: World, host: SshHost) -> None
     assert (rows["bare"]["reached"], rows["bare"]["version"]) == (True, None)
     assert (rows["gone"]["reached"], "no ssh server" in rows["gone"]["trouble"]) == (False, True)
     assert near.do("hosts", "list", "gone").code == 1
-    asked = near.do("hosts", "install", "bare")
-    assert asked.code == 2
-    assert f"put trainwatch {__version__} into ~/.local/share/trainwatch/from-another-host on bare" in asked.err
-    assert near.do("hosts", "install", "box1").code == 2
-
-
-def test_a_copy_is_put_there_on_request_and_removed(near: World, host: SshHost) -> None:
-    if not host.user.another:
-        pytest.skip("it would be put into the home folder of this user")
-    probe = ["pip", "download", "--no-deps", "--quiet", "-d", str(near.short), "msgspec"]
-    if subprocess.run([sys.executable, "-m", *probe], capture_output=True, check=False).returncode:
-        pytest.skip("no package index is reachable from here")
-    done = near.do("hosts", "install", "bare", "--yes", patience_s=6 * PATIENCE_S)
-    assert done.code == 0, done.err
-    own = host.user.home / ".local" / "share" / "trainwatch" / "from-another-host"
-    assert f"trainwatch {__version__} is in {own}/venv/bin/trainwatch" in done.out
-    assert near.do("--on", "bare", "runs", "--json").json["runs"] == []
-    assert near.do("hosts", "remove", "bare", "--yes").code == 0
-    assert not own.exists()
-    assert "no trainwatch there" in near.do("--on", "bare", "runs").err

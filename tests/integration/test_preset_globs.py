@@ -9,9 +9,8 @@ from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.integration.sense_world import ListInbox, RunClock
 from trainwatch.core.app.plan.specs import definitions_of
 from trainwatch.core.app.preflight.after_run import read_after
-from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
-from trainwatch.core.app.runs.output_lists import OutputLists
-from trainwatch.core.app.screen.run_services import RunCheckpoints, RunSamples
+from trainwatch.core.app.runs.output_folder import OutputLists, find_run_samples, list_run_checkpoints
+from trainwatch.core.app.screen.run_services import RunServices
 from trainwatch.core.app.supervise.run_output import RunOutput
 from trainwatch.core.app.wiring.sensors import checkpoint_sensor
 from trainwatch.core.config.document import ConfigError
@@ -45,8 +44,9 @@ def spec(tmp_path: Path) -> RunSpec:
 def test_checkpoint_globs_select_what_lists_show(spec: RunSpec, tmp_path: Path) -> None:
     expected = ["epoch-1.safetensors"]
     assert [c.name for c in list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)).checkpoints] == expected
-    assert [c.name for c in RunCheckpoints(spec).listing().checkpoints] == expected
-    plan = RunCheckpoints(spec).plan_prune(1, progress=lambda _done, _total: None)
+    services = RunServices(RunDirectory(tmp_path / "no run"), spec)
+    assert [c.name for c in services.listing().checkpoints] == expected
+    plan = services.plan_prune(1, progress=lambda _done, _total: None)
     assert ([kept.checkpoint.name for kept in plan.keep], plan.delete) == (expected, ())
     run = RunDirectory.create(tmp_path / "home", spec)
     JournalWriter(run.journal).close()
@@ -56,7 +56,7 @@ def test_checkpoint_globs_select_what_lists_show(spec: RunSpec, tmp_path: Path) 
 def test_the_screen_of_an_open_run_shows_folders_that_are_found_later(spec: RunSpec, tmp_path: Path) -> None:
     untold = msgspec.structs.replace(spec, output_dir=None, preset="generic")
     run = RunDirectory.create(tmp_path / "home", untold)
-    opened = RunCheckpoints(run.load_spec(), run.load_spec)
+    opened = RunServices(run, run.load_spec())
     shown = [opened.directory]
     with pytest.raises(RuntimeError, match="no output folder is known"):
         opened.listing()
@@ -70,9 +70,9 @@ def test_the_screen_of_an_open_run_shows_folders_that_are_found_later(spec: RunS
     assert len(opened.listing().checkpoints) == 3
 
 
-def test_sample_globs_select_sample_images(spec: RunSpec) -> None:
+def test_sample_globs_select_sample_images(spec: RunSpec, tmp_path: Path) -> None:
     assert [s.name for s in find_run_samples(spec, definitions_of(spec).preset_of(spec))] == ["a.png"]
-    assert [s.name for s in RunSamples(spec).newest()] == ["a.png"]
+    assert [s.name for s in RunServices(RunDirectory(tmp_path / "no run"), spec).newest()] == ["a.png"]
 
 
 def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_measured
 from trainwatch.core.app.runs.forgetting import measured_here
-from trainwatch.core.app.trial.trial_run import Trial, try_here
+from trainwatch.core.app.trial import Trial, try_here
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 

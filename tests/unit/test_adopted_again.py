@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.act.adopt import LogPlace
 from trainwatch.core.app.adopt import take_over_options
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.config.spec import Overrides
@@ -42,7 +41,7 @@ def test_adopting_again_with_equal_options_changes_nothing(run: RunDirectory, tm
 def test_adopting_again_stores_and_reports_other_options(run: RunDirectory, tmp_path: Path) -> None:
     words = said(output_dir="outputs", max_restarts=2, interval_s=5.0)
     command = ("python", "b.py", "{resume}")
-    told = take_over_options(run, words, command, LogPlace(log=str(tmp_path / "mine.log")))
+    told = take_over_options(run, words, command, str(tmp_path / "mine.log"))
     assert told == (
         f"output directory {tmp_path / 'outputs'} (was {tmp_path / 'out'})",
         "command python b.py '{resume}' (was python train.py)",
@@ -54,7 +53,7 @@ def test_adopting_again_stores_and_reports_other_options(run: RunDirectory, tmp_
     assert (now.output_dir, now.command[1]) == (str(tmp_path / "outputs"), "b.py")
     assert (now.settings.restart.max_restarts, now.settings.watch.summary_s) == (2, 5.0)
     assert (now.id, now.env, now.created_wall) == ("luca-1", {"A": "1"}, 7.0)
-    assert take_over_options(run, words, command, LogPlace(log=str(tmp_path / "mine.log"))) == ()
+    assert take_over_options(run, words, command, str(tmp_path / "mine.log")) == ()
 
 
 @pytest.mark.parametrize(

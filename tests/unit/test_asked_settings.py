@@ -8,9 +8,9 @@ import pytest
 
 from trainwatch.cli import main
 from trainwatch.core.app.errors import CliError
-from trainwatch.core.app.plan.asked_settings import asked_changes, with_asked, without_a_place, words_of
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command, plan_launch
 from trainwatch.core.app.plan.trainer_folders import trainer_values
+from trainwatch.core.app.plan.trainer_settings import asked_changes, with_asked, without_a_place, words_of
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.config.spec import Overrides
 

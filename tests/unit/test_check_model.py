@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from tests.unit.test_check_settings import machine, plan
-from trainwatch.core.act.config.derive import Derived
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.plan.launch_plan import settings_in
 from trainwatch.core.app.preflight import resume_checks
@@ -24,7 +23,6 @@ from trainwatch.core.app.preflight.resume_checks import (
     check_load,
     check_model,
     misfits,
-    remember_data,
 )
 from trainwatch.core.checkpoints import verify
 from trainwatch.core.store.run_directory import RunDirectory
@@ -147,33 +145,6 @@ def test_another_data_set_needs_a_new_loader_state(tmp_path: Path, now: str, res
     assert found.result == result
     if result == "warn":
         assert "dataset_path was ./a, is now ./b" in found.found
-
-
-def pictures(tmp_path: Path, number: int) -> None:
-    (tmp_path / "a" / "1_luca").mkdir(parents=True, exist_ok=True)
-    for n in range(number):
-        (tmp_path / "a" / "1_luca" / f"{n}.png").touch()
-
-
-def test_new_images_are_detected_and_caches_are_ignored(tmp_path: Path) -> None:
-    argv = ("python", "t.py", "--dataset_path", "./a")
-    launched_before(tmp_path, *argv)
-    pictures(tmp_path, 3)
-    made = plan(tmp_path, {"dataset_path": "./a"})
-    remember_data(
-        made.spec,
-        tmp_path / "home" / "runs" / "luca-1" / "attempts" / "0001",
-        Derived(argv=argv, env={}, config_path=None, config_text=None, changes=(), resume="none", told_resume=False),
-    )
-    (tmp_path / "a" / "1_luca" / "0.npz").touch()
-    found = check_data_changed(made, machine(tmp_path))
-    assert found is not None
-    assert found.result == "pass"
-    pictures(tmp_path, 5)
-    found = check_data_changed(made, machine(tmp_path))
-    assert found is not None
-    assert found.result == "warn"
-    assert "3 .png files then, 5 now" in found.found
 
 
 @pytest.mark.parametrize(("begins", "told"), [("out/checkpoint-40", True), (None, True), ("", False)])

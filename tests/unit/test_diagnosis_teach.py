@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.feed import WALL0, created
 from trainwatch.cli import main
-from trainwatch.core.app.screen.run_services import RunCauses
+from trainwatch.core.app.screen.run_services import RunServices
 from trainwatch.core.config.shipped import FILE_NAME, learned_patterns, with_learned
 from trainwatch.core.judge.failure.circumstances import last_line, pattern_of
 from trainwatch.core.model.fact import AttemptStarted
@@ -92,7 +92,7 @@ def test_screen_teaches_the_line_that_ended_an_attempt(log: Path, monkeypatch: p
     run = RunDirectory.create(log.parent / "home", spec)
     with JournalWriter(run.journal) as journal:
         journal.append_all(0.0, WALL0, (*created(), AttemptStarted(attempt=1, pid=1, log=str(log))))
-    causes = RunCauses(run)
+    causes = RunServices(run, spec)
     assert ("io_error", "I/O error") in causes.classes()
     assert "unknown" not in dict(causes.classes())
     assert causes.teach(1, "io_error").startswith(f"{FILE_NAME}: io_error += the frobnicator of")

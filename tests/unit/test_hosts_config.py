@@ -6,7 +6,7 @@ import pytest
 
 from trainwatch.core.act.remote import needs_a_person, why_failed
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.hosts.known_hosts import all_hosts, host_named
+from trainwatch.core.app.hosts.run_there import all_hosts, host_named
 from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.project import load_project
 from trainwatch.core.model.host import Host

@@ -43,7 +43,7 @@ def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
     assert not modules & {"urllib.request", "http.client", "ssl", "email", "statistics"}, "half a megabyte to two each"
     for_few_runs = {"configparser", "difflib", "fractions", "hmac", "pickletools", "random", "secrets", "tempfile"}
     assert not modules & for_few_runs
-    rooms = ("act.slurm.", "app.queue", "app.metrics_out.", "act.evidence.stack_probe", "checkpoints.formats.torch_")
+    rooms = ("act.slurm.", "app.queue", "app.export", "act.evidence.stack_probe", "checkpoints.formats.torch_")
     assert not {name for name in modules if name.startswith(tuple(f"trainwatch.core.{room}" for room in rooms))}
     assert not any(name.startswith("trainwatch.tui") for name in modules)
 
@@ -59,8 +59,7 @@ def test_the_first_picture_of_the_screen_loads_no_reader_of_checkpoints_and_no_p
 NOT_FOR_AN_EMPTY_DASHBOARD = {
     "trainwatch.core.app": {"runs.lists", "runs.run_ranks", "runs.supervisor_life"},
     "trainwatch.core.app.screen": {
-        "folder_launcher", "run_cards", "run_causes", "run_checkpoints", "run_ranks", "run_services", "run_trials",
-        "supervisors",
+        "folder_launcher",
     },
     "trainwatch.core.model": {
         "checkpoints.checkpoint_results", "checkpoints.sample", "decision", "launch.launch_preview", "launch.queue",

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
-from trainwatch.core.app.rehearse.conclusion import Seen, conclude
+from trainwatch.core.app.rehearsal_verdict import Seen, conclude
 from trainwatch.core.model.launch import FaultOutlook, LossProof, Rehearsal, StepProof
 from trainwatch.core.model.resume_way import ResumeWay
 from trainwatch.core.model.run import RunSpec

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.rehearse.conclusion import (
+from trainwatch.core.app.rehearsal_verdict import (
     Printed,
     StepsReader,
     of_no_resume,
@@ -13,7 +13,7 @@ from trainwatch.core.app.rehearse.conclusion import (
     with_loss,
     with_verified,
 )
-from trainwatch.core.app.rehearse.rehearse import SETTLE_S, spec_apart
+from trainwatch.core.app.rehearse import SETTLE_S, spec_apart
 from trainwatch.core.judge.resume.output_folders import STILL_S
 from trainwatch.core.model.launch import LossProof, StepProof
 from trainwatch.core.model.run import RunSpec

@@ -7,8 +7,7 @@ import pytest
 
 from tests.fakes.feed import empty, finished, given_up, healthy, unwatched
 from tests.unit.test_views_header import NAN, with_incidents
-from trainwatch.core.app.screen.run_cards import card_of, hide, run_cards
-from trainwatch.core.app.screen.run_picker import MachineRuns
+from trainwatch.core.app.screen.run_picker import MachineRuns, card_of, run_cards
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.model.trial import EntryState, QueueEntry
@@ -156,13 +155,14 @@ def test_each_order_keeps_every_run_and_puts_the_unknown_last() -> None:
     assert names(listed((card("none"), CARDS[0]), sort="end")) == ["luca", "none"]
 
 
-def test_a_run_is_hidden_by_a_mark_in_its_folder(tmp_path: Path) -> None:
+def test_a_run_is_hidden_by_a_mark_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
     spec = RunSpec(id="luca-1", name="luca", command=("x",), cwd="/w", created_wall=1.0)
     run = RunDirectory.create(tmp_path / "home", spec)
     assert not card_of(run).hidden
-    hide(run, True)
-    hide(run, True)
+    MachineRuns().hide(run.id, True)
+    MachineRuns().hide(run.id, True)
     assert card_of(run).hidden
-    hide(run, False)
-    hide(run, False)
+    MachineRuns().hide(run.id, False)
+    MachineRuns().hide(run.id, False)
     assert not card_of(run).hidden

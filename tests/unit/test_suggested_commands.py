@@ -47,7 +47,7 @@ def messages(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 ALLOWED = {
-    ("core/app/rehearse/outlook.py", "trainwatch --headless"),  # before the run has an id
+    ("core/app/rehearsal_verdict.py", "trainwatch --headless"),  # before the run has an id
     ("core/supervisor/loop.py", "trainwatch resume"),  # of a supervisor that is built without a run
     ("core/judge/recovery/gate.py", "trainwatch ack"),  # {run} is filled in where it is shown
     ("core/judge/recovery/gate.py", "trainwatch stop"),

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.goldens.journals import Recording, laid_out, recordings
-from trainwatch.core.app.metrics_out import prometheus_page
+from trainwatch.core.app.export import prometheus_page
 from trainwatch.core.app.runs.report import report_of
 from trainwatch.core.app.runs.run_status import read_situation, read_summary, run_rows
-from trainwatch.core.app.screen.run_cards import card_of
+from trainwatch.core.app.screen.run_picker import card_of
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.screens.run_list import run_row
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.tiers import SECOND_TIER
-from trainwatch.core.app.plan.told_length import told_lengths
+from trainwatch.core.app.plan.trainer_settings import told_lengths
 from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.change import Change
 from trainwatch.core.model.length import EPOCH_NAMES, STEP_NAMES, ExpectedLength, ToldLength

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import StoryTeller, created
-from trainwatch.core.app.trial.trial_run import measure
+from trainwatch.core.app.trial import measure
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from trainwatch.core.app.runs.own_troubles import unusable
-from trainwatch.core.app.runs.supervisor_life import supervisor_life
+from trainwatch.core.app.runs.supervisor_life import supervisor_life, unusable
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import AttemptStarted, Fact, IncidentOpened, RunCreated, StateChanged
 from trainwatch.core.model.record import Record

@@ -8,7 +8,7 @@ import msgspec
 
 from ...model.edge import EDGE
 from ...model.host import Host
-from ...model.run import RunState
+from ...model.run import LIVE_STATES, RunState
 from ...model.situation import HOST_ROW, RunCard
 from ...model.suggestion import far_id
 from ...model.text import printable
@@ -119,20 +119,19 @@ class _Asked:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self._known: tuple[FarRow, ...] = ()
-        self._known_at: float | None = None
-        self._trouble = ""
-        self._next_at = 0.0
-        self._asking = False
+        self._known: tuple[float, tuple[FarRow, ...]] | None = None
+        self._trouble, self._next_at, self._asking = "", 0.0, False
 
     def cards(self, *, anew: bool) -> list[RunCard]:
         if anew or boot_seconds() >= self._next_at:
             self.ask()
-        if self._known_at is None:
+        if self._known is None:
             return [_card(self.host.name, None, self._trouble)]
-        age = duration(boot_seconds() - self._known_at)
-        why = f"{self._trouble}; as of {age} ago" if self._trouble else ""
-        return [_card(self.host.name, row, why) for row in self._known if not _is_ended_example(row)]
+        at, rows = self._known
+        why = f"{self._trouble}; as of {duration(boot_seconds() - at)} ago" if self._trouble else ""
+        # Ended runs of demo and drill are left out, as in ``runs`` there.
+        live = (row for row in rows if row.stand_in is None or row.state in LIVE_STATES or row.supervisor.alive)
+        return [_card(self.host.name, row, why) for row in live]
 
     def ask(self) -> None:
         """In the background, unless it is being asked."""
@@ -144,16 +143,9 @@ class _Asked:
         found = runs_there(self.host)
         self._trouble = found.trouble
         if not found.trouble:
-            self._known, self._known_at = msgspec.convert(found.rows, tuple[FarRow, ...]), boot_seconds()
+            self._known = boot_seconds(), msgspec.convert(found.rows, tuple[FarRow, ...])
         self._next_at = boot_seconds() + (PERSON_S if found.needs_a_person else AGAIN_S)
         self._asking = False
-
-
-def _is_ended_example(row: FarRow) -> bool:
-    """An ended run of demo or drill: ``runs`` there leaves it out, too."""
-    from ...model.run import LIVE_STATES
-
-    return row.stand_in is not None and row.state not in LIVE_STATES and not row.supervisor.alive
 
 
 def _card(host: str, row: FarRow | None, no_answer: str) -> RunCard:

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from trainwatch import __version__
 
@@ -25,10 +25,15 @@ from ...act.remote import (
     why_failed,
 )
 from ...bound_process import bound
+from ...config.location import USER_FILE, find_project, user_file
 from ...model.host import Host, There
-from ...model.suggestion import typed
 from ...store.control_client import socket_folder
-from ..errors import CliError, ExitCode
+from ..errors import CliError, ExitCode, config_errors, did_you_mean
+from ..runs.known_runs import here
+
+if TYPE_CHECKING:
+    from ...model.host import Host
+
 
 SOCKET_NAME_BYTES = 40 + 1 + 16
 """``%C`` of ssh_config(5), and what ssh adds while it makes the socket (mux.c)."""
@@ -140,7 +145,7 @@ def ask_there(host: Host, words: Sequence[str]) -> bytes:
 
 
 def look(host: Host, *, may_ask: bool) -> There:
-    """What there is on another machine: trainwatch, its version, a Python. Raises CliError with a sentence.
+    """What there is on another machine: trainwatch, its version. Raises CliError with a sentence.
 
     ``may_ask``: ssh may ask on the terminal of this process.
     """
@@ -150,17 +155,14 @@ def look(host: Host, *, may_ask: bool) -> There:
         why = f"{host.name}: {problem.strip() or f'exit {found.code}'}"
         raise CliError(ExitCode.FAILED, why_failed(host, problem) if found.code == SSH_FAILED else why)
     told = dict(line.partition("=")[::2] for line in found.out.decode(errors="replace").splitlines())
-    return There(version=version_of(told.get("version", "")), path=told.get("path", ""), python=told.get("python", ""))
+    return There(version=version_of(told.get("version", "")), path=told.get("path", ""))
 
 
 def missing_there(host: Host) -> str:
     if host.command:
         return f"{host.name}: `{host.command}` is not there, or no trainwatch ([hosts.{host.name}] command)"
-    install = typed("hosts", "install", host.name)
-    return (
-        f"{host.name}: no trainwatch there (looked in PATH and ~/.local/bin); `{install}` puts a copy of this one "
-        f"into a folder of its own there, or name it by [hosts.{host.name}] command"
-    )
+    where = f"name it by [hosts.{host.name}] command"
+    return f"{host.name}: no trainwatch there (looked in PATH and ~/.local/bin); install it there, or {where}"
 
 
 class Answer(NamedTuple):
@@ -288,3 +290,45 @@ class Said:
         """What came. The shared connection may keep the other end open, so its end is not waited for."""
         self._thread.join(0.2)
         return bytes(self._kept).decode(errors="replace")
+
+
+# The other machines that can be named by ``--on``.
+
+NONE_KNOWN = 'no other machine is known: write [hosts.box1] and ssh = "user@box1" into ~/.config/trainwatch/config.toml'
+
+
+def all_hosts() -> "dict[str, Host]":
+    """By name: those of the user's own file, then those that this folder's trainwatch.toml adds.
+
+    A project's file cannot replace a host of the user's. Raises CliError if a file has problems.
+    """
+    own = user_file(os.environ)
+    project = find_project(here())
+    if not (_may_name_hosts(own) or _may_name_hosts(project)):
+        return {}
+    from ...config.hosts import project_hosts, user_hosts  # a screen that opens should not wait for it
+
+    with config_errors():
+        hosts = {} if own is None else user_hosts(own)
+        added = {} if project is None else project_hosts(project)
+    return {**added, **hosts}
+
+
+def _may_name_hosts(path: Path | None) -> bool:
+    """Whether it must be read as TOML. A file that cannot be read is: then that is told."""
+    if path is None or not path.exists():
+        return False
+    try:
+        return path.name == USER_FILE or b"hosts" in path.read_bytes()
+    except OSError:
+        return True
+
+
+def host_named(name: str) -> "Host":
+    """The host. Raises CliError (exit code 2) that names the nearest one, or how to add it."""
+    hosts = all_hosts()
+    if name in hosts:
+        return hosts[name]
+    place = user_file(os.environ) or "trainwatch.toml"
+    add = f'; to add it, write into {place}: [hosts.{name}] and below it ssh = "user@{name}"'
+    raise CliError(ExitCode.USAGE, f'no host "{name}"{did_you_mean(name, hosts) or add}')

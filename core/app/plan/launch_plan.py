@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +131,8 @@ def _derived(plan: LaunchPlan, state: Path, point: Path | None = None) -> Launch
     """The plan with its first launch, from a checkpoint if one is given."""
     spec, preset, profile = plan.spec, plan.preset, plan.profile
     folder = RunDirectory(runs_folder(state) / spec.id).attempt(1)
+    changes: tuple[Change, ...] = ()
     try:
-        changes: tuple[Change, ...] = ()
         if point is not None:
             known = verify(point, deep=False)
             epochs, steps = counted(spec, preset, (known.epoch, known.epoch), (known.step, known.step))
@@ -161,19 +162,18 @@ def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
     The config is the run's, else the one that the command names (``--config train.yaml``). Of a shell line or a shell
     script the words count that it gives the trainer.
     """
-    inner = _words_in_shell(spec, derived.argv)
+    source = read_source(derived.argv, spec.cwd, spec.env) if hides_trainer(derived.argv) else None
+    inner: tuple[str, ...] = ()
+    if source is not None and not source.unread:  # script and arguments that a shell starts
+        inner = (str(source.target.file), *source.target.args, "--")
     spec = config_in_command(spec)
     if spec.config is None and inner:
         spec = config_in_command(msgspec.structs.replace(spec, command=inner))
-    return settings_in((*inner, *derived.argv), derived.config_text or _own_text(spec), spec.config)
-
-
-def _words_in_shell(spec: RunSpec, argv: Sequence[str]) -> tuple[str, ...]:
-    """Script and arguments that a shell starts; empty if the command starts its trainer itself, or nothing is seen."""
-    source = read_source(argv, spec.cwd, spec.env) if hides_trainer(argv) else None
-    if source is None or source.unread:
-        return ()
-    return (str(source.target.file), *source.target.args, "--")
+    text = derived.config_text
+    if not text and spec.config is not None:  # the command does not name it, so no copy is made
+        with suppress(OSError, UnicodeDecodeError):
+            text = Path(spec.cwd, spec.config).read_text(encoding="utf-8-sig")
+    return settings_in((*inner, *derived.argv), text or None, spec.config)
 
 
 def settings_in(argv: Sequence[str], config_text: str | None, config: str | None) -> dict[str, Any]:
@@ -197,16 +197,6 @@ def settings_in(argv: Sequence[str], config_text: str | None, config: str | None
 
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z][\w.]*)=(.*)")
 """A setting of a command without dashes: ``epochs=100``, ``trainer.max_epochs=9``."""
-
-
-def _own_text(spec: RunSpec) -> str | None:
-    """The unchanged config, if the command does not name it (then no copy is made)."""
-    if spec.config is None:
-        return None
-    try:
-        return Path(spec.cwd, spec.config).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 # Plans of a command, and of the runs of the working folder's trainwatch.toml.

@@ -28,10 +28,9 @@ from ...model.resume_way import ResumeWay, SecondStart, Source, with_way
 from ...model.run import RunSpec
 from ...model.shipped import Remedy
 from ...source.launch_target import Target
-from ...source.options import Option
 from ...source.parsers import BEFORE
 from ...source.resume_finding import Candidate, Finding, WeightsOnly
-from ...source.starting import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
+from ...source.starting import WEAK, Deletion, known_option, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
 from ...source.words import RESUME_OPTION, TRACKERS
@@ -80,7 +79,13 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd)
     found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]
-    drops = [_drop(each, found) for each in found.dropped] if way.will in KNOWN else []
+    drops: list[Change] = []
+    for setting in found.dropped if way.will in KNOWN else ():
+        place = next((each.place for each in found.as_given if setting.option in each.options), "")
+        change = Change(where="flag", key=setting.name, before=setting.before, after=setting.after)
+        if setting.in_config:
+            change = Change(where="config", key=setting.name, before=True, after=False)
+        drops.append(msgspec.structs.replace(change, why=f"with it {place} deletes what was saved"))
     left = found.left if drops or way.will not in KNOWN else found.as_given
     may = next((_deleted(each, found.words) for each in left if not each.sure), "")
     for name, value in _weak(args, known):
@@ -101,9 +106,8 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
 
 def second_argv(spec: RunSpec, preset: Preset) -> tuple[str, ...]:
     """The command of a restart, with ``{resume}`` for the checkpoint; as it was given if none can be named."""
-    folder = Path(spec.cwd)
     try:
-        return preview(spec, preset, None, Path(RESUME), (), folder, base_env=os.environ).argv
+        return preview(spec, preset, None, Path(RESUME), (), Path(spec.cwd), base_env=os.environ).argv
     except DeriveError:
         return spec.command
 
@@ -115,14 +119,6 @@ def _deleted(found: Deletion, words: Mapping[str, str]) -> str:
     options = [words[name] for name in found.options if name in words]
     because = f" because of {' and '.join(options)}" if options else ""
     return f"{'' if found.sure else 'may be: '}{found.place} deletes {found.what} at the start{because}"
-
-
-def _drop(setting: Setting, found: StartDeletes) -> Change:
-    place = next((each.place for each in found.as_given if setting.option in each.options), "")
-    why = f"with it {place} deletes what was saved"
-    if setting.in_config:
-        return Change(where="config", key=setting.name, before=True, after=False, why=why)
-    return Change(where="flag", key=setting.name, before=setting.before, after=setting.after, why=why)
 
 
 def _weak(args: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str]]:
@@ -288,7 +284,11 @@ def _from_source(spec: RunSpec, source: TrainerSource, finding: Finding) -> Resu
         return _alone("self", finding.by_itself, finding.by_itself, finding.by_itself, finding.why)
     if option is not None:
         place = option.option.place
-        how = f"{option.option.name} ({place}) cannot be given: {_why_not(option.option, target)}"
+        pass_on = f'write "$@" behind {target.word} to pass the arguments on'
+        why = f"{target.why_not}; {pass_on}, or {PLACEHOLDER} into the command"
+        if option.option.after == BEFORE:
+            why = f"it must stand before the subcommand; write `{option.option.name} {PLACEHOLDER}` there"
+        how = f"{option.option.name} ({place}) cannot be given: {why}"
         return ResumeWay(will="no", source="none", how=how, place=place)
     name = os.path.relpath(target.file, spec.cwd) if target.file.is_relative_to(spec.cwd) else str(target.file)
     if _is_installed(target.file):  # the file of a library says nothing to who wrote neither it nor the command
@@ -307,14 +307,6 @@ def _follows(spec: RunSpec) -> str:
     if spec.settings.restart.if_not_told == "go_on":
         return "a crash begins it anew"
     return "a crash before the first save begins it anew; after one it is not restarted, which would write over it"
-
-
-def _why_not(option: Option, target: Target) -> str:
-    if option.after == BEFORE:
-        return f"it must stand before the subcommand; write `{option.name} {PLACEHOLDER}` there"
-    return (
-        f'{target.why_not}; write "$@" behind {target.word} to pass the arguments on, or {PLACEHOLDER} into the command'
-    )
 
 
 def _is_installed(file: Path) -> bool:
@@ -336,19 +328,16 @@ def _settings(spec: RunSpec, preset: Preset, *, json: bool = False) -> tuple[Map
 
 def _by_option(found: Candidate, target: Target) -> ResumeWay | None:
     """The way by an option; None if it cannot be given to this command."""
-    option = found.option
-    place = option.place
-    source: Source = "config" if option.library == "config" else "script"
-    styles = {form: _style(found, form, place) for form in ("file", "directory")}
-    if option.after == BEFORE or (found.wants == "step" and option.library == "config"):
+    option, in_config = found.option, found.option.library == "config"
+    place, on_line = option.place, option.kind != "environment" and not in_config
+    if option.after == BEFORE or (found.wants == "step" and in_config) or (target.place == "nowhere" and on_line):
         return None
-    if target.place == "nowhere" and option.kind != "environment" and option.library != "config":
-        return None
-    if target.place in {"line", "script"} and option.kind != "environment" and option.library != "config":
-        styles = {form: msgspec.structs.replace(style, word=target.word) for form, style in styles.items()}
+    file, directory = (_style(found, form, place) for form in ("file", "directory"))
+    if target.place in {"line", "script"} and on_line:
+        file, directory = (msgspec.structs.replace(style, word=target.word) for style in (file, directory))
     return ResumeWay(
-        will="yes", source=source, how=_shown(styles["file"]), place=place, why=found.why, file=styles["file"],
-        directory=styles["directory"],
+        will="yes", source="config" if in_config else "script", how=_shown(file), place=place, why=found.why, file=file,
+        directory=directory,
     )  # fmt: skip
 
 

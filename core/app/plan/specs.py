@@ -3,11 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from ...act.config.trainer_config import config_of
 from ...config.detection import recognise
 from ...config.document import ConfigError, Problem
+from ...config.init import config_text, survey_folder, write_config
 from ...config.location import FILE_NAME, find_project
 from ...config.project import RunSection, RunTable, load_project
 from ...config.shipped import load_presets, load_profiles
@@ -15,15 +18,15 @@ from ...config.spec import OPTIONS, launch_problems, name_of_command, option_pro
 from ...config.spec import Overrides as Overrides  # noqa: PLC0414  front ends fill it
 from ...model.command_words import lone_config
 from ...model.preset import Preset, Profile
-from ...model.resume_way import Recognition, with_way
+from ...model.resume_way import Recognition, ResumeWay, with_way
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...source.trainer_source import source_facts
 from ...store.run_directory import new_run_id, run_id_for
-from ..errors import config_errors
+from ..errors import CliError, ExitCode, config_errors
 from ..runs.known_runs import here, home
-from .resume_plan import with_rehearsed
-from .trainer_folders import with_output_folder
+from .resume_plan import way_of, with_rehearsed
+from .trainer_folders import logging_folder, output_folder, with_output_folder
 
 # Presets and profiles: the shipped ones, and those in the project's folder beside its trainwatch.toml.
 
@@ -128,3 +131,45 @@ def _spec(run: RunSection, settings: Settings, definitions: Definitions) -> RunS
     same = {field: getattr(run, field) for field in RunTable.__struct_fields__}
     same |= {"preset": found.preset, "preset_why": found.why, "preset_resumes": found.resumes}
     return RunSpec(id="", created_wall=time.time(), settings=settings, **same)
+
+
+# ``trainwatch init``: a new trainwatch.toml for the working folder.
+
+
+class NewProject(NamedTuple):
+    """What was written. ``output_dir``: where the trainer saves, if that is known. ``resume``: how it is resumed."""
+
+    path: Path
+    preset: str
+    output_dir: str | None
+    resume: ResumeWay
+
+
+def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
+    """Write trainwatch.toml. Raises CliError: exit code 2 if it exists or the preset is unknown."""
+    folder = here()
+    presets = presets_here()
+    if options.preset is not None and options.preset not in presets:
+        raise CliError(ExitCode.USAGE, f'no preset "{options.preset}"; there are: {", ".join(presets)}')
+    found = options.config or config_of(command, str(folder))
+    config = Path(found) if found else None
+    if config is not None and not config.is_file():
+        raise CliError(ExitCode.NOT_FOUND, f"{options.config}: no such config; give the trainer's own TOML or YAML")
+    survey = survey_folder(folder, presets, command, config)
+    if options.preset is not None:
+        survey = msgspec.structs.replace(survey, preset=options.preset)
+    name = options.name or folder.name
+    spec = RunSpec(
+        id="", name=name, command=survey.command, cwd=str(folder), created_wall=0.0, preset=survey.preset,
+        config=survey.config,
+    )  # fmt: skip
+    preset = presets[survey.preset]
+    output_dir = options.output_dir or output_folder(spec, preset)
+    text = config_text(survey, name=name, output_dir=output_dir, logging_dir=logging_folder(spec, preset))
+    try:
+        path = write_config(folder, text)
+    except FileExistsError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{folder / FILE_NAME}: {error.strerror or error}") from None
+    return NewProject(path, survey.preset, output_dir, way_of(spec, preset))

@@ -27,39 +27,17 @@ from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN
 from ...model.shipped import Remedy
 from ...sense.host.host_sensor import is_wsl
-from ...source.trainer_source import LONGEST, Default, TrainerSource, read_source, source_of
+from ...source.trainer_source import LONGEST, Default, read_source, source_of
 from ...source.values import UNKNOWN
 from ..runs.known_runs import here
 from .resume_plan import defaults_of_options
 
 CHECKPOINTS = (
-    "output_dir",
-    "out_dir",
-    "outdir",
-    "output_folder",
-    "checkpoint_dir",
-    "ckpt_dir",
-    "save_dir",
-    "save_path",
-    "output_path",
-    "default_root_dir",
-    "work_dir",
-    "run_dir",
-    "exp_dir",
-    "results_dir",
-    "result_dir",
-    "checkpoints_dir",
-    "checkpoint_path",
-    "checkpoint_folder",
-    "save_folder",
-    "save_to",
-    "workdir",
-    "workspace_dir",
-    "training_folder",
-    "output",
-    "out",
-    "save",
-)
+    "output_dir", "out_dir", "outdir", "output_folder", "checkpoint_dir", "ckpt_dir", "save_dir", "save_path",
+    "output_path", "default_root_dir", "work_dir", "run_dir", "exp_dir", "results_dir", "result_dir",
+    "checkpoints_dir", "checkpoint_path", "checkpoint_folder", "save_folder", "save_to", "workdir", "workspace_dir",
+    "training_folder", "output", "out", "save",
+)  # fmt: skip
 """Settings that name the folder of the checkpoints, the most common first."""
 LOGS = ("logging_dir", "log_dir", "logdir", "tensorboard_dir")
 _ALL_ARGUMENTS = frozenset({"$@", "$*", '"$@"', '"$*"', "${@}"})
@@ -106,24 +84,25 @@ def output_place(spec: RunSpec) -> OutputPlace | None:
 
 
 def _named(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
-    """(folder, how it is known)."""
+    """(folder, how it is known), as the source uses the value.
+
+    ``join(BASE, args.out)`` saves below BASE, not in the working folder.
+    """
     named = _by_settings(spec, preset)
-    return None if named is None else _completed(*named, spec)
-
-
-def _completed(folder: str, why: str, spec: RunSpec) -> tuple[str, str]:
-    """The folder as the source uses the value: ``join(BASE, args.out)`` saves below BASE, not in the working folder."""
+    if named is None:
+        return None
+    folder, why = named
     part, absolute = os.path.normpath(folder), _absolute(spec.cwd, folder)
     if os.path.isabs(folder) or part.startswith((".", "~")):  # noqa: PTH117  as it is written
-        return folder, why
+        return named
     saved = saved_places(spec, {})
     if any(path == absolute or is_below(path, absolute) for path in saved):
-        return folder, why
+        return named
     for path, place in saved.items():
         before, found, _ = f"{path}/".partition(f"/{part}/")
         if found:
             return f"{before}/{part}", f"{why}, which {place} completes"
-    return folder, why
+    return named
 
 
 def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
@@ -131,16 +110,23 @@ def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
     settings = _settings(spec, preset)
     below = {name for template in preset.output_below for name in _NAME.findall(template)}
     keys = tuple(key for key in CHECKPOINTS if key not in below)
-    found = [
-        *_filled([t for t in preset.output if _NAME.search(t)], spec, settings),
-        *_set(keys, spec, settings),
-    ]
+    own = [template for template in preset.output if _NAME.search(template)]
+    found = [*_filled(own, spec, settings), *_set(keys, spec, settings)]
     if found:
         return found[0]
-    if preset.output_below or not _shows_all(settings) or any(_value(settings, key) is not None for key in keys):
+    try:  # a setting that was not found must certainly be set nowhere, so that its default applies
+        settings.value(None, CHECKPOINTS[0])
+    except DeriveError:
         return None
-    defaults = [*_by_default(keys, spec), *_filled(preset.output, spec, settings)]
-    return defaults[0] if defaults else None
+    if preset.output_below or settings.hidden or any(_value(settings, key) is not None for key in keys):
+        return None
+    known: dict[str, Default] = {}
+    for default in source_of(spec).defaults:
+        known.setdefault(default.name.lower().replace("-", "_"), default)
+    for each in (known[key] for key in keys if key in known):
+        if (folder := _folder(spec.cwd, each.value)) is not None:
+            return folder, f"{each.name} in {each.place}"
+    return next(_filled(preset.output, spec, settings), None)
 
 
 def _within_shell(spec: RunSpec) -> RunSpec:
@@ -155,15 +141,6 @@ def _within_shell(spec: RunSpec) -> RunSpec:
     if any("$" in word and "=" not in word and not before.startswith("-") for before, word in pairwise(["", *words])):
         return spec
     return msgspec.structs.replace(spec, command=("python", str(target.file), *words))
-
-
-def _shows_all(settings: TrainerSettings) -> bool:
-    """Whether a setting that was not found is certainly set nowhere, so that its default applies."""
-    try:
-        settings.value(None, CHECKPOINTS[0])
-    except DeriveError:
-        return False
-    return not settings.hidden
 
 
 def _settings(spec: RunSpec, preset: Preset) -> TrainerSettings:
@@ -199,18 +176,6 @@ def _set(keys: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Itera
         folder = None if value is None else _folder(spec.cwd, value)
         if folder is not None:
             yield folder, f"its {key}"
-
-
-def _by_default(keys: Sequence[str], spec: RunSpec) -> Iterator[tuple[str, str]]:
-    known: dict[str, Default] = {}
-    source = source_of(spec)
-    for default in source.defaults:
-        known.setdefault(default.name.lower().replace("-", "_"), default)
-    for key in keys:
-        found = known.get(key)
-        folder = None if found is None else _folder(spec.cwd, found.value)
-        if found is not None and folder is not None:
-            yield folder, f"{found.name} in {found.place}"
 
 
 def _folder(cwd: str, value: str) -> str | None:
@@ -260,8 +225,10 @@ def saved_places(spec: RunSpec, env: Mapping[str, str]) -> dict[str, str]:
 
 def folders_elsewhere(spec: RunSpec, env: Mapping[str, str]) -> tuple[str, ...]:
     """Folders outside the working folder below which the trainer may save, as far as they are written out."""
-    found = dict.fromkeys(_script_folders(spec))
-    for text, _ in _texts(spec, env):
+    source = source_of(spec)
+    script = str(source.target.file.parent) if source.is_own else spec.cwd
+    found = {} if script == spec.cwd else {script: None}
+    for text in _texts(spec, env):
         path = _path(text, spec.cwd) if text.startswith(("/", "~", "..")) else None
         if path is not None:
             folder = os.path.dirname(path) if Path(path).is_file() else path  # noqa: PTH120
@@ -296,36 +263,27 @@ def _path(text: str, base: str) -> str | None:
     return os.path.normpath(os.path.join(base, os.path.expanduser(text)))  # noqa: PTH111, PTH118
 
 
-def _texts(spec: RunSpec, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(text, where it is written), the command first."""
+def _texts(spec: RunSpec, env: Mapping[str, str]) -> Iterator[str]:
+    """All that may be a path, the command first."""
     for word in spec.command:
-        for part in {word, word.partition("=")[2]}:
-            yield part, "the command"
+        yield from {word, word.partition("=")[2]}
         yield from _of_config(Path(spec.cwd, word))
     if spec.config is not None:
         yield from _of_config(Path(spec.cwd, spec.config))
-    for name, value in spec.env.items():
-        yield value, f"the variable {name}"
-    source = _source(spec)
-    if source is None:
-        return
-    for shown, text in source.target.shells:
-        for word in _WORDS.findall(text):
-            yield word, shown
-    known = {**env, **spec.env}
-    for text, place in source.texts:
-        yield text, place
-        if text.isidentifier() and text in known:
-            yield known[text], f"the variable {text} ({place})"
-
-
-def _source(spec: RunSpec) -> TrainerSource | None:
-    """The trainer's own source; None if it cannot be read, or is an installed program."""
+    yield from spec.env.values()
     source = source_of(spec)
-    return source if source.is_own else None
+    if not source.is_own:
+        return
+    for _, text in source.target.shells:
+        yield from _WORDS.findall(text)
+    known = {**env, **spec.env}
+    for text, _ in source.texts:
+        yield text
+        if text.isidentifier() and text in known:
+            yield known[text]
 
 
-def _of_config(path: Path) -> Iterator[tuple[str, str]]:
+def _of_config(path: Path) -> Iterator[str]:
     try:
         if path.suffix in {".py", ".sh", ""} or not path.is_file() or path.stat().st_size > CONFIG_BYTES:
             return
@@ -334,13 +292,7 @@ def _of_config(path: Path) -> Iterator[tuple[str, str]]:
         return
     for word in _WORDS.findall(text):
         if "/" in word:
-            yield word.partition(":")[2] if word.startswith(":") else word, path.name
-
-
-def _script_folders(spec: RunSpec) -> tuple[str, ...]:
-    source = _source(spec)
-    folder = spec.cwd if source is None else str(source.target.file.parent)
-    return () if folder == spec.cwd else (folder,)
+            yield word.partition(":")[2] if word.startswith(":") else word
 
 
 # The trainer's settings that the table of remedies refers to: profile over command line over config.
@@ -368,20 +320,17 @@ def trainer_values(
         variables = {**preset.env, **environ, **spec.env, **(profile.env if profile is not None else {})}
         values = {}
         for key in sorted(keys):
-            value = variables.get(key[1:]) if key.startswith("$") else _trainer_values_value(settings, profile, key)
+            try:
+                value = variables.get(key[1:]) if key.startswith("$") else settings.value(profile, key)
+                hides = value is None and settings.hidden and not key.startswith("$")
+            except DeriveError:  # check and launch report a config that cannot be read
+                hides = True
+            value = SHIPPED_UNKNOWN if hides else value
             value = declared.get(key) if value is None else value
             if value is not None:
                 values[key] = value
         found[name] = values
     return found
-
-
-def _trainer_values_value(settings: TrainerSettings, profile: Profile | None, key: str) -> Any:
-    try:
-        value = settings.value(profile, key)
-    except DeriveError:  # check and launch report a config that cannot be read
-        return SHIPPED_UNKNOWN
-    return SHIPPED_UNKNOWN if value is None and settings.hidden else value
 
 
 def traits() -> frozenset[str]:
@@ -405,14 +354,13 @@ def not_used_for_a_command(use: str = "start that with `trainwatch run`") -> str
         return None
     where = display_path(path)
     try:
-        written = set(Document.read(path).data)
-        if written <= {"hosts"}:
+        sections = _sections(path)
+        if sections is None:
             return None
         load_project(path)
     except ConfigError as error:
         problems = "; ".join(map(str, error.problems))
         return f"{where} is not used for this command, and `trainwatch run` without a command refuses it: {problems}"
-    sections = _listed(written - OF_RUNS)
     return (
         f"{where} is not used for this command: {f'{sections} and all else in it do' if sections else 'it does'} not "
         f"apply. To use it, write the command into its [run] and {use}, without a command"
@@ -425,20 +373,20 @@ def partly_used_when_adopted() -> str | None:
     Raises ConfigError.
     """
     path = find_project(here())
-    if path is None:
+    sections = None if path is None else _sections(path)
+    if path is None or sections is None:
         return None
+    where, what = display_path(path), "command, folders and environment are those of the process"
+    if not sections:
+        return f"{where} is not used for an adopted training: {what}"
+    ladder = "; of [profiles] the ladder alone applies" if "[profiles]" in sections else ""
+    applies = "apply" if "," in sections else "applies"
+    return f"{where}: {sections} {applies} to the adopted training{ladder}; its runs do not: {what}"
+
+
+def _sections(path: Path) -> str | None:
+    """The sections with settings, as ``[a], [b]``; None if the file names other machines only. Raises ConfigError."""
     written = set(Document.read(path).data)
     if written <= {"hosts"}:
         return None
-    where, sections = display_path(path), _listed(written - OF_RUNS)
-    ladder = "; of [profiles] the ladder alone applies" if "profiles" in written else ""
-    if not sections:
-        return f"{where} is not used for an adopted training: command and folders are those of the process"
-    return (
-        f"{where}: {sections} {'apply' if ',' in sections else 'applies'} to the adopted training{ladder}; its runs do "
-        "not: command, folders and environment are those of the process"
-    )
-
-
-def _listed(sections: set[str]) -> str:
-    return ", ".join(f"[{name}]" for name in sorted(sections))
+    return ", ".join(f"[{name}]" for name in sorted(written - OF_RUNS))

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from ...checkpoints import verify
-from ...model.attempt import AttemptStory
 from ...model.checkpoint import Checkpoint, CheckpointListing
 from ...model.run import LIVE_STATES, RunSpec, place_of
 from ...model.story import RunStory, how_to_resume
@@ -27,6 +26,8 @@ DEEP = 3
 KEEP = 3
 TRACEBACK = b"Traceback (most recent call last)"
 TAIL_BYTES = 4096
+END_SHARE = 0.1
+"""Share of an attempt's time before its end in which a checkpoint counts as one of the end."""
 
 
 class After(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +59,6 @@ def read_after(run: RunDirectory) -> After:
     )
 
 
-NOT_TOLD = "whether it is whole cannot be told: it is of an unknown format"
-HOW_TO_TELL = "load it with its trainer before you delete anything"
-
-
 def after_checks(after: After) -> list[Check]:
     """All of these checks, in the order in which a person would look. Reads every byte of the newest checkpoints."""
     complete, checkpoints = check_checkpoints(after)
@@ -69,15 +66,22 @@ def after_checks(after: After) -> list[Check]:
     own = (c for c in after.listing.checkpoints if after.story.origin(c) != "earlier")
     unknown = None if of_run else next((c for c in own if not c.understood), None)
     found = {
-        "ended": check_ended(after), "log": check_log(after), "loss": check_loss(after), "checkpoints": checkpoints,
-        "final model": check_final(after, complete)
-        if unknown is None
-        else warned(f"{unknown.name} is the newest: {NOT_TOLD}", HOW_TO_TELL),
-        "kept": check_kept(after, complete), "backup": check_backup(complete), "quality": check_quality(complete),
-        "record": check_record(after),
-    }  # fmt: skip
-    apart = () if unknown is None else ("backup", "quality")
-    return [msgspec.structs.replace(check, name=name) for name, check in found.items() if name not in apart]
+        "ended": check_ended(after),
+        "log": check_log(after),
+        "loss": check_loss(after),
+        "checkpoints": checkpoints,
+    }
+    if unknown is None:
+        found["final model"] = check_final(after, complete)
+    else:
+        untold = "whether it is whole cannot be told: it is of an unknown format"
+        how = "load it with its trainer before you delete anything"
+        found["final model"] = warned(f"{unknown.name} is the newest: {untold}", how)
+    found["kept"] = check_kept(after, complete)
+    if unknown is None:
+        found |= {"backup": check_backup(complete), "quality": check_quality(complete)}
+    found["record"] = check_record(after)
+    return [msgspec.structs.replace(check, name=name) for name, check in found.items()]
 
 
 def check_ended(after: After) -> Check:
@@ -169,24 +173,15 @@ def check_final(after: After, complete: list[Checkpoint]) -> Check:
         return passed(f"{newest.name} is the newest complete one; its step is unknown")
     if newest.step >= reached:
         return passed(f"{newest.name}, step {newest.step}")
-    stride = after.story.stride
-    whole = newest.step > 0 and reached % newest.step == 0  # the log may count another unit: batches
-    if newest.step >= reached // stride or (whole and last is not None and _is_of_the_end(after, newest, last)):
+    # The log may count another unit: batches. What was written as the attempt ended holds its last step in any unit.
+    late = False
+    if newest.step > 0 and reached % newest.step == 0 and last is not None and last.ended_t is not None:
+        late = after.story.written_t(newest) >= last.ended_t - END_SHARE * (last.ended_t - last.t)
+    if newest.step >= reached // after.story.stride or late:
         return passed(f"{newest.name}, step {newest.step} ({reached} printed), written at the end")
     return warned(
         f"{newest.name} holds step {newest.step}, the run reached {reached}",
         "the last steps are not in any checkpoint: does the trainer save at its end?",
-    )
-
-
-END_SHARE = 0.1
-"""Share of an attempt's time before its end in which a checkpoint counts as one of the end."""
-
-
-def _is_of_the_end(after: After, found: Checkpoint, last: AttemptStory) -> bool:
-    """Whether it was written as the attempt ended: then it holds the last step, in whatever unit it is counted."""
-    return last.ended_t is not None and after.story.written_t(found) >= last.ended_t - END_SHARE * (
-        last.ended_t - last.t
     )
 
 

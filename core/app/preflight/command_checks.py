@@ -414,7 +414,12 @@ def _of_container(layer: Layer, spec: RunSpec) -> Iterator[tuple[str, str]]:
     if layer.values("--cidfile"):
         yield "a further attempt is refused while the file of --cidfile exists", "leave out --cidfile"
     folder = spec.output_dir
-    if layer.kind == "container" and folder and not any(_holds(*each, folder) for each in _mounts(layer)):
+    mounted = (
+        "$" in source + target  # a shell fills it in later
+        or (os.path.normpath(source) == os.path.normpath(target) and Path(folder or "").is_relative_to(source))
+        for source, target in _mounts(layer)
+    )
+    if layer.kind == "container" and folder and not any(mounted):
         why = "is not mounted under its own path: checkpoints are not seen, or not found inside"
         yield f"{folder} {why}", f"mount it with -v {folder}:{folder}"
 
@@ -428,9 +433,3 @@ def _mounts(layer: Layer) -> Iterator[tuple[str, str]]:
         fields = dict(part.partition("=")[::2] for part in value.split(","))
         target = fields.get("target") or fields.get("dst") or fields.get("destination", "")
         yield fields.get("source") or fields.get("src", ""), target
-
-
-def _holds(source: str, target: str, folder: str) -> bool:
-    if "$" in source or "$" in target:  # a shell fills it in later
-        return True
-    return os.path.normpath(source) == os.path.normpath(target) and Path(folder).is_relative_to(source)

@@ -13,7 +13,6 @@ from ...act.stopping import members
 from ...act.view import tmux
 from ...checkpoints import verify
 from ...model import text
-from ...model.checkpoint import CheckpointListing
 from ...model.output_place import need_bytes
 from ...model.run import place_of
 from ...model.suggestion import typed
@@ -24,8 +23,7 @@ from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
 from ..runs.output_claim import lock_rival, rival_of
-from ..runs.output_folder import list_run_checkpoints
-from ..runs.output_lists import origins
+from ..runs.output_folder import list_run_checkpoints, origins
 from .check import GB, Check, Machine, existing, failed, passed, warned
 
 LOGIND = (
@@ -228,28 +226,26 @@ def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
             f"set {place_of(plan.spec, 'output_dir')} to where the trainer saves, if you know it",
         )
     folder = existing(Path(given))
+    where = f": {place_of(plan.spec, 'output_dir')}"
+    if plan.spec.output_why:  # it is set in the trainer's own settings
+        where = f" (it was found: {plan.spec.output_why})"
     if not folder.is_dir():
-        return failed(f"{folder} is no folder", _choose(plan, "choose another output folder"))
+        return failed(f"{folder} is no folder", f"choose another output folder{where}")
     if not os.access(folder, os.W_OK | os.X_OK):
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             found = f"{folder}: {os.strerror(errno.EROFS)}"
             return failed(found, "mount it writable again (`dmesg` may say why)", errno.EROFS)
-        remedy = _choose(plan, "check its owner and permissions, or choose another output folder")
+        remedy = f"check its owner and permissions, or choose another output folder{where}"
         return failed(f"{folder} is not writable", remedy)
     trainer = plan.settings.get("output_dir")
-    if isinstance(trainer, str) and trainer and "{" not in trainer and _elsewhere(plan, trainer, given):
-        return warned(
-            f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
-            f"set {place_of(plan.spec, 'output_dir')} to the same folder",
-        )
+    if isinstance(trainer, str) and trainer and "{" not in trainer:
+        theirs, ours = (Path(os.path.normpath(each)) for each in (Path(plan.spec.cwd, trainer), given))
+        if not (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
+            return warned(
+                f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
+                f"set {place_of(plan.spec, 'output_dir')} to the same folder",
+            )
     return passed(given + (f" ({plan.spec.output_why})" if plan.spec.output_why else ""))
-
-
-def _choose(plan: LaunchPlan, what: str) -> str:
-    """``what`` with where it is set: in the trainer's own settings, if the folder was found there."""
-    if plan.spec.output_why:
-        return f"{what} (it was found: {plan.spec.output_why})"
-    return f"{what}: {place_of(plan.spec, 'output_dir')}"
 
 
 def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
@@ -258,7 +254,10 @@ def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     folder = existing(Path(spec.output_dir or spec.cwd))
     usage = shutil.disk_usage(folder)
     free = float(usage.free)
-    size, known = checkpoint_bytes(plan)
+    listing = list_run_checkpoints(plan.spec, plan.preset)
+    size = max((float(c.size_bytes) for c in listing.checkpoints), default=0.0)
+    known = size > 0
+    size = KOHYA_CHECKPOINT_BYTES if not known and spec.preset == "kohya" else size
     kept = kept_checkpoints(plan)
     health = spec.settings.health
     found = f"{text.size(float(free))} free in {folder}"
@@ -273,18 +272,14 @@ def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     return passed(found)
 
 
-def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
-    """Size of the largest checkpoint so far, and whether it was measured; else the framework's usual size, or 0."""
-    size = max((float(c.size_bytes) for c in _listing(plan).checkpoints), default=0.0)
-    if not size and plan.spec.preset == "kohya":
-        return KOHYA_CHECKPOINT_BYTES, False
-    return size, size > 0
-
-
 def own_checkpoint_bytes(plan: LaunchPlan) -> float:
     """What the largest complete checkpoint of this run takes on the disk; 0 = there is none yet."""
     origin = origins(plan.spec.created_wall)
-    own = [c for c in _listing(plan).checkpoints if c.verdict == "complete" and origin(c) != "earlier"]
+    own = [
+        c
+        for c in list_run_checkpoints(plan.spec, plan.preset).checkpoints
+        if c.verdict == "complete" and origin(c) != "earlier"
+    ]
     taken = [(disk_bytes(Path(c.path)), float(c.size_bytes)) for c in own]
     return max((size if on_disk is None else on_disk for on_disk, size in taken), default=0.0)
 
@@ -308,7 +303,7 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
     folder = plan.spec.output_dir
     if folder is None or not Path(folder).is_dir():
         return None
-    listing = _listing(plan)
+    listing = list_run_checkpoints(plan.spec, plan.preset)
     if not listing.checkpoints:
         return passed("no checkpoint yet")
     see = f"see: {typed('checkpoints list', folder)}"
@@ -364,13 +359,3 @@ def check_state_folder(machine: Machine) -> Check:
     if free < STATE_MIN_BYTES:
         return warned(found, f"free some space, or {remedy}")
     return passed(found)
-
-
-def _listing(plan: LaunchPlan) -> CheckpointListing:
-    return list_run_checkpoints(plan.spec, plan.preset)
-
-
-def _elsewhere(plan: LaunchPlan, trainer: str, watched: str) -> bool:
-    theirs = Path(os.path.normpath(Path(plan.spec.cwd, trainer)))
-    ours = Path(os.path.normpath(watched))
-    return theirs != ours and ours not in theirs.parents and theirs not in ours.parents

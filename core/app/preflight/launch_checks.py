@@ -31,7 +31,7 @@ from ...store.learned import HabitsFile
 from ...views import quantity
 from ...views.length_words import length_words
 from ..plan.launch_plan import LaunchPlan
-from ..plan.told_length import told_lengths
+from ..plan.trainer_settings import told_lengths
 from ..runs.forgetting import measured_here
 from .check import Check, Machine, failed, passed, warned
 from .command_checks import without_wrappers

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import msgspec
 from ...act.config.derive import Derived, DeriveError, read_config
 from ...act.config.edits import leaves
 from ...act.config.trainer_config import config_in_command
-from ...act.launch import spool
 from ...act.launch.spool import read_order
 from ...checkpoints import inspect, show
 from ...model.checkpoint import Checkpoint, LoadRefusal
@@ -27,7 +25,7 @@ from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan, settings_in, settings_of
 from ..plan.resume_plan import weights_only_load
-from ..plan.told_length import told_lengths
+from ..plan.trainer_settings import told_lengths
 from ..runs.known_runs import all_runs
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, Machine, failed, passed, warned
@@ -214,13 +212,8 @@ def _is_default(spec: RunSpec) -> bool:
     return not forced and found is not None and (int(found[1]), int(found[2])) >= WEIGHTS_ONLY_SINCE
 
 
-# The data set of a launch: its size is kept beside the attempt, so that the next launch can detect a change.
+# The data set of a launch, against that of the last one.
 
-FILE_NAME = "data.json"
-BUDGET_S = 2.0
-MOST_FILES = 200_000
-MADE_BY_TRAINERS = frozenset({".npz", ".npy", ".cache", ".lock", ".arrow", ".tmp", ".part", ".log", ".safetensors"})
-"""Suffixes of caches that trainers write beside the data."""
 SHOWN = 4
 
 
@@ -238,15 +231,6 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
         for key in sorted(DATA_KEYS & before.keys() & plan.settings.keys())
         if str(before[key]) != str(plan.settings[key])
     ]
-    now, counted = set(_data_paths(plan.spec, plan.settings)), spool.read(str(folder), FILE_NAME) or {}
-    for path, counts in counted.items():
-        current = count_files(Path(path)) if path in now and isinstance(counts, dict) else None
-        if current is None:
-            continue
-        for suffix in sorted(counts.keys() | current.keys()):
-            was, is_ = int(counts.get(suffix, 0)), current.get(suffix, 0)
-            if was != is_:
-                changed.append(f"{path}: {was} {f'{suffix} files' if suffix else 'bytes'} then, {is_} now")
     if changed:
         return warned(
             f"changed since the last launch: {'; '.join(changed[:SHOWN])}",
@@ -256,36 +240,6 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
     return passed("as at the last launch")
 
 
-def remember_data(spec: RunSpec, folder: Path, derived: Derived) -> None:
-    """Write down how large the data set of this launch is; what cannot be counted in time is left out. Raises OSError.
-
-    Path → suffix → number of files; "" for a single file, then its size in bytes.
-    """
-    paths = dict.fromkeys(_data_paths(spec, settings_of(spec, derived)))
-    counted = {path: found for path in paths if (found := count_files(Path(path))) is not None}
-    if counted:
-        spool.write(str(folder), FILE_NAME, counted)
-
-
-def count_files(path: Path, budget_s: float = BUDGET_S) -> dict[str, int] | None:
-    """Files by suffix, in all folders below; None if there are none, or too many to be counted in time."""
-    deadline, counted, number = time.monotonic() + budget_s, dict[str, int](), 0
-    try:
-        if path.is_file():
-            return {"": path.stat().st_size}
-    except OSError:
-        return None
-    for _, _, names in os.walk(path):
-        for name in names:
-            suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122
-            if suffix not in MADE_BY_TRAINERS:
-                counted[suffix] = counted.get(suffix, 0) + 1
-        number += len(names)
-        if number > MOST_FILES or time.monotonic() > deadline:
-            return None
-    return counted or None
-
-
 def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:
     """Runs that saved into this run's output folder, newest first: what it goes on from may be theirs."""
     wanted = None if spec.output_dir is None else os.path.realpath(Path(spec.cwd, spec.output_dir))
@@ -293,11 +247,6 @@ def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:
         other = run.load_spec()
         if other.output_dir and os.path.realpath(Path(other.cwd, other.output_dir)) == wanted and run.attempt_folders():
             yield other
-
-
-def _data_paths(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    named = (settings[key] for key in sorted(DATA_KEYS & settings.keys()))
-    return tuple(str(Path(spec.cwd, name)) for name in named if isinstance(name, str) and name and "://" not in name)
 
 
 def _last_launch(home: Path, spec: RunSpec) -> Path | None:

@@ -1,17 +1,21 @@
-"""How good checkpoints are: scores from the journals of the runs that wrote them, and ratings of people."""
+"""What is known of checkpoints from the journals of the runs that wrote them, and from ratings of people."""
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoint import KEPT_FROM, Checkpoint, Evaluation, Rating
+from ...model.checkpoint import KEPT_FROM, Checkpoint, CheckpointListing, Evaluation, Rating, newest_resumable
 from ...model.checkpoint_results import KeepReason
+from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings
-from ...store.run_directory import RunDirectory, RunUnreadable
+from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import list_runs
+from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of, saved_after_nan
 from ..errors import CliError, ExitCode
 
 BEST: KeepReason = "has the best score"
@@ -38,15 +42,25 @@ def qualities(home: Path, checkpoints: Iterable[Checkpoint]) -> dict[str, Qualit
     wanted = {(real.of(c.path), c.mtime): c.path for c in checkpoints}
     folders = {os.path.dirname(path) for path, _ in wanted}  # noqa: PTH120  of real paths, as text
     found: dict[str, Quality] = {}
-    for run in reversed(list_runs(home)):
-        if folders & folders_of(run):
-            for key, quality in _of_run(run).items():
-                if key in wanted:
-                    found[wanted[key]] = quality
-    for rating in ratings_here(home):
+    for story in reversed(_stories_beside(home, folders)):
+        best = None if story.best is None else story.best.path
+        for each in story.evaluations.values():
+            if (key := (os.path.realpath(each.path), each.mtime)) in wanted:
+                found[wanted[key]] = Quality(evaluation=each, best=each.path == best)
+    for rating in _ratings(home):
         if rating.key in wanted:
             path = wanted[rating.key]
             found[path] = msgspec.structs.replace(found.get(path, UNKNOWN), rating=rating)
+    return found
+
+
+def _stories_beside(home: Path, folders: AbstractSet[str]) -> list[RunStory]:
+    """The stories of the runs that save to one of these real paths, newest first; what cannot be read is left out."""
+    found = []
+    for run in list_runs(home) if folders else ():
+        with contextlib.suppress(RunUnreadable, JournalTooNew, OSError):
+            if folders & {os.path.realpath(folder) for folder in run.load_spec().output_folders}:
+                found.append(load_story(run.journal))
     return found
 
 
@@ -80,7 +94,7 @@ def rated_paths(home: Path) -> frozenset[tuple[str, float]]:
         return frozenset()
 
 
-def ratings_here(home: Path) -> tuple[Rating, ...]:
+def _ratings(home: Path) -> tuple[Rating, ...]:
     """All ratings. Raises CliError."""
     try:
         return read_ratings(home)
@@ -90,21 +104,73 @@ def ratings_here(home: Path) -> tuple[Rating, ...]:
         raise CliError(ExitCode.FAILED, f"{error.filename}: {error.strerror}") from None
 
 
-def folders_of(run: RunDirectory) -> set[str]:
-    """The real paths of the folders that a run saves to; none if its spec cannot be read."""
-    try:
-        return {os.path.realpath(folder) for folder in run.load_spec().output_folders}
-    except RunUnreadable:
-        return set()
+# What the journals of runs know of the checkpoints in a folder, beyond a quick look at them.
+#
+# A quick look reads structure and sizes; a run reads every value of what it saved, and knows when its loss became NaN.
+
+DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
+
+Key = tuple[str, float, int]
 
 
-def _of_run(run: RunDirectory) -> dict[tuple[str, float], Quality]:
-    try:
-        story = load_story(run.journal)
-    except (JournalTooNew, OSError):
-        return {}
-    best = None if story.best is None else story.best.path
-    return {
-        (os.path.realpath(each.path), each.mtime): Quality(evaluation=each, best=each.path == best)
-        for each in story.evaluations.values()
-    }
+class KnownListing(msgspec.Struct, frozen=True, kw_only=True):
+    """A listing with the verdicts of journals. ``known``: paths of those that a journal knows as they are now.
+
+    ``unused``: path → why an automatic restart does not use it, though it is complete. ``doubts``: path → what speaks
+    against its weights, though a restart uses it.
+    """
+
+    listing: CheckpointListing
+    known: frozenset[str]
+    unused: Mapping[str, str]
+    doubts: Mapping[str, str] = {}
+
+
+def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
+    """The listing with what the journals of the runs that save to its folders know."""
+    real = RealPaths()
+    keys = {c.path: _key(c, real) for c in listing.checkpoints}
+    folders = {os.path.dirname(path) for path, _, _ in keys.values()}  # noqa: PTH120  of real paths, as text
+    stories = _stories_beside(home, folders)
+    told = [(story, {_key(c, real): c for c in story.checkpoints}) for story in stories]
+    found, known, unused, doubts = [], set(), {}, {}
+    for checkpoint in listing.checkpoints:
+        of_it = [(story, there[key]) for story, there in told if (key := keys[checkpoint.path]) in there]
+        found.append(_with_damage(checkpoint, [saved for _, saved in of_it]))
+        if of_it:
+            known.add(checkpoint.path)
+        if why := _why_unused(of_it):
+            unused[checkpoint.path] = why
+        ours = (doubt_of(c, story) for story, c in of_it if story.origin(c) != "earlier")
+        if AFTER_DIVERGENCE in ours:
+            doubts[checkpoint.path] = AFTER_DIVERGENCE
+    point = newest_resumable(found, unused)
+    return KnownListing(
+        listing=CheckpointListing(checkpoints=tuple(found), resume_point=None if point is None else point.path),
+        known=frozenset(known),
+        unused=unused,
+        doubts=doubts,
+    )
+
+
+def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
+    """The checkpoint, damaged if a journal knows that it is and the quick look did not see it."""
+    damaged = next((c for c in saved if c.verdict in DAMAGED), None)
+    if damaged is None or checkpoint.verdict in DAMAGED:
+        return checkpoint
+    return msgspec.structs.replace(
+        checkpoint, verdict=damaged.verdict, reason=damaged.reason, nonfinite=damaged.nonfinite, nan=damaged.nan
+    )
+
+
+def _why_unused(of_it: list[tuple[RunStory, Checkpoint]]) -> str:
+    """Why a restart passes over it: as the newest run says, or the one that saved it after its loss became NaN."""
+    if any(story.origin(c) != "earlier" and saved_after_nan(c, story) for story, c in of_it):
+        return AFTER_NAN
+    aside = [story.set_aside.get(c.path) for story, c in of_it[:1]]
+    return "".join(f"not used for a restart: {one.why}" for one in aside if one is not None)
+
+
+def _key(checkpoint: Checkpoint, real: RealPaths) -> Key:
+    """The same file as it was: a checkpoint that was written again has another time or size."""
+    return real.of(checkpoint.path), checkpoint.mtime, checkpoint.size_bytes

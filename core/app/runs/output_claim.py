@@ -1,5 +1,6 @@
 """The supervisor's part of a run's output locks: what is taken before anything is started, and held until the end."""
 
+import contextlib
 import os
 import shlex
 import sys
@@ -237,8 +238,11 @@ def _sentence(taken: Taken, spec: RunSpec) -> str:
         other = "or choose another --output-dir"
     if holder.boot != processes.boot_id():
         end = "" if taken.lives else "start with --force if that training is over, "
+        written = ""  # for people only: clocks of hosts differ
+        with contextlib.suppress(OSError, ValueError, OverflowError):
+            written = time.strftime(", last sign of life %Y-%m-%d %H:%M", time.localtime(os.lstat(taken.path).st_mtime))
         return (
-            f"{what}: {taken.why} (host {holder.host}, pid {holder.pid}{_written(taken.path)}); "
+            f"{what}: {taken.why} (host {holder.host}, pid {holder.pid}{written}); "
             f"look at it there with {look}, {end}{other}"
         )
     if not Path(owner.home, "runs", owner.run).is_dir():
@@ -250,14 +254,6 @@ def _sentence(taken: Taken, spec: RunSpec) -> str:
         kill = f" (kill {' '.join(str(process.pid) for process in marked)})" if (marked := _marked(holder)) else ""
         return f"{what}: {_processes(holder)}; {left}{kill}, {other}"
     return f"{what}: {_processes(holder)} on the host {holder.host}; look at it with {look}, end it with {end}, {other}"
-
-
-def _written(path: str) -> str:
-    """When the lock was written last, for people: clocks of hosts differ, so nothing follows from it."""
-    try:
-        return time.strftime(", last sign of life %Y-%m-%d %H:%M", time.localtime(os.lstat(path).st_mtime))
-    except (OSError, ValueError, OverflowError):
-        return ""
 
 
 def is_network(folder: str) -> bool:
@@ -280,9 +276,8 @@ def _processes(holder: Holder) -> str:
 
 def _marked(holder: Holder) -> list[processes.Process]:
     """Processes of ours of its attempt, at most SHOWN."""
-    if holder.directory is None:
-        return []
-    return processes.marked_with(holder.directory, processes.all_processes().values())[:SHOWN]
+    running = processes.all_processes().values() if holder.directory is not None else ()
+    return processes.marked_with(holder.directory, running)[:SHOWN] if holder.directory is not None else []
 
 
 def _owner(order: LockOrder) -> Owner:
@@ -323,19 +318,14 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
     ``home``: the state folder to look through (None: this user's).
     Live: a supervisor holds its lock, or its trainer lives. Directories are compared by their real paths.
     """
-    if spec.output_dir is None:
-        return lock_rival(spec, known_home() if home is None else home)
-    wanted = os.path.realpath(spec.output_dir)
-    for run in all_runs() if home is None else list_runs(home):
+    wanted = None if spec.output_dir is None else os.path.realpath(spec.output_dir)
+    for run in () if wanted is None else all_runs() if home is None else list_runs(home):
         known = run.load_spec()
         if run.id == spec.id or known.output_dir is None or os.path.realpath(known.output_dir) != wanted:
             continue
-        trainer = trainer_pid(run)
-        if trainer is None and not is_held(run.lock):
-            continue
-        if trainer is not None:
+        if (trainer := trainer_pid(run)) is not None:
             what = f"trainer pid {trainer}) and writes into {spec.output_dir} already"
-        elif is_at_rest(run):
+        elif not is_held(run.lock) or is_at_rest(run):
             continue
         else:
             supervisor = holder_pid(run.lock) or "unknown"
@@ -349,18 +339,11 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
 
 def require_own_output(spec: RunSpec) -> None:
     """Raise CliError (exit code 4) if another live run writes into this run's output directory."""
-    rival = rival_of(spec)
-    if rival is not None:
+    if (rival := rival_of(spec)) is not None:
         raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
-
-
-def rival_at_start(run: RunDirectory) -> str | None:
-    """As ``rival_of`` for a known run; None if its own trainer lives, because then no second one is started."""
-    return rival_of(run.load_spec()) if trainer_pid(run) is None else None
 
 
 def require_own_output_to_start(run: RunDirectory) -> None:
-    """Raise CliError (exit code 4) if supervising this run would start a trainer beside another live run's."""
-    rival = rival_at_start(run)
-    if rival is not None:
-        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
+    """The same if supervising this run would start a trainer: none is started while its own trainer lives."""
+    if trainer_pid(run) is None:
+        require_own_output(run.load_spec())

@@ -4,8 +4,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,16 +13,15 @@ from trainwatch import __version__
 
 from ...model.edge import EDGE
 from ...model.log_lines import LogLine
-from ...model.run import RunSpec
 from ...model.situation import Situation
-from ...model.story import RunStory, Summary
+from ...model.story import Summary
 from ...sense.log.log_browser import FileLogBrowser
 from ...store.history_reader import HistoryReader
 from ...store.journal import JournalTooNew, fold_journal, load_story
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...views.charts import STEPS, attempt_spans, charts_svg
 from ...views.report import LossCourse, MetricCourse, ReportSources
-from ...views.report_building import build_report
+from ...views.report_building import build_report, with_machine
 from ...views.short_report import short_report, summary
 from ..errors import CliError, ExitCode
 from ..gpu_survey import surveying
@@ -31,7 +29,6 @@ from .run_usage import usage_of
 from .supervisor_life import as_found, situation_of, supervisor_life
 
 if TYPE_CHECKING:
-    from ...store.run_directory import RunDirectory
     from ...views.report import Report
 
 
@@ -127,13 +124,15 @@ def asking_machine() -> Iterator[Callable[[], Mapping[str, str]]]:
     with surveying() as gpus_now:
 
         def facts() -> Mapping[str, str]:
-            gpus = gpus_now()
+            gpus, system = gpus_now(), None
+            with suppress(OSError):
+                system = platform.freedesktop_os_release().get("PRETTY_NAME")
             found = {
                 "driver": f"{gpus.driver}, CUDA {gpus.cuda or '–'}" if gpus.driver else None,
                 "GPUs now": ", ".join(f"{g.index}: {g.name}" for g in gpus.gpus if g.name),
                 "kernel": f"{platform.system()} {platform.release()}",
                 "WSL": wsl(platform.release(), os.environ),
-                "system": _system(),
+                "system": system,
                 "trainwatch": f"{__version__}, Python {sys.version.split()[0]}",
             }
             return {name: value for name, value in found.items() if value}
@@ -147,13 +146,6 @@ def wsl(release: str, environ: Mapping[str, str]) -> str | None:
         return None
     generation = "WSL2" if "wsl2" in release.lower() or "WSL_INTEROP" in environ else "WSL1"
     return f"{generation}, distribution {environ.get('WSL_DISTRO_NAME', 'unknown')}"
-
-
-def _system() -> str | None:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME") if Path("/etc").is_dir() else None
-    except OSError:
-        return None
 
 
 # The sources of a report: the run's journal, history and logs.
@@ -172,20 +164,20 @@ def short_report_of(run: RunDirectory) -> str:
         raise CliError(ExitCode.FAILED, str(error)) from None
 
 
+def end_in_words(run: RunDirectory) -> str:
+    """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
+    try:
+        return short_report_of(run)
+    except (CliError, RunUnreadable, OSError, ValueError):
+        return ""
+
+
 def summary_of(run: RunDirectory, since_wall: float | None = None) -> Summary:
     """The report in a few lines. ``since_wall``: when a person last looked, epoch seconds.
 
     Raises JournalTooNew, RunUnreadable, OSError.
     """
     return summary(EDGE.value(build_report(*gather(run, since_wall), since_wall)))
-
-
-def end_in_words(run: RunDirectory) -> str:
-    """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
-    try:
-        return short_report(EDGE.value(build_report(*gather(run))))
-    except (JournalTooNew, RunUnreadable, OSError, ValueError):
-        return ""
 
 
 def gather(
@@ -212,6 +204,13 @@ def gather(
         metrics = tuple(metric_courses(history, end_t, {} if latest.metrics is None else latest.metrics.values))
         usage = usage_of(history, story, latest.gpu, latest.host)
     now = situation_of(spec, story, life, latest)
+    # The last step in the log of each attempt of which the journal does not contain it.
+    over = story.attempts[:-1] if now.supervisor_alive else story.attempts
+    steps = [
+        (a.number, last_step(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None))
+        for a in over
+        if a.log and a.last_step is None
+    ]
     sources = ReportSources(
         spec=spec,
         particulars=stored.particulars(),
@@ -222,8 +221,8 @@ def gather(
         ),
         metrics=metrics,
         usage=usage,
-        log_ends=dict(_last_words(story)) if log_ends else {},
-        log_steps=dict(_log_steps(spec, story, watched=now.supervisor_alive is True)),
+        log_ends={a.number: last_words(a.log) for a in story.attempts if log_ends and a.log and a.how in EVIDENCED},
+        log_steps={number: step for number, step in steps if step is not None},
     )
     return now, sources
 
@@ -242,31 +241,12 @@ def metric_courses(history: HistoryReader, end_t: float, newest: Mapping[str, fl
             )
 
 
-def _last_words(story: RunStory) -> Iterator[tuple[int, tuple[str, ...]]]:
-    for a in story.attempts:
-        if a.log and a.how in EVIDENCED:
-            yield a.number, last_words(a.log)
-
-
-def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tuple[int, int]]:
-    """Attempt → the last step in its log, if the journal does not contain it."""
-    for a in story.attempts:
-        live = watched and a is story.attempts[-1]
-        if a.log and a.last_step is None and not live:
-            step = last_step(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None)
-            if step is not None:
-                yield a.number, step
-
-
 # The whole report of a run, with facts about this machine: the driver is asked while the rest is loaded and read.
 
 
-def report_of(run: "RunDirectory") -> "Report":
+def report_of(run: RunDirectory) -> "Report":
     """The report of a run. Raises CliError if a newer trainwatch wrote its journal."""
     with asking_machine() as machine:
-        from ...store.journal import JournalTooNew
-        from ...views.report_building import build_report, with_machine
-
         try:
             now, sources = gather(run, log_ends=True)
             return with_machine(build_report(now, sources), machine(), sources.spec)

@@ -1,5 +1,6 @@
 """The status of a run, read from outside: no supervisor is needed."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -140,7 +141,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], Run
     from ...views.place_words import place_words
     from ...views.run_summary import summarise
     from ...views.state.status import status_object
-    from .own_troubles import place_troubles
+    from .supervisor_life import place_troubles
 
     spec, (now, life) = run.load_spec(), read_situation(run, ask=ask)
     said = summarise(now, spec.name)
@@ -157,7 +158,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], Run
     status["place"] = place_words(spec.command)
     status["job"], status["nodes"], nodes = None, [], None
     if spec.capabilities.queues:
-        from .job_now import job_object, job_of, node_objects, nodes_of
+        from .run_usage import job_object, job_of, node_objects, nodes_of
 
         status["job"] = job_object(job_of(status["log"]), now.now_wall)
         nodes = nodes_of(status["log"])
@@ -169,16 +170,10 @@ def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], Run
         status["ranks"] = ranks_now(now.process, status["log"], nodes)
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown" and newest["verdict"] != "opaque":
-        newest["kind"] = _kind_of(Path(newest["path"]))
+        # A journal knows a checkpoint by its name; its kind follows from its content, as ``checkpoints list`` has it.
+        from ...checkpoints import inspect
+
+        with contextlib.suppress(OSError):
+            seen = inspect(Path(newest["path"]))
+            newest["kind"] = "unknown" if seen is None else seen.kind
     return status, said, now
-
-
-def _kind_of(path: Path) -> str:
-    """As ``checkpoints list`` has it. A journal knows a checkpoint by its name; its kind follows from its content."""
-    from ...checkpoints import inspect
-
-    try:
-        seen = inspect(path)
-    except OSError:
-        return "unknown"
-    return "unknown" if seen is None else seen.kind

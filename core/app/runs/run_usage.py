@@ -1,17 +1,20 @@
-"""What a run took of its machine, and what its ranks did."""
+"""What a run took of its machine, what its ranks did, and the job and nodes that its newest attempt runs as."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from ...model.job import JobRecord, left_s
+from ...model.json_line import decode_exact
 from ...model.nodes import Nodes, RankNow, RankTable
 from ...model.observation import GpuSample, HostSample, ProcessSample, Rank
 from ...model.story import RunStory
 from ...store.history_reader import HistoryReader, Point
 from ...views.report import Usage
+from .known_runs import end_of
 
 # What a run took of its machine while it trained, from its metric history.
 
@@ -35,6 +38,8 @@ def usage_of(history: HistoryReader, story: RunStory, gpu: GpuSample | None, hos
         for reading in own
         if reading.mem_total_bytes and (mean := _mean(series[f"gpu{reading.index}.vram"], reading.mem_total_bytes))
     ]
+    failed = (i.t for i in story.incidents if i.kind in {"crash", "hang"} and since < i.t < until)
+    ends = [since, *sorted(failed), until]
     total = host.ram_total_bytes if host is not None else None
     ram = _mean(series["host.ram_used"], total) if total else None
     return Usage(
@@ -43,15 +48,8 @@ def usage_of(history: HistoryReader, story: RunStory, gpu: GpuSample | None, hos
         ram_pct=None if ram is None else 100.0 * ram,
         temp_c=max((p[3] for reading in own for p in series[f"gpu{reading.index}.temp"]), default=None),
         swap_bytes=max((p[3] for p in series["host.swap_used"]), default=None),
-        alone_s=max((end - begin for begin, end in pairwise(_ends(story, since, until))), default=None),
+        alone_s=max((end - begin for begin, end in pairwise(ends)), default=None),
     )
-
-
-def _ends(story: RunStory, since: float, until: float) -> Iterator[float]:
-    """The times between which nothing failed."""
-    yield since
-    yield from sorted(i.t for i in story.incidents if i.kind in {"crash", "hang"} and since < i.t < until)
-    yield until
 
 
 def _mean(points: Sequence[Point], of: float = 1.0) -> float | None:
@@ -95,9 +93,10 @@ def _rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]
     from ...views.state.rank_standing import with_standing
 
     told = {each.rank: each for each in process.ranks}
+    ages = {rank: None if each.line_age_s is None else each.line_age_s + each.seen_s for rank, each in told.items()}
     found = with_processes((), process.ranks, process.t)
     if not all(each.line for each in process.ranks):  # else each has a log file of its own
-        found = with_text(found, _tail(log), process.t)
+        found = with_text(found, end_of(log, TAIL_BYTES), process.t)
     return with_standing(
         [
             RankNow(
@@ -108,17 +107,13 @@ def _rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]
                 step=each.step,
                 sec_per_step=_pace_s(told[each.rank]),
                 last_line=each.line,
-                last_line_age_s=_age_s(told[each.rank]),
+                last_line_age_s=ages[each.rank],
                 seen_age_s=told[each.rank].seen_s,
             )
             for each in found
             if each.pid is not None
         ]
     )
-
-
-def _age_s(rank: Rank) -> float | None:
-    return None if rank.line_age_s is None else rank.line_age_s + rank.seen_s
 
 
 def _pace_s(rank: Rank) -> float | None:
@@ -133,12 +128,66 @@ def _pace_s(rank: Rank) -> float | None:
     return (rank.earlier_age_s - rank.line_age_s) / (now - before)
 
 
-def _tail(log: str | None) -> str:
+# The job that the newest attempt of a run runs as, and its nodes, from the files of the attempt.
+
+JOB_FILE, NODES_FILE = "job.json", "nodes.json"
+Kind = TypeVar("Kind", JobRecord, Nodes)
+
+
+def job_of(log: str | None) -> JobRecord | None:
+    """The job of the attempt whose log this is; None if it runs as none."""
+    return _read(log, JOB_FILE, JobRecord)
+
+
+def log_of(story: RunStory) -> str | None:
+    """The log of the newest attempt."""
+    return None if story.attempt is None else story.attempt.log
+
+
+def nodes_of(log: str | None) -> Nodes | None:
+    """The nodes of the job of the attempt whose log this is; None as long as none has written."""
+    return _read(log, NODES_FILE, Nodes)
+
+
+def job_object(job: JobRecord | None, wall: float) -> dict[str, Any] | None:
+    """For ``status --json``. ``answer_age_s``: since Slurm was asked last."""
+    if job is None:
+        return None
+    return {
+        "cluster": job.handle.cluster,
+        "id": job.handle.id,
+        "phase": job.phase,
+        "cause": job.cause,
+        "state": job.state,
+        "reason": job.reason,
+        "nodes": job.nodes,
+        "left_s": left_s(job, wall),
+        "answer_age_s": max(0.0, wall - job.wall),
+    }
+
+
+def node_objects(nodes: Nodes | None, now_t: float) -> list[dict[str, Any]]:
+    """For ``status --json``, one for each node. ``age_s``: since its newest line came; ``silent``: it should write."""
+    if nodes is None:
+        return []
+    return [
+        {
+            "node": node.node,
+            "age_s": max(0.0, now_t - node.grew_t),
+            "silent": nodes.silent_s(node, now_t) is not None,
+            "processes": node.process.procs,
+            "cpu": node.process.cpu,
+            "ranks": [rank.rank for rank in node.process.ranks],
+            "gpus": None if node.gpus is None else msgspec.to_builtins(node.gpus),
+        }
+        for node in nodes.nodes
+    ]
+
+
+def _read(log: str | None, name: str, type_: type[Kind]) -> Kind | None:
     if log is None:
-        return ""
+        return None
     try:
-        with Path(log).open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
-            return file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
+        return decode_exact(Path(log).with_name(name).read_bytes(), type_)
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,13 +1,16 @@
 """Whether a run's supervisor lives and turns: its lock, its last sign of life, the state of its process, its answer."""
 
+import contextlib
+import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ...act.launch.spool import read_exit, read_start
-from ...model.attempt import AttemptStory, ExitRecord
+from ...model.attempt import AttemptStory
 from ...model.progress import Outlook, Why
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.situation import RESPONSIVE_S, Situation, SupervisorLife, Trouble
@@ -42,8 +45,10 @@ def supervisor_life(run: RunDirectory, *, ask: bool = False) -> SupervisorLife:
         said = _asked(run)
         if said is not None:
             age_s = min(float(said.get("age_s", 0.0)), age_s if age_s is not None else float("inf"))
-            troubles = _troubles(said)
-            newest = _newest(said)
+            with contextlib.suppress(msgspec.ValidationError):
+                troubles = msgspec.convert(said.get("troubles", ()), tuple[Trouble, ...])
+            with contextlib.suppress(msgspec.ValidationError):
+                newest = msgspec.convert(said.get("progress"), ProgressPoint | None)
     return SupervisorLife(
         pid=pid,
         alive=True,
@@ -68,20 +73,6 @@ def _asked(run: RunDirectory) -> dict[str, Any] | None:
     except (ControlError, OSError):
         return None
     return reply.data if reply.ok else None
-
-
-def _troubles(said: dict[str, Any]) -> tuple[Trouble, ...]:
-    try:
-        return msgspec.convert(said.get("troubles", ()), tuple[Trouble, ...])
-    except msgspec.ValidationError:
-        return ()
-
-
-def _newest(said: dict[str, Any]) -> ProgressPoint | None:
-    try:
-        return msgspec.convert(said.get("progress"), ProgressPoint | None)
-    except msgspec.ValidationError:
-        return None
 
 
 def situation_of(spec: RunSpec, story: RunStory, life: SupervisorLife, latest: Latest) -> Situation:
@@ -130,10 +121,14 @@ def as_found(run: RunDirectory, story: RunStory) -> RunStory:
         return msgspec.structs.replace(story, attempts=(*story.attempts[:-1], followed))
     if is_held(run.lock):
         return story
+    ended, how = read_exit(folder), f"the trainer of attempt {attempt.number} has ended without an exit record"
+    if ended is not None:
+        status = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
+        how = f"attempt {attempt.number} has ended ({status})"
     return msgspec.structs.replace(
         story,
         state="interrupted",
-        state_reason=f"no supervisor is running, and {_how_it_ended(attempt.number, read_exit(folder))}"
+        state_reason=f"no supervisor is running, and {how}"
         + (f"; the restart is held: {story.state_reason}" if story.state_why.holds else "")
         + (f"; {LOST}" if story.run is None else ""),
         state_why=Why(),
@@ -169,8 +164,47 @@ def with_attempts_on_disk(run: RunDirectory, story: RunStory) -> RunStory:
     return story
 
 
-def _how_it_ended(number: int, ended: ExitRecord | None) -> str:
-    if ended is None:
-        return f"the trainer of attempt {number} has ended without an exit record"
-    how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
-    return f"attempt {number} has ended ({how})"
+# Troubles of trainwatch that anybody can see from outside: its disk, the output disk, its journal.
+
+FULL_BYTES = 1 << 20
+"""Less free space than this is full: a checkpoint, a log and a journal write more at once."""
+JOURNAL_GONE = "was deleted; what happened before cannot be told; the supervisor continues it in a new file"
+
+
+def place_troubles(run: RunDirectory, spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[Trouble]:
+    """``watched``: a supervisor holds the run."""
+    if (why := unusable(run.path)) is not None:
+        yield Trouble(
+            kind="state_disk",
+            level="danger",
+            text=f"{run.path}: {why}; events are told but not kept: free some space there, or make it writable",
+        )
+    if watched and story.run is None and not run.journal.exists():
+        yield Trouble(kind="journal", level="danger", text=f"{run.journal} {JOURNAL_GONE}")
+    output = None if spec.output_dir is None else Path(spec.output_dir)
+    there = (place for place in (output, *output.parents) if place.is_dir()) if output is not None else ()
+    if output is not None and (why := unusable(next(iter(there), output))) is not None:
+        yield Trouble(
+            kind="output_disk",
+            level="danger",
+            text=f"{spec.output_dir}: {why}; the trainer cannot save: free some space there, or make it writable",
+        )
+
+
+def unusable(folder: Path) -> str | None:
+    """Why no file can be written into ``folder``; None if one can, as far as can be told without writing."""
+    try:
+        room = os.statvfs(folder)
+    except FileNotFoundError:
+        return "does not exist"
+    except OSError as error:
+        return f"cannot be looked at ({error.strerror})"
+    if room.f_flag & os.ST_RDONLY:
+        return "its file system is mounted read-only"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return "it may not be written"
+    if room.f_blocks and room.f_bavail * room.f_frsize < FULL_BYTES:
+        return f"its disk is full ({room.f_bavail * room.f_frsize / 1e6:.1f} MB free)"
+    if room.f_files and room.f_favail == 0:
+        return "its file system has no free inodes"
+    return None

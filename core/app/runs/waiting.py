@@ -1,10 +1,11 @@
-"""Waiting for a run from outside: until it is over, needs a person, or is in a certain state."""
+"""Waiting for a run from outside: until it is over, needs a person, is in a certain state, or has new events."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from ...store.journal import load_story
+from ...model.record import Record
+from ...store.journal import JournalFollower, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
@@ -109,3 +110,18 @@ def _mark(run: RunDirectory) -> tuple[int, int, bool]:
     except OSError:
         return (0, 0, is_held(run.lock))
     return (found.st_mtime_ns, found.st_size, is_held(run.lock))
+
+
+EVENTS_POLL_S = 0.25
+"""Period of polling a journal that is followed."""
+
+
+def records_of(run: RunDirectory, over: Callable[[], bool]) -> Iterator[Record]:
+    """The records of the journal, oldest first, and those that come until ``over``."""
+    follower = JournalFollower(run.journal)
+    while True:
+        ended = over()  # before the journal is read
+        yield from follower.poll()
+        if ended:
+            return
+        time.sleep(EVENTS_POLL_S)

@@ -4,16 +4,9 @@ The screen is started often: what loads much of core is imported by the function
 """
 
 import contextlib
-import json
-import queue
 import shlex
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +23,9 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
 from ...store.run_lookup import list_runs
 from ...views.length_words import resume_words
-from ..errors import CliError, config_errors
+from ..errors import config_errors
 from ..runs.known_runs import here, home
+from .run_services import sentences, verb_in_child
 
 if TYPE_CHECKING:
     from ..plan.launch_plan import LaunchPlan
@@ -68,7 +62,7 @@ class FolderLauncher:
 
         if path is None:
             return ()
-        with _sentences(), config_errors():
+        with sentences(), config_errors():
             known = read_definitions(path)
             project = load_project(path, profiles=known.profiles, presets=known.presets)
         usual = project.settings.profiles.use
@@ -91,7 +85,7 @@ class FolderLauncher:
         from ...config.spec import Overrides
         from ..plan.specs import read_definitions, spec_of_command
 
-        with _sentences():
+        with sentences():
             words = _split(command)
             if not words:
                 return ""
@@ -103,7 +97,7 @@ class FolderLauncher:
         """The first launch as it would be now."""
         from ..plan.trainer_folders import not_used_for_a_command
 
-        with _sentences():
+        with sentences():
             plan = _plan(order)
             self._planned = (order, plan)
             if plan.derived is None:
@@ -118,7 +112,7 @@ class FolderLauncher:
                 config=spec.config,
                 output_dir=spec.output_dir,
                 profile=spec.settings.profiles.use,
-                profiles=_choices(spec, plan.profiles, _usual_profile(spec)),
+                profiles=_choices(spec, plan.profiles),
                 changes=EDGE.value(plan.derived.changes),
                 resume=resume_words(spec.resume_way),
                 resumes=spec.resume_way is not None and spec.resume_way.will in {"yes", "self"},
@@ -130,32 +124,31 @@ class FolderLauncher:
         from ..preflight.check import look_at_machine
         from ..preflight.checklist import checks_of, config_check
 
-        with _sentences():
+        with sentences():
             planned = self._planned
             plan = planned[1] if planned is not None and planned[0] == order else _plan(order)
         seen(_told(0, config_check(plan.spec)))
         seen(LaunchCheck(place=1, name="machine"))
-        machine = look_at_machine()
-        waiting: queue.SimpleQueue[tuple[int, str, Callable[[], Check | None]]] = queue.SimpleQueue()
-        listed = checks_of(plan, machine)
-        for place, (name, run_check) in enumerate(listed, 1):
+        listed = list(enumerate(checks_of(plan, look_at_machine()), 1))
+        for place, (name, _) in listed:
             seen(LaunchCheck(place=place, name=name))
-            waiting.put((place, name, run_check))
+
+        waiting = listed[::-1]
 
         def work() -> None:
-            while wanted():
-                try:
-                    place, name, run_check = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                try:
-                    found = run_check()
-                except Exception as error:  # a check that fails does not hide the others
-                    seen(LaunchCheck(place=place, name=name, result="warn", found=f"could not be checked: {error}"))
-                    continue
-                # An empty name takes the place of a check that does not apply.
-                seen(LaunchCheck(place=place, name="") if found is None else _told(place, found))
+            with contextlib.suppress(IndexError):
+                while wanted():
+                    place, (name, run_check) = waiting.pop()
+                    try:
+                        found = run_check()
+                    except Exception as error:  # a check that fails does not hide the others
+                        said = f"could not be checked: {error}"
+                        seen(LaunchCheck(place=place, name=name, result="warn", found=said))
+                        continue
+                    # An empty name takes the place of a check that does not apply.
+                    seen(LaunchCheck(place=place, name="") if found is None else _told(place, found))
 
+        # Daemons: one that waits for a driver does not keep the program from ending.
         threads = [threading.Thread(target=work, name="preflight", daemon=True) for _ in range(CHECKERS)]
         for thread in threads:
             thread.start()
@@ -168,7 +161,7 @@ class FolderLauncher:
         from ..start.detached import start_detached
         from ..start.project_run import create_run, project_run
 
-        with _sentences():
+        with sentences():
             if order.run is not None:
                 ready = project_run(order.run, Overrides(profile=order.profile), to_start=True)
             else:
@@ -183,8 +176,10 @@ class FolderLauncher:
         """As ``trainwatch rehearse``, in a child process."""
         profile = [] if order.profile is None else ["--profile", order.profile]
         what = ["--name", order.run] if order.run is not None else ["--", *_split(order.command)]
-        with _sentences():
-            return rehearse_in_child([*profile, *what], here(), say, wanted)
+        with sentences():
+            words = ["rehearse", "--json", *profile, *what]
+            found = verb_in_child(words, str(here()), say, wanted)
+        return msgspec.convert({**found, **found["resume"]}, Rehearsal)
 
 
 def _plan(order: LaunchRequest) -> "LaunchPlan":
@@ -198,13 +193,6 @@ def _plan(order: LaunchRequest) -> "LaunchPlan":
     if plan is None:
         raise RuntimeError(f"{FILE_NAME} was removed from {here()}")
     return plan
-
-
-def _usual_profile(spec: RunSpec) -> str | None:
-    """The profile that the file names."""
-    from ...config.project import load_project
-
-    return None if spec.project is None else load_project(Path(spec.project)).settings.profiles.use
 
 
 def _split(command: str) -> tuple[str, ...]:
@@ -222,10 +210,9 @@ def _offer(name: str, command: str, profile: str | None, project: Path) -> Launc
     try:
         story = load_story(run.journal)
     except (JournalTooNew, RunUnreadable, OSError):
-        return LaunchOffer(name=name, command=EDGE.text(command), profile=profile, run_id=run.id)
-    if not story.attempts and not is_held(run.lock):
-        return offer
-    return LaunchOffer(name=name, command=EDGE.text(command), profile=profile, run_id=run.id, state=story.state)
+        return msgspec.structs.replace(offer, run_id=run.id)
+    begun = story.attempts or is_held(run.lock)
+    return msgspec.structs.replace(offer, run_id=run.id, state=story.state) if begun else offer
 
 
 def _commands_here(cwd: Path) -> Iterator[LaunchOffer]:
@@ -233,9 +220,8 @@ def _commands_here(cwd: Path) -> Iterator[LaunchOffer]:
     for run in list_runs(home()):
         with contextlib.suppress(RunUnreadable, JournalTooNew, OSError):
             spec = run.load_spec()
-            if spec.project is not None or spec.cwd != str(cwd) or APART & spec.labels.keys():
-                continue
-            if not is_held(run.lock):
+            apart = spec.project is not None or spec.cwd != str(cwd) or APART & spec.labels.keys()
+            if apart or not is_held(run.lock):
                 continue
             yield LaunchOffer(
                 name=spec.name,
@@ -259,12 +245,14 @@ def _preset_why(spec: RunSpec, preset: Preset) -> str:
     return preset.told(spec.preset_why)
 
 
-def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> tuple[tuple[str, str], ...]:
-    """(name, title) in the order of the ladder; without one, the usual one first."""
+def _choices(spec: RunSpec, known: Mapping[str, Profile]) -> tuple[tuple[str, str], ...]:
+    """(name, title) in the order of the ladder; without one, that of the file first."""
+    from ...config.project import load_project
     from ..plan.launch_plan import fitting_profiles
 
     fitting = fitting_profiles(spec, known)
     if not spec.settings.profiles.ladder:
+        usual = None if spec.project is None else load_project(Path(spec.project)).settings.profiles.use
         fitting = tuple(sorted(fitting, key=lambda profile: profile.name != usual))
     return tuple((profile.name, profile.title or profile.description) for profile in fitting)
 
@@ -272,63 +260,3 @@ def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> 
 def _told(place: int, check: "Check") -> LaunchCheck:
     shown = EDGE.value(check)
     return LaunchCheck(place=place, name=shown.name, result=shown.result, found=shown.found, remedy=shown.remedy)
-
-
-@contextmanager
-def _sentences() -> Iterator[None]:
-    """Raise errors of the use cases as RuntimeError with their sentences."""
-    try:
-        yield
-    except CliError as error:
-        raise RuntimeError(str(error)) from error
-
-
-# A rehearsal from the launch screen: ``trainwatch rehearse`` in a child process.
-
-LOOK_S = 0.2
-ENDING_S = 60.0
-"""Time for an interrupted rehearsal to end its trainer and remove its scratch folder."""
-
-
-def rehearse_in_child(
-    words: Sequence[str], cwd: Path, say: Callable[[str], None], wanted: Callable[[], bool]
-) -> Rehearsal:
-    """Run ``trainwatch rehearse WORDS``. ``say`` gets its lines of progress. Raises RuntimeError with a sentence.
-
-    It is interrupted when ``wanted`` returns False.
-    """
-    # A session of its own: if the terminal closes, it still ends its trainer and removes what it wrote.
-    child = subprocess.Popen(
-        [sys.executable, "-m", "trainwatch", "rehearse", "--json", *words],
-        cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    said: list[str] = []
-
-    def hear() -> None:
-        for line in child.stderr or ():
-            said.append(
-                line.decode("utf-8", "replace").strip().removeprefix("rehearsal: ").removeprefix("trainwatch: ")
-            )
-            say(said[-1])
-
-    listener = threading.Thread(target=hear, name="rehearsal", daemon=True)
-    listener.start()
-    watcher = threading.Thread(target=_interrupt, args=(child, wanted), name="rehearsal-end", daemon=True)
-    watcher.start()
-    out = child.stdout.read() if child.stdout is not None else b""
-    child.wait()
-    listener.join(ENDING_S)
-    try:
-        found = json.loads(out)
-        return msgspec.convert({**found, **found["resume"]}, Rehearsal)
-    except (ValueError, KeyError, TypeError, msgspec.ValidationError):
-        last = said[-1] if said else f"the rehearsal ended with {child.returncode} without a result"
-        raise RuntimeError("interrupted; nothing is left" if child.returncode == 130 else last) from None
-
-
-def _interrupt(child: "subprocess.Popen[bytes]", wanted: Callable[[], bool]) -> None:
-    while child.poll() is None:
-        if not wanted():
-            child.send_signal(signal.SIGINT)
-            return
-        time.sleep(LOOK_S)

@@ -1,15 +1,16 @@
 """The runs for the screen: those of this machine with the services of one that is opened, and those of others."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...model.edge import EDGE
 from ...model.screen_ports import LogAccess, OpenRun
 from ...model.situation import HOST_ROW
 from ...model.suggestion import parted, typed
 from ..errors import CliError
-from ..runs.known_runs import open_run
-from .run_looks import RunLooks, RunProfiles, later
-from .store_feed import StoreFeed, current_story
+from ..runs.known_runs import RunDirectory, example_verb, home, open_run, queued_entries
+from .run_services import Later, RunProfiles, RunServices, sentences
+from .store_feed import StoreFeed
 
 if TYPE_CHECKING:
     from ...model.situation import RunCard
@@ -24,8 +25,6 @@ class MachineRuns:
 
     def runs(self, *, anew: bool = False) -> "Sequence[RunCard]":
         """Reads every journal of this machine: called in a thread. What waits here comes first, as it is."""
-        from .run_cards import run_cards
-
         own = run_cards()
         if self._others is None:
             return own
@@ -47,42 +46,39 @@ class MachineRuns:
         """The services of one run. Raises RuntimeError with a sentence."""
         _refuse(run_id, "--run")
         run, spec = open_run(run_id)
-        # What the first picture does not need is loaded when it is used.
+        services = RunServices(run, spec)
+        log_browser: Any = Later("...sense.log.log_browser", "FileLogBrowser")
+        details: Any = Later("...store.detail_files", "DetailReader", run.path)
         return OpenRun(
             run_id=run.id,
             name=spec.name,
-            feed=StoreFeed(run, spec.created_wall, current_story, spec.settings.health),
+            feed=StoreFeed(run, spec.created_wall, spec.settings.health),
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
-            incident_files=later(".run_services", "IncidentFolder", run),
-            causes=later(".run_services", "RunCauses", run),
-            looks=RunLooks(run),
-            checkpoints=later(".run_services", "RunCheckpoints", spec, run.load_spec),
-            launch=later(".run_services", "RunLaunch", spec),
-            samples=later(".run_services", "RunSamples", spec, run.load_spec),
-            trials=later(".run_services", "RunTrials", spec),
-            details=later("...store.latest", "DetailReader", run.path),
-            ranks=later(".run_services", "RunRanks", run),
+            incident_files=services,
+            causes=services,
+            looks=services,
+            checkpoints=services,
+            launch=services,
+            samples=services,
+            trials=services,
+            details=details,
+            ranks=services,
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
             plan=spec,
-            logs=LogAccess(
-                browser=later("...sense.log.log_browser", "FileLogBrowser"),
-                stamps=later(".run_services", "AttemptStamps", run),
-                extra=spec.logs,
-            ),
+            logs=LogAccess(browser=log_browser, stamps=services, extra=spec.logs),
         )
 
     def hide(self, run_id: str, hidden: bool) -> None:
-        """A mark in the run's folder."""
+        """A mark in the run's folder: it is left out of the list, or shown again."""
         _refuse(run_id)
         run, _ = open_run(run_id)
-        from .run_cards import hide
-
-        try:
-            hide(run, hidden)
-        except OSError as error:
-            raise RuntimeError(f"{run.hidden}: {error.strerror or error}") from error
+        with sentences(str(run.hidden)):
+            if hidden:
+                run.hidden.touch(mode=0o600)
+            else:
+                run.hidden.unlink(missing_ok=True)
 
     def kept_about(self, run_id: str) -> str:
         """As ``trainwatch forget`` asks."""
@@ -90,22 +86,16 @@ class MachineRuns:
 
         _refuse(run_id, "forget")
         run, _ = open_run(run_id)
-        try:
+        with sentences():
             return kept_about(run)
-        except (CliError, OSError) as error:
-            raise RuntimeError(str(error)) from error
 
     def forget(self, run_id: str) -> str:
         """As ``trainwatch forget`` does."""
-        from ..runs.forgetting import forget, kept_about
+        from ..runs.forgetting import forget
 
-        _refuse(run_id, "forget")
-        run, _ = open_run(run_id)
-        try:
-            kept = kept_about(run)
-            forget(run)
-        except (CliError, OSError) as error:
-            raise RuntimeError(str(error)) from error
+        kept = self.kept_about(run_id)
+        with sentences():
+            forget(open_run(run_id)[0])
         return kept
 
 
@@ -132,3 +122,64 @@ def refuse_queued(run_id: str) -> None:
             f"entry {number} waits in the queue and is no run yet: `trainwatch queue move {number} 1` lets it be the "
             f"next one, `trainwatch queue remove {number}` takes it out"
         )
+
+
+# The cards of the runs of this machine. What reads a run is loaded when a list is shown.
+
+
+def run_cards() -> "Sequence[RunCard]":
+    """What waits in the queue, then all known runs, newest first; ended ones of demo and drill come last.
+
+    Reads every journal.
+    """
+    from ...model.run import LIVE_STATES
+    from ...model.situation import RunCard
+    from ...store.run_lookup import list_runs
+
+    waiting = [
+        RunCard(
+            id=f"{QUEUED}{entry.id}",
+            name=entry.name,
+            state="idle",
+            watched=False,
+            created_wall=entry.added_wall,
+            last_incident=EDGE.text(entry.why) or None,
+            cwd=entry.cwd,
+            command=tuple(EDGE.words(entry.command)),
+            queued=place,
+        )
+        for place, entry in enumerate(queued_entries(), 1)
+    ]
+    cards = [(card_of(run), run.load_spec()) for run in list_runs(home())]
+    last = [c for c, spec in cards if c.state not in LIVE_STATES and not c.watched and example_verb(spec) is not None]
+    return [*waiting, *(c for c, _ in cards if c not in last), *last]
+
+
+def card_of(run: RunDirectory) -> "RunCard":
+    """One run. Reads its journal and its newest samples."""
+    import msgspec
+
+    from ...model.situation import RunCard
+    from ...store.journal import JournalTooNew
+    from ...store.lock import is_held
+    from ...views.run_summary import summarise
+    from ...views.screens.run_list import with_summary
+    from ..runs.run_status import read_situation
+
+    spec = run.load_spec()
+    known = RunCard(
+        id=run.id,
+        name=spec.name,
+        state="idle",
+        watched=is_held(run.lock),
+        created_wall=spec.created_wall,
+        cwd=spec.cwd,
+        command=tuple(EDGE.words(spec.command)),
+        hidden=run.hidden.exists(),
+    )
+    try:
+        now, _ = read_situation(run)
+    except (JournalTooNew, OSError):
+        return known
+    now = msgspec.structs.replace(now, story=EDGE.value(now.story))
+    return with_summary(known, summarise(now, spec.name), now)

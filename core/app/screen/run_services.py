@@ -1,21 +1,21 @@
-"""What the screen needs of one run: evidence, samples, a launch's settings, times of log lines.
+"""What the screen needs of one run: evidence, samples, checkpoints, trials, a launch's settings, times of log lines.
 
 The screen is started often: what loads much of core is imported by the method that needs it.
 """
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
@@ -26,14 +26,11 @@ from ...model.nodes import RankTable
 from ...model.preset import Preset, Profile
 from ...model.run import RunSpec, place_of
 from ...model.screen_ports import OnProgress
+from ...model.story import Look, Summary
 from ...model.trial import TrialResult
-from ...store.latest import latest_of
-from ...store.log_index import FILE_NAME as LOG_INDEX
 from ...store.log_index import LogIndex
-from ...store.run_directory import RunDirectory
+from ...store.run_directory import RunDirectory, RunUnreadable
 from ..errors import CliError
-from ..runs.job_now import nodes_of
-from ..runs.run_usage import rank_table
 
 if TYPE_CHECKING:
     from ...checkpoints import CheckpointOverview, Comparison, PrunePlan
@@ -42,69 +39,64 @@ if TYPE_CHECKING:
 FILE_BYTES = 200_000
 """Most bytes of each evidence file that are shown; a stack dump has a few kB."""
 FILES = 64
+TAIL_BYTES = 1 << 20
+"""Of the end of the log, in which the line that ended it stands."""
 
 
-class IncidentFolder:
-    """Implements the screen's IncidentFiles."""
-
-    def __init__(self, run: RunDirectory) -> None:
-        self._run = run
-
-    def files(self, incident: int) -> Sequence[EvidenceFile]:
-        """Plain files by name. Raises OSError."""
-        folder = self._run.incident(incident)
-        if not folder.is_dir():
-            return ()
-        paths = sorted(p for p in folder.iterdir() if p.is_file() and not p.is_symlink())
-        return tuple(_read(path) for path in paths[:FILES])
+@contextmanager
+def sentences(place: str = "the disk") -> Iterator[None]:
+    """Raise errors of files and of use cases as RuntimeError with a sentence. ``place``: if no file is named."""
+    try:
+        yield
+    except (CliError, RunUnreadable, ValueError) as error:
+        raise RuntimeError(str(error)) from error
+    except OSError as error:
+        raise RuntimeError(f"{error.filename or place}: {error.strerror or error}") from error
 
 
-def _read(path: Path) -> EvidenceFile:
-    with path.open("rb") as file:
-        data = file.read(FILE_BYTES + 1)
-    text = data[:FILE_BYTES].decode("utf-8", "replace")
-    return EvidenceFile(name=path.name, text=text, cut=len(data) > FILE_BYTES)
+class RunServices:
+    """Implements the screen's ports on one run; errors are RuntimeErrors with a sentence.
 
+    The run is read again as long as its output folder is not known, and for each listing.
+    """
 
-class RunSamples:
-    """Implements the screen's SampleFolder: the sample images below the run's output directory."""
+    def __init__(self, run: RunDirectory, spec: RunSpec) -> None:
+        self._run, self._spec = run, spec
+        self._ranks: tuple[tuple[str, float | None, float | None], RankTable] | None = None
 
-    def __init__(self, spec: RunSpec, read_spec: Callable[[], RunSpec] | None = None) -> None:
-        self._run = OpenedRun(spec, read_spec)
-
-    @property
-    def directory(self) -> str | None:
-        """Where the trainer saves."""
-        return self._run.output_dir
-
-    def newest(self) -> Sequence[Sample]:
-        """Newest first. Raises RuntimeError with a sentence."""
-        from ..plan.specs import definitions_of
-        from ..runs.output_folder import find_run_samples
-
-        try:
-            spec = self._run.look_again()
-            return find_run_samples(spec, definitions_of(spec).preset_of(spec))
-        except (CliError, ValueError) as error:
-            raise RuntimeError(str(error)) from error
-        except OSError as error:
-            raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error
-
-
-class RunLaunch:
-    """Implements the screen's LaunchSettings: what a launch of the run would be; nothing is written."""
-
-    def __init__(self, spec: RunSpec) -> None:
-        self._spec = spec
+    def _now(self) -> RunSpec:
+        """The run with the output folders that are known now. A record that cannot be read changes nothing."""
+        with contextlib.suppress(RunUnreadable):
+            self._spec = self._spec.with_outputs(self._run.load_spec().outputs)
+        return self._spec
 
     @cached_property
     def _preset(self) -> Preset:
         from ..plan.specs import definitions_of
 
-        return definitions_of(self._spec).preset_of(self._spec)
+        with sentences():
+            return definitions_of(self._spec).preset_of(self._spec)
+
+    def files(self, incident: int) -> Sequence[EvidenceFile]:
+        """Evidence: plain files by name. Raises OSError."""
+        folder, found = self._run.incident(incident), list[EvidenceFile]()
+        paths = sorted(p for p in folder.iterdir() if p.is_file() and not p.is_symlink()) if folder.is_dir() else []
+        for path in paths[:FILES]:
+            with path.open("rb") as file:
+                data = file.read(FILE_BYTES + 1)
+            text = data[:FILE_BYTES].decode("utf-8", "replace")
+            found.append(EvidenceFile(name=path.name, text=text, cut=len(data) > FILE_BYTES))
+        return found
+
+    def newest(self) -> Sequence[Sample]:
+        """The sample images below the run's output folders, newest first."""
+        from ..runs.output_folder import find_run_samples
+
+        with sentences():
+            return find_run_samples(self._now(), self._preset)
 
     def changes(self, profile: Profile | None) -> Sequence[Change]:
-        """What a launch with this profile would change."""
+        """What a launch with this profile would change; nothing is written."""
         from ...act.config.derive import DeriveError, preview
 
         try:
@@ -112,33 +104,54 @@ class RunLaunch:
         except (DeriveError, OSError) as error:
             raise RuntimeError(str(error)) from error
 
-
-class AttemptStamps:
-    """Implements ``model.log_lines.LogStamps`` over the indexes in the attempts' folders."""
-
-    def __init__(self, run: RunDirectory) -> None:
-        self._run = run
-
     def time_of(self, attempt: int, offset: int) -> float | None:
-        """Run seconds of a line; None = no supervisor ran."""
-        return LogIndex(self._run.attempt(attempt) / LOG_INDEX).time_of(offset)
+        """Run seconds of a line of the attempt's log; None = no supervisor ran."""
+        from ...store.log_index import FILE_NAME
+
+        return LogIndex(self._run.attempt(attempt) / FILE_NAME).time_of(offset)
 
     def offset_at(self, attempt: int, t: float) -> int | None:
         """Size of the log at ``t``."""
-        return LogIndex(self._run.attempt(attempt) / LOG_INDEX).offset_at(t)
+        from ...store.log_index import FILE_NAME
 
+        return LogIndex(self._run.attempt(attempt) / FILE_NAME).offset_at(t)
 
-# Names the cause of an end: a person chooses the class, and the line that ended the log is learned.
+    def look(self) -> RankTable:
+        """The newest table of ranks and nodes, computed once for each sample of the processes."""
+        from ...store.latest import latest_of
+        from ..runs.run_usage import nodes_of, rank_table
 
-TAIL_BYTES = 1 << 20
-"""Of the end of the log, in which the line that ended it stands."""
+        process = latest_of(self._run.history).process
+        log = next((str(folder / "train.log") for folder in self._run.attempt_folders()), None)
+        nodes = nodes_of(log)
+        key = (log or "", None if process is None else process.t, None if nodes is None else nodes.t)
+        if self._ranks is None or self._ranks[0] != key:
+            self._ranks = (key, rank_table(process, log, nodes))
+        return self._ranks[1]
 
+    # When a person last looked at the run, and what happened since.
 
-class RunCauses:
-    """Implements the screen's Causes."""
+    def last(self) -> Look | None:
+        from ...store.learned import read_look
 
-    def __init__(self, run: RunDirectory) -> None:
-        self._run = run
+        return read_look(self._run.last_look)
+
+    def keep(self, look: Look) -> None:
+        from ...store.learned import write_look
+
+        write_look(self._run.last_look, look)
+
+    def summary(self, since_wall: float | None) -> Summary:
+        """Reads the journal."""
+        from ...store.journal import JournalTooNew
+        from ..runs.report import summary_of
+
+        try:
+            return summary_of(self._run, since_wall)
+        except (JournalTooNew, RunUnreadable, OSError) as error:
+            raise RuntimeError(str(error)) from error
+
+    # The cause of an end: a person chooses the class, and the line that ended the log is learned.
 
     def classes(self) -> Sequence[tuple[str, str]]:
         """The failure classes that a line may show: name and title."""
@@ -147,173 +160,105 @@ class RunCauses:
         return [(each.name, each.title) for each in load_failures().classes if each.name not in {"unknown", "success"}]
 
     def teach(self, attempt: int, failure: str) -> str:
-        """Write a pattern of the line that ended this attempt into the project's file; what was written, as a sentence.
-
-        Raises RuntimeError with a sentence.
-        """
+        """Write a pattern of the line that ended this attempt into the project's file; what was written, in words."""
         from ..logs import diagnose_log, teach
         from ..runs.ended_attempt import project_of
         from ..runs.known_runs import log_of
 
-        try:
-            tail = _end_of(log_of(self._run, attempt))
+        with sentences("the log"):
+            with log_of(self._run, attempt).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+                tail = file.read().decode("utf-8", "replace")
             folder = project_of(self._run.load_spec())
             path, pattern = teach(failure, diagnose_log([tail], None, lambda _: None, folder=folder), tail, folder)
-        except (CliError, ValueError) as error:
-            raise RuntimeError(str(error)) from error
-        except OSError as error:
-            raise RuntimeError(f"{error.filename or 'the log'}: {error.strerror or error}") from error
         return f"{path.name}: {failure} += {pattern}; it counts from the next start of a supervisor on"
 
-
-def _end_of(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-        return file.read().decode("utf-8", "replace")
-
-
-# Work on a run's checkpoints from the screen. Reading them loads much of core: each method imports what it needs.
-
-Answer = TypeVar("Answer")
-
-
-class RunCheckpoints:
-    """Implements ``model.ports.CheckpointJobs`` on the run's output folders. ``read_spec``: as in ``OpenedRun``."""
-
-    def __init__(self, spec: RunSpec, read_spec: Callable[[], RunSpec] | None = None) -> None:
-        self._run = OpenedRun(spec, read_spec)
+    # Work on the run's checkpoints, at a limited rate: a training may be running beside it.
 
     @property
     def directory(self) -> str | None:
         """Where the trainer saves."""
-        return self._run.output_dir
-
-    @cached_property
-    def _preset(self) -> Preset:
-        from ..plan.specs import definitions_of
-
-        return definitions_of(self._run.spec).preset_of(self._run.spec)
+        return self._spec.output_dir if self._spec.output_dir is not None else self._now().output_dir
 
     def _folder(self) -> Path:
-        folder = self._run.output_dir
-        if folder is None:
-            raise RuntimeError(f"no output folder is known for this run; set {place_of(self._run.spec, 'output_dir')}")
-        return Path(folder)
+        if self.directory is None:
+            raise RuntimeError(f"no output folder is known for this run; set {place_of(self._spec, 'output_dir')}")
+        return Path(self.directory)
 
     def listing(self) -> CheckpointListing:
         """Newest first; empty if the directory does not exist yet."""
         from ..runs.output_folder import list_run_checkpoints
 
         self._folder()
-        return _sentence(lambda: list_run_checkpoints(self._run.look_again(), self._preset))
+        with sentences():
+            return list_run_checkpoints(self._now(), self._preset)
 
     def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
-        """At a limited rate: a training may be running beside it."""
         from ...checkpoints import verify
-        from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+        from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S as RATE
 
-        return _sentence(
-            lambda: verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S)
-        )
+        with sentences():
+            return verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=RATE)
 
     def show(self, path: str) -> "CheckpointOverview":
         from ...checkpoints import show
 
-        found = _sentence(lambda: show(Path(path)))
+        with sentences():
+            found = show(Path(path))
         if found is None:
             raise RuntimeError(f"{path} is not a checkpoint any more")
         return found
 
     def compare(self, a: str, b: str, *, progress: OnProgress) -> "Comparison":
         """How far the weights moved."""
-        from ...checkpoints import compare
+        from ...checkpoints import ComparisonRefusedError, compare
 
-        return _sentence(lambda: compare(Path(a), Path(b), progress=progress))
+        try:
+            with sentences():
+                return compare(Path(a), Path(b), progress=progress)
+        except ComparisonRefusedError as error:
+            raise RuntimeError(str(error)) from error
 
     def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
         """``~`` is the home folder; a relative path starts beside the output directory."""
-        from ...checkpoints import backup
-        from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
+        from ...checkpoints import BackupRefusedError, backup
+        from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S as RATE
 
         target = Path(destination).expanduser()
         if not target.is_absolute():
             target = self._folder().parent / target
-        done = _sentence(
-            lambda: backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S)
-        )
-        return done.destination
+        try:
+            with sentences():
+                return backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=RATE).destination
+        except BackupRefusedError as error:
+            raise RuntimeError(str(error)) from error
 
     def plan_prune(self, keep: int, *, progress: OnProgress) -> "PrunePlan":
         from ...checkpoints import plan_prune
 
         folder, globs = self._folder(), self._preset.checkpoint_globs
-        return _sentence(lambda: plan_prune(folder, keep, progress=progress, globs=globs))
+        with sentences():
+            return plan_prune(folder, keep, progress=progress, globs=globs)
 
-    def prune(self, plan: Any) -> str:
+    def prune(self, plan: "PrunePlan") -> str:
         """Delete what the plan lists."""
-        from ...checkpoints import PrunePlan, apply_prune
+        from ...checkpoints import apply_prune
 
-        assert isinstance(plan, PrunePlan)
-        outcome = _sentence(lambda: apply_prune(plan))
+        with sentences():
+            outcome = apply_prune(plan)
         text = f"Deleted {len(outcome.deleted)} of {len(plan.delete)}, {outcome.freed_bytes / 1e6:,.0f} MB freed"
         if outcome.refused:
             path, why = outcome.refused[0]
             text += f"; kept: {Path(path).name} {why}" + (" and others" if len(outcome.refused) > 1 else "")
         return text
 
-
-def _sentence(do: Callable[[], Answer]) -> Answer:
-    """Call it; raise errors of files and refusals as RuntimeError with a sentence."""
-    from ...checkpoints import BackupRefusedError, ComparisonRefusedError
-
-    try:
-        return do()
-    except (BackupRefusedError, ComparisonRefusedError, ValueError) as error:
-        raise RuntimeError(str(error)) from error
-    except OSError as error:
-        raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error
-
-
-# The table of ranks and nodes of one run, for the screen.
-
-
-class RunRanks:
-    """Reads the newest sample of the processes, and the file of its job's nodes."""
-
-    def __init__(self, run: RunDirectory) -> None:
-        self._run = run
-        self._last: tuple[tuple[str, float | None, float | None], RankTable] | None = None
-
-    def look(self) -> RankTable:
-        """The newest table, computed once for each sample."""
-        process = latest_of(self._run.history).process
-        log = next((str(folder / "train.log") for folder in self._run.attempt_folders()), None)
-        nodes = nodes_of(log)
-        key = (log or "", None if process is None else process.t, None if nodes is None else nodes.t)
-        if self._last is None or self._last[0] != key:
-            self._last = (key, rank_table(process, log, nodes))
-        return self._last[1]
-
-
-# Trials from the profiles screen: each runs ``trainwatch trial`` in a child process.
-
-LOOK_S = 0.2
-ENDING_S = 45
-"""Time for an interrupted trial to end its trainer gently."""
-AGAIN_S = 5
-
-
-class RunTrials:
-    """Implements the screen's Trials for one run."""
-
-    def __init__(self, spec: RunSpec) -> None:
-        self._spec = spec
+    # Trials, each by ``trainwatch trial`` in a child process.
 
     def rivals(self) -> Sequence[str]:
         """Live runs on the same GPU, as sentences."""
-        from ..trial.trial_run import rivals
+        from ..trial import rivals
 
-        return rivals(self._spec)
+        return [sentence for _, sentence in rivals(self._spec)]
 
     def results(self) -> Mapping[str, TrialResult]:
         """The newest of each profile, measured on this machine."""
@@ -324,69 +269,122 @@ class RunTrials:
     def attempt(
         self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
     ) -> TrialResult:
-        """Run a trial. ``progress`` is in seconds; an exception from it interrupts the trial. Raises RuntimeError."""
-        argv = [sys.executable, "-m", "trainwatch", "trial", "--minutes", f"{minutes:g}"]
-        argv += ["--json", *(["--profile", profile] if profile else []), *(["--yes"] if beside else []), self._spec.id]
-        total = max(1, round(minutes * 60))
-        began = time.monotonic()
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            # A session of its own: if the terminal closes, the trial still ends by itself and its result is kept.
-            trial = subprocess.Popen(
-                argv, cwd=self._spec.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
-            )
-            try:
-                while trial.poll() is None:
-                    progress(min(total - 1, round(time.monotonic() - began)), total)
-                    time.sleep(LOOK_S)
-            except BaseException:
-                _end(trial)
-                raise
-            out.seek(0)
-            err.seek(0)
-            return _result(out.read(), err.read(), trial.returncode)
+        """Run a trial. ``progress`` is in seconds; an exception from it interrupts the trial."""
+        words = ["trial", "--minutes", f"{minutes:g}", "--json", *(["--profile", profile] if profile else [])]
+        words += [*(["--yes"] if beside else []), self._spec.id]
+        total, began = max(1, round(minutes * 60)), time.monotonic()
 
+        def wanted() -> bool:
+            progress(min(total - 1, round(time.monotonic() - began)), total)
+            return True
 
-def _result(out: bytes, err: bytes, code: int) -> TrialResult:
-    try:
-        (found,) = json.loads(out)["trials"]
+        (found,) = verb_in_child(words, self._spec.cwd, lambda _line: None, wanted)["trials"]
         return msgspec.convert(found, TrialResult)
-    except (ValueError, KeyError, TypeError, msgspec.ValidationError):
-        lines = err.decode("utf-8", "replace").strip().splitlines()
-        raise RuntimeError(lines[-1] if lines else f"the trial ended with {code} without output") from None
 
 
-def _end(trial: "subprocess.Popen[bytes]") -> None:
-    """Interrupt the trial, which ends its trainer, too. SIGTERM if it does not end in time.
+LOOK_S = 0.2
+ENDING_S, AGAIN_S = 45, 5
+"""Time for an interrupted child to end its trainer and remove what it wrote. It is interrupted again in between: Python
+drops a KeyboardInterrupt that is raised in a finalizer."""
 
-    SIGINT is sent again: Python drops a KeyboardInterrupt that is raised in a finalizer.
+
+def verb_in_child(
+    words: Sequence[str], cwd: str, say: Callable[[str], None], wanted: Callable[[], bool]
+) -> dict[str, Any]:
+    """Run ``trainwatch WORDS`` to the JSON object that it prints. ``say`` gets its lines on stderr.
+
+    It is interrupted when ``wanted`` returns False or raises. Raises RuntimeError with a sentence.
     """
+    import json
+
+    # A session of its own: if the terminal closes, it still ends its trainer, and a result is kept.
+    child = subprocess.Popen(
+        [sys.executable, "-m", "trainwatch", *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    said, out = list[str](), list[bytes]()
+
+    def hear() -> None:
+        for line in child.stderr or ():
+            text = line.decode("utf-8", "replace").strip()
+            said.append(text.removeprefix("rehearsal: ").removeprefix("trainwatch: "))
+            say(said[-1])
+
+    hearing = Thread(target=hear, name="child", daemon=True)
+    reading = Thread(target=lambda: out.append(child.stdout.read() if child.stdout else b""), daemon=True)
+    hearing.start()
+    reading.start()
+    ended = False
+    try:
+        while child.poll() is None and (ended := not wanted()) is False:
+            time.sleep(LOOK_S)
+    except BaseException:
+        _end(child)
+        raise
+    if ended:
+        _end(child)
+    child.wait()
+    hearing.join(ENDING_S)
+    reading.join(ENDING_S)
+    try:
+        found = json.loads(out[0])
+        assert isinstance(found, dict)
+        return found
+    except (ValueError, IndexError, AssertionError):
+        last = said[-1] if said else f"it ended with {child.returncode} without a result"
+        raise RuntimeError("interrupted; nothing is left" if child.returncode == 130 else last) from None
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    """Interrupt the child, which ends its trainer, too. SIGTERM if it does not end in time."""
     for number in (*[signal.SIGINT] * (ENDING_S // AGAIN_S), signal.SIGTERM):
-        trial.send_signal(number)
+        child.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            trial.wait(AGAIN_S)
+            child.wait(AGAIN_S)
             return
 
 
-# The run that a screen has open, with the output folders that were found since it was opened.
+class RunProfiles(Sequence[Profile]):
+    """The ladder's, safest first; without one those of the framework. Read at first use; empty if that fails."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+
+    @cached_property
+    def _profiles(self) -> tuple[Profile, ...]:
+        from ..plan.launch_plan import fitting_profiles
+        from ..plan.specs import definitions_of
+
+        try:
+            return fitting_profiles(self._spec, definitions_of(self._spec).profiles)
+        except (CliError, OSError):
+            return ()
+
+    @overload
+    def __getitem__(self, index: int) -> Profile: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Profile, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Profile | tuple[Profile, ...]:
+        return self._profiles[index]
+
+    def __len__(self) -> int:
+        return len(self._profiles)
 
 
-class OpenedRun:
-    """``read_spec``: reads the run as it is now; None: it does not change."""
+class Later:
+    """Stands for ``name(*args)`` of a module; it is imported and made when a name of it is first asked for."""
 
-    def __init__(self, spec: RunSpec, read_spec: Callable[[], RunSpec] | None = None) -> None:
-        self.spec = spec
-        self._read_spec = read_spec
+    def __init__(self, module: str, name: str, *args: object) -> None:
+        self._what, self._loading = (module, name, args), Lock()
+        self._service: object = None
 
-    def look_again(self) -> RunSpec:
-        """The run with the folders that are known now. A record that cannot be read changes nothing."""
-        from ...store.run_directory import RunUnreadable
-
-        if self._read_spec is not None:
-            with suppress(RunUnreadable):
-                self.spec = self.spec.with_outputs(self._read_spec().outputs)
-        return self.spec
-
-    @property
-    def output_dir(self) -> str | None:
-        """Where the trainer saves; as long as that is not known, each question reads the run again."""
-        return self.spec.output_dir if self.spec.output_dir is not None else self.look_again().output_dir
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with self._loading:  # services are used in several threads
+            if self._service is None:
+                module, made, args = self._what
+                self._service = getattr(import_module(module, __package__), made)(*args)
+        return getattr(self._service, name)

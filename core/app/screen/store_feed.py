@@ -1,7 +1,7 @@
 """A run read from its folder (journal, history, lock), and commands to it through the control socket."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,11 @@ from ...store.run_directory import RunDirectory
 from ...store.run_lookup import find_run
 from ...views.state.troubles import frozen_text
 from ..errors import CliError
-from ..runs.job_now import job_of, log_of
 from ..runs.known_runs import home
 
 if TYPE_CHECKING:
     from ...store.history_reader import HistoryReader
-    from ...store.journal import JournalFollower, StoredStory
+    from ...store.journal import JournalFollower
 
 
 SEND_TIMEOUT_S = 10.0
@@ -33,31 +32,17 @@ ASK_S = 5.0
 class StoreFeed:
     """A Feed. The folder need not exist yet; ``created_wall`` (epoch seconds) is the zero of run time.
 
-    ``as_found``: corrects the story of a run without a supervisor. ``health``: its bounds.
+    ``health``: the bounds of the run.
     """
 
-    def __init__(
-        self,
-        directory: RunDirectory,
-        created_wall: float,
-        as_found: Callable[[RunDirectory, RunStory], RunStory] = lambda _, story: story,
-        health: Health | None = None,
-    ) -> None:
+    def __init__(self, directory: RunDirectory, created_wall: float, health: Health | None = None) -> None:
         self._health = health or Health()
-        self._as_found = as_found
         self._directory = directory
         self._zero = created_wall
         self._journal: JournalFollower | None = None
         self._story = RunStory()
         self._asked_at: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
-
-    def _begin(self, stored: "StoredStory") -> "JournalFollower":
-        from ...store.journal import JournalFollower
-
-        self._journal = JournalFollower(self._directory.journal, stored)
-        self._story = EDGE.value(stored.story)
-        return self._journal
 
     @cached_property
     def _history(self) -> "HistoryReader":
@@ -68,11 +53,14 @@ class StoreFeed:
     def poll(self) -> Situation:
         """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
         from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
-        from ...store.journal import read_stored
+        from ...store.journal import JournalFollower, read_stored
+        from ..runs.run_usage import job_of, log_of
 
         journal = self._journal
         if journal is None:
-            journal = self._begin(read_stored(self._directory.journal))
+            stored = read_stored(self._directory.journal)
+            journal = self._journal = JournalFollower(self._directory.journal, stored)
+            self._story = EDGE.value(stored.story)
         for record in journal.poll():
             self._story = apply(self._story, EDGE.value(record))
         story = self._story
@@ -81,7 +69,9 @@ class StoreFeed:
         zero = story.wall0 if story.run is not None else self._zero
         life = self._look_at_supervisor(wall)
         if not life.alive:
-            story = self._as_found(self._directory, story)
+            from ..runs.supervisor_life import as_found  # loads the launching part of core
+
+            story = as_found(self._directory, story)
         return Situation(
             story=story,
             gpu=latest.gpu,
@@ -140,41 +130,23 @@ class StoreFeed:
         If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
         """
         from ...store.control_client import ControlError, SupervisorSilent, send
-        from ..errors import CliError
         from ..operate import LAUNCHING
         from ..preflight.other_trainer import require_no_other
+        from ..start.detached import start_detached
+        from ..start.start_choice import read_way_again
 
         try:
             if command.verb in LAUNCHING:
                 require_no_other(self._directory)
-            if command.verb in LAUNCHING and (told := self._with_way_found(command)) is not None:
-                return Reply(ok=True, message=told)
+                if (told := read_way_again(self._directory, command)) is not None:
+                    start_detached(self._directory, command)
+                    return Reply(ok=True, message=told)
             return send(self._directory, Request(command=command), SEND_TIMEOUT_S)
         except SupervisorSilent:  # what was sent stays in its socket
             said = f"{command.verb} is not answered yet: it is done as soon as the supervisor runs"
             return Reply(ok=True, message=said)
         except (ControlError, CliError) as error:
             return Reply(ok=False, message=str(error))
-
-    def _with_way_found(self, command: Command) -> str | None:
-        """Start a supervisor with the command, and return a sentence; None if no way was found now."""
-        from ..start.detached import start_detached
-        from ..start.start_choice import read_way_again
-
-        told = read_way_again(self._directory, command)
-        if told is not None:
-            start_detached(self._directory, command)
-        return told
-
-
-# What is known of a run without a supervisor.
-
-
-def current_story(run: RunDirectory, story: RunStory) -> RunStory:
-    """The story, with the state "interrupted" if neither supervisor nor trainer exist."""
-    from ..runs.supervisor_life import as_found  # loads the launching part of core: only if no supervisor runs
-
-    return as_found(run, story)
 
 
 # For the screen: start a supervisor for a run, and the command that shows the trainer's terminal.

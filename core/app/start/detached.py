@@ -16,7 +16,8 @@ from ...store.journal import load_story, read_journal
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
-from ..runs.output_claim import OutputClaim, is_at_rest, rival_at_start, trainer_pid
+from ..runs.known_runs import end_of
+from ..runs.output_claim import OutputClaim, is_at_rest, require_own_output_to_start, trainer_pid
 
 START_PATIENCE_S = 20.0
 """Imports take a second or two on a busy machine; a start that takes ten times as long has failed."""
@@ -39,13 +40,11 @@ def start_detached(run: RunDirectory, command: Command | None = None, claim: Out
     """
     try:
         pid = _start(run, command)
-    except StillStartingError:
-        if claim is not None:
-            claim.hand_over()
-        raise
-    except BaseException:
-        if claim is not None:
+    except BaseException as error:
+        if claim is not None and not isinstance(error, StillStartingError):
             claim.release()
+        elif claim is not None:
+            claim.hand_over()
         raise
     if claim is not None:
         claim.hand_over()
@@ -74,7 +73,11 @@ def _start(run: RunDirectory, command: Command | None) -> int:
     child = int(launcher.stdout.strip())
     deadline = time.monotonic() + START_PATIENCE_S
     while time.monotonic() < deadline:
-        ended = not _exists(child)
+        try:
+            os.kill(child, 0)
+            ended = False
+        except OSError as error:
+            ended = not isinstance(error, PermissionError)
         if _version(run) != before:  # after it has taken the locks of the output folder
             return holder_pid(run.lock) or child
         if ended:
@@ -85,9 +88,10 @@ def _start(run: RunDirectory, command: Command | None) -> int:
             ExitCode.FAILED,
             f"the supervisor (pid {child}) has done nothing for {START_PATIENCE_S:.0f} s: see {run.supervisor_log}",
         )
-    if (rival := rival_at_start(run)) is not None:  # it was quicker
-        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
-    raise CliError(ExitCode.FAILED, f"the supervisor did not start{_last_line(run)}; see {run.supervisor_log}")
+    require_own_output_to_start(run)  # another run was quicker
+    said = [line.strip() for line in end_of(run.supervisor_log, LAST_BYTES).split("\n") if line.strip()]
+    last = f": {said[-1]}" if said else ""
+    raise CliError(ExitCode.FAILED, f"the supervisor did not start{last}; see {run.supervisor_log}")
 
 
 def launch_detached(
@@ -119,8 +123,7 @@ def require_free(run: RunDirectory) -> None:
     """
     if (pid := holder_pid(run.lock)) is not None:
         raise CliError(ExitCode.OWNED, f"{run.id} already has a supervisor (pid {pid})")
-    if (rival := rival_at_start(run)) is not None:
-        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
+    require_own_output_to_start(run)
 
 
 def become_detached(run: RunDirectory) -> int:
@@ -156,27 +159,6 @@ def _version(run: RunDirectory) -> tuple[int, int] | None:
     return found.st_ino, found.st_size
 
 
-def _last_line(run: RunDirectory) -> str:
-    try:
-        with run.supervisor_log.open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_BYTES))
-            lines = log.read().decode(errors="replace").split("\n")
-    except OSError:
-        return ""
-    said = [line.strip() for line in lines if line.strip()]
-    return f": {said[-1]}" if said else ""
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 # The supervisor of a run that is over ends, so that the run can go on in another way.
 
 END_PATIENCE_S = 10.0
@@ -208,11 +190,9 @@ def end_is_ordered(run: RunDirectory) -> bool:
     ordered = False
     for record in read_journal(run.journal):
         match record.fact:
-            case CommandReceived(verb=verb) if verb in {"stop", "kill"}:
+            case CommandReceived(verb="stop" | "kill"):
                 ordered = True
-            case CommandReceived(verb=verb) if verb in {"resume", "restart"}:
-                ordered = False
-            case AttemptStarted() | StateChanged(state="stopped"):
+            case CommandReceived(verb="resume" | "restart") | AttemptStarted() | StateChanged(state="stopped"):
                 ordered = False
             case _:
                 pass

@@ -21,12 +21,13 @@ from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
 from ..errors import CliError, ExitCode
-from ..plan.asked_settings import asked_changes, with_asked, without_a_place, words_of
 from ..plan.launch_plan import NO_OPTIONS, LaunchPlan, plan_launch, spec_and_definitions
 from ..plan.resume_plan import with_rehearsed
 from ..plan.specs import bare_spec, definitions_of
 from ..plan.trainer_folders import output_folder
+from ..plan.trainer_settings import asked_changes, with_asked, without_a_place, words_of
 from ..preflight.checklist import require_startable
+from ..preflight.other_trainer import accept
 from ..runs.known_runs import find_run, here, home
 from ..runs.output_claim import OutputClaim, take_over, trainer_pid
 from ..runs.output_folder import list_run_checkpoints
@@ -53,9 +54,6 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
 
     ``forced``: also if ``check`` fails on something. Raises CliError if it could not be started: then nothing is made.
     """
-    from ..preflight.checklist import require_startable
-    from ..preflight.other_trainer import accept
-
     choice = choose_start(plan, Wish()) if choice is None else choice
     if choice.known is not None:
         if not choice.watches:
@@ -66,26 +64,30 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
                 take_over(found.spec, home())
             if choice.supervised:
                 end_supervisor(choice.known, "a new start")
-        return RunToStart(_as_given(choice.known, plan.spec), first=choice.first, said=choice.said)
+        known = choice.known.load_spec().without_outputs()
+        current = _spec_as_given(known, plan.spec)
+        if current != known and not is_held(choice.known.lock):
+            choice.known.save_spec(current)
+        return RunToStart(choice.known, first=choice.first, said=choice.said)
     plan = plan_of_choice(plan, choice)
     require_startable(plan, forced=forced)
     if forced:
         take_over(plan.spec, home())
     claim = OutputClaim(plan.spec, home())
     claim.take()
-    known = RunDirectory(runs_folder(home()) / plan.spec.id)
+    run = RunDirectory(runs_folder(home()) / plan.spec.id)
     try:
-        if known.path.exists():  # of a trainwatch.toml, made to be looked at and never launched
-            known.save_spec(plan.spec)
+        if run.path.exists():  # of a trainwatch.toml, made to be looked at and never launched
+            run.save_spec(plan.spec)
         else:
-            known = RunDirectory.create(home(), plan.spec)
+            run = RunDirectory.create(home(), plan.spec)
         if forced:
-            accept(plan, known)
+            accept(plan, run)
         said = choice.said
         if choice.keep and plan.spec.output_dir is not None:
-            said = f"{said}; {keep_before(choice.keep, Path(plan.spec.cwd, plan.spec.output_dir), known)}"
+            said = f"{said}; {keep_before(choice.keep, Path(plan.spec.cwd, plan.spec.output_dir), run)}"
         claim.tell_later(said)
-        return RunToStart(known, plan, claim=claim, said=said)
+        return RunToStart(run, plan, claim=claim, said=said)
     except BaseException:
         claim.release()
         raise
@@ -99,14 +101,6 @@ def plan_of_choice(plan: LaunchPlan, choice: StartChoice) -> LaunchPlan:
     elif choice.checkpoint is not None:
         spec = msgspec.structs.replace(spec, begin_from=choice.checkpoint)
     return msgspec.structs.replace(plan, spec=spec, begins=choice.begins)
-
-
-def _as_given(run: RunDirectory, spec: RunSpec) -> RunDirectory:
-    known = run.load_spec().without_outputs()
-    current = _spec_as_given(known, spec)
-    if current != known and not is_held(run.lock):
-        run.save_spec(current)
-    return run
 
 
 def _spec_as_given(known: RunSpec, spec: RunSpec) -> RunSpec:
@@ -162,8 +156,6 @@ def project_run(
     if current != known and not is_held(run.lock):
         run.save_spec(current)
     if to_start and forced:
-        from ..preflight.other_trainer import accept
-
         accept(plan_launch(current, definitions), run)
         take_over(current, home())
     return RunToStart(run)
@@ -273,10 +265,9 @@ def _require_end(run: RunDirectory, former: str, tell: Tell) -> None:
         tell(f"run {run.id} is being ended: waits for the end of its training")
         wait_for_end(run)
     if (pid := trainer_pid(run)) is not None:
+        end = f"`{typed('stop', run.id)}`, then give this command again: it waits for that end"
         raise CliError(
-            ExitCode.OWNED,
-            f"run {run.id} is training (pid {pid}) with its former {former}; end it first: "
-            f"`{typed('stop', run.id)}`, then give this command again: it waits for that end",
+            ExitCode.OWNED, f"run {run.id} is training (pid {pid}) with its former {former}; end it first: {end}"
         )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ...act.config.derive import DeriveError
 from ...act.config.trainer_config import saved_under
-from ...checkpoints import has_state_files
+from ...checkpoints import has_state_files, verify
 from ...model.checkpoint import Checkpoint, Origin
 from ...model.observation import Command
 from ...model.other_files import says_state
@@ -42,8 +42,7 @@ from ..preflight.other_trainer import other_trainers, what_it_is, what_to_do
 from ..preflight.resume_checks import named_checkpoints
 from ..runs.known_runs import all_runs, home
 from ..runs.output_claim import is_at_rest, rival_of, trainer_pid
-from ..runs.output_folder import list_run_checkpoints, list_run_state, newest_to_name
-from ..runs.output_lists import origins
+from ..runs.output_folder import list_run_checkpoints, list_run_state, newest_to_name, origins
 from ..runs.supervisor_life import as_found
 from ..supervise.machine_end import others_end_with
 from .detached import end_supervisor
@@ -55,19 +54,23 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
     """Store the way to resume if none was known, and there is one now.
 
     Returns a sentence about it; None if nothing has changed. A supervisor that waits beside a run that is over is
-    ended: it has the former answer. While the trainer runs, this is done for a restart only: the trainer goes on
-    meanwhile, and the next supervisor ends it as ordered. ``command``: what is ordered. Raises CliError.
+    ended: it has the former answer. While the trainer runs, this is done for a restart that may resume only: the
+    trainer goes on meanwhile, and the next supervisor ends it as ordered. ``command``: what is ordered; an answer to a
+    question is for the supervisor that asked. Raises CliError.
     """
     known = run.load_spec()
     if known.resume_way is not None and known.resume_way.will in KNOWN:
         return None
     trains, waits = trainer_pid(run) is not None, is_held(run.lock)
-    if trains and not _begins_from_a_checkpoint(command):
+    resumes = command is not None and command.verb == "restart" and not command.fresh and command.incident is None
+    if trains and not resumes:
         return None
     if waits:
-        story = load_story(run.journal)
-        told = None if story.run is None else story.run.resume
-        if told is None or told.will in KNOWN or not (_may_be_replaced(run) if trains else is_at_rest(run)):
+        created, pid = load_story(run.journal).run, holder_pid(run.lock)
+        goes_on = trains and pid is not None and not others_end_with(pid)  # the trainer, without its supervisor
+        if created is None or created.resume is None or created.resume.will in KNOWN:
+            return None
+        if not (goes_on if trains else is_at_rest(run)):
             return None
     spec = with_way_now(known, definitions_of(known).preset_of(known))
     if spec.resume_way is None or spec.resume_way.will not in KNOWN:
@@ -78,17 +81,6 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
     if known.resume_way is None and not waits:  # it was not asked yet
         return None
     return f"run {run.id} can be resumed now: {resume_line(spec.resume_way)}"
-
-
-def _begins_from_a_checkpoint(command: Command | None) -> bool:
-    """Whether it is a restart that may resume. An answer to a question is for the supervisor that asked."""
-    return command is not None and command.verb == "restart" and not command.fresh and command.incident is None
-
-
-def _may_be_replaced(run: RunDirectory) -> bool:
-    """Whether the trainer goes on without its supervisor."""
-    pid = holder_pid(run.lock)
-    return pid is not None and not others_end_with(pid)
 
 
 # What stands in an output folder that a start from the beginning may write over.
@@ -109,7 +101,7 @@ def standing(
     """
     try:
         found = list_run_checkpoints(spec, preset).checkpoints
-        own = list_run_state(spec, preset, origin or _of_anybody)
+        own = list_run_state(spec, preset, origin or (lambda _: "unknown"))
         listed = {known.path for known in found}
         found = (*found, *(c for c in own if c.path not in listed and (origin is not None or says_state(c.name))))
     except OSError as error:
@@ -123,21 +115,13 @@ def standing(
     return found if name is None else tuple(c for c in found if name.match(c.name))
 
 
-def _of_anybody(_: Checkpoint) -> Origin:
-    return "unknown"
-
-
 def resumes_by_itself(command: Sequence[str], there: Sequence[Checkpoint]) -> bool:
     """Whether the command, as it was written, goes on from what is there: it names a checkpoint, or says "latest"."""
     places = {Path(c.path).resolve() for c in there}
     if word_by_itself(command) is not None:
         return True
-    for word in command:
-        _, equals, value = word.partition("=")
-        given = value if equals else word
-        if given and "{" not in given and "\0" not in given and Path(given).resolve() in places:
-            return True
-    return False
+    given = (value if equals else word for word in command for _, equals, value in [word.partition("=")])
+    return any(each and not {"{", "\0"} & set(each) and Path(each).resolve() in places for each in given)
 
 
 def names_of(found: Sequence[Checkpoint]) -> str:
@@ -196,18 +180,14 @@ def unfit(run: RunDirectory, command: Command) -> str | None:
 
 
 def why_unfit(spec: RunSpec, path: Path) -> str | None:
-    from ...checkpoints import verify
-
     try:
         found = verify(path, deep=spec.settings.checkpoints.verify == "deep")
     except OSError as error:
         return f"{path}: {error.strerror or error}"
     if found.verdict == "complete" or not found.understood:
         return None
-    return (
-        f"{found.name} cannot be resumed from: {found.reason or found.verdict}; nothing was changed "
-        f"(others: `{typed('checkpoints list', str(path.parent))}`)"
-    )
+    others = f"others: `{typed('checkpoints list', str(path.parent))}`"
+    return f"{found.name} cannot be resumed from: {found.reason or found.verdict}; nothing was changed ({others})"
 
 
 # The newest known run of the same command in the same place, and what became of it.
@@ -220,21 +200,19 @@ A supervisor that waits beside a run that is over, with no question, does not ma
 
 
 class EarlierRun(NamedTuple):
+    """``held_for_room``: the reason, if its restart is held until there is room on a disk."""
+
     run: RunDirectory
     spec: RunSpec
     story: RunStory
     condition: Condition
     held_for_room: str = ""
-    """The reason, if its restart is held until there is room on a disk."""
 
     @property
     def trained(self) -> bool:
-        return (
-            self.story.run is None
-            or bool(self.story.checkpoints)
-            or any(a.last_step for a in self.story.attempts)
-            or bool(self.story.progress.step)
-        )
+        story = self.story
+        steps = story.progress.step or any(a.last_step for a in story.attempts)
+        return story.run is None or bool(story.checkpoints) or bool(steps)
 
     @property
     def how(self) -> str:
@@ -250,16 +228,15 @@ def earlier_run(spec: RunSpec) -> EarlierRun | None:
     """
     for run in all_runs():
         known = run.load_spec()
-        if known.id == spec.id and spec.project is not None:
+        itself = known.id == spec.id and spec.project is not None
+        alike = _real(known.cwd) == _real(spec.cwd) and is_same(known, spec)
+        apart = known.output_dir and spec.output_dir and _real(known.output_dir) != _real(spec.output_dir)
+        if itself or (alike and not apart):
             found = described(run)
-            return found if found is not None and found.story.attempts else None
-        if _real(known.cwd) != _real(spec.cwd) or not is_same(known, spec):
-            continue
-        if known.output_dir and spec.output_dir and _real(known.output_dir) != _real(spec.output_dir):
-            continue
-        found = described(run)
-        if found is not None and found.story.attempts:
-            return found
+            if found is not None and found.story.attempts:
+                return found
+            if itself:
+                return None
     return None
 
 
@@ -270,15 +247,11 @@ def described(run: RunDirectory) -> EarlierRun | None:
         story = as_found(run, told)
     except JournalTooNew:
         return None
-    condition: Condition = (
-        "supervised"
-        if is_held(run.lock) and not is_at_rest(run, story)
-        else "trains"
-        if trainer_pid(run) is not None
-        else "ended"
-        if story.state in TERMINAL_STATES
-        else "interrupted"
-    )
+    condition: Condition = "ended" if story.state in TERMINAL_STATES else "interrupted"
+    if is_held(run.lock) and not is_at_rest(run, story):
+        condition = "supervised"
+    elif trainer_pid(run) is not None:
+        condition = "trains"
     held = reason_of(told) if condition == "interrupted" and told.state_why.waits_for_room else ""
     return EarlierRun(run, run.load_spec(), story, condition, held)
 
@@ -368,16 +341,14 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
     if wish.fresh:
         if earlier is not None and earlier.condition == "trains":
             _refuse_running(earlier)
+        said = f"the trainer may write over {names_of(there)} in {spec.output_dir}" if there else ""
+        if not there and not spec.output_dir:
+            said = "the output folder is not known: the trainer may write over what it holds"
+        over = StartChoice(endangered=names_of(there), said=said)
         if earlier is not None and earlier.run.id == spec.id:  # of a trainwatch.toml
-            first = Command(t=0.0, verb="resume", by="command line", fresh=True)
-            return StartChoice(
-                known=earlier.run,
-                first=first,
-                endangered=names_of(there),
-                said=_over(spec, there),
-                supervised=is_held(earlier.run.lock),
-            )
-        return StartChoice(endangered=names_of(there), said=_over(spec, there))
+            first, held = Command(t=0.0, verb="resume", by="command line", fresh=True), is_held(earlier.run.lock)
+            return msgspec.structs.replace(over, known=earlier.run, first=first, supervised=held)
+        return over
     if wish.checkpoint is not None:
         return _from_checkpoint(plan, wish.checkpoint, wish, earlier)
     if earlier is None or not (earlier.trained or there):
@@ -492,7 +463,8 @@ def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str, 
     newest = list_run_checkpoints(spec, plan.preset).resume_point
     point = next((c for c in there if c.path == newest), None)
     if point is None:
-        if all(_is_useless(c) for c in there):
+        damaged = {c.path for c in there if c.verdict in {"torn", "corrupt"} and c.understood}
+        if all(c.path in damaged or not has_state_files(Path(c.path)) for c in there):  # nobody can go on from one
             return StartChoice(
                 endangered=names_of(there),
                 keep=tuple(c.path for c in there if has_state_files(Path(c.path))),
@@ -509,11 +481,6 @@ def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str, 
         how = f" ({what_to_add(spec, typed('--headless', '--run', spec.name))})" if _has_no_place(plan) else ""
         why = f"{point.name}: {why}{how}"
     raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec, wish)}")
-
-
-def _is_useless(found: Checkpoint) -> bool:
-    """Whether nobody can go on from it: known to be damaged, or without any file that may be state."""
-    return (found.verdict in {"torn", "corrupt"} and found.understood) or not has_state_files(Path(found.path))
 
 
 def _has_no_place(plan: LaunchPlan) -> bool:
@@ -534,7 +501,8 @@ def _from_checkpoint(plan: LaunchPlan, given: str, wish: Wish, earlier: EarlierR
     path = checkpoint_named(spec, given)
     why = _objection(plan, Path(path)) or why_unfit(spec, Path(path))
     if why is not None:
-        begin = typed("run", "--from", given, *_options(wish))
+        options = wish.given[: wish.given.index("--")] if "--" in wish.given else wish.given
+        begin = typed("run", "--from", given, *options)
         how = f"; {what_to_add(spec, begin)}" if _has_no_place(plan) else ""
         raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started{how}")
     if earlier is not None:
@@ -548,18 +516,14 @@ def _cannot_go_on(plan: LaunchPlan, earlier: EarlierRun, there: tuple[Checkpoint
     """Why a run that was interrupted cannot go on without writing over something, as a clause; None if it can."""
     spec = earlier.spec
     if spec.output_dir is None and earlier.trained:
-        return (
-            "its output folder is not known, so that nobody can tell what a start would write over: give "
-            f"--output-dir D; {_ways(spec, wish)}"
-        )
+        why = "its output folder is not known, so that nobody can tell what a start would write over"
+        return f"{why}: give --output-dir D; {_ways(spec, wish)}"
     told = resume_support(plan.preset, spec.command).forms or plan.preset.resume == "none"
     if there and not told and spec.settings.restart.if_not_told == "wait":
-        return (
-            f"its command has no place for the checkpoint {there[0].name} (write {{resume}} where its path belongs): a "
-            f"start would begin anew and write over {names_of(there)}; "
-            f"`{typed('resume', earlier.run.id, '--', 'NEW', 'COMMAND')}` goes on with a command that has one; "
-            f"{_ways(spec, wish)}"
-        )
+        why = f"its command has no place for the checkpoint {there[0].name} (write {{resume}} where its path belongs)"
+        with_one = f"`{typed('resume', earlier.run.id, '--', 'NEW', 'COMMAND')}` goes on with a command that has one"
+        over = f"a start would begin anew and write over {names_of(there)}"
+        return f"{why}: {over}; {with_one}; {_ways(spec, wish)}"
     return None
 
 
@@ -584,13 +548,11 @@ def _refuse_running(earlier: EarlierRun) -> None:
 def _refuse_ended(earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish) -> None:
     run, spec = earlier.run.id, earlier.spec
     newest = ("--from", NEWEST) if earlier.story.state == "finished" else ()
-    holds = (
-        f"{spec.output_dir} holds its checkpoints ({names_of(there)})"
-        if there
-        else "its output folder is not known (--output-dir D)"
-        if spec.output_dir is None
-        else f"it trained into {spec.output_dir}"
-    )
+    holds = f"it trained into {spec.output_dir}"
+    if there:
+        holds = f"{spec.output_dir} holds its checkpoints ({names_of(there)})"
+    elif spec.output_dir is None:
+        holds = "its output folder is not known (--output-dir D)"
     raise CliError(
         ExitCode.OWNED,
         f"run {run} of this command is {printable(earlier.how)}, and {holds}; nothing was started: go on with it: "
@@ -612,17 +574,6 @@ def _run(spec: RunSpec, wish: Wish, *words: str) -> str:
     return typed("run", *words, *given)
 
 
-def _options(wish: Wish) -> tuple[str, ...]:
-    return wish.given[: wish.given.index("--")] if "--" in wish.given else wish.given
-
-
-def _over(spec: RunSpec, there: tuple[Checkpoint, ...]) -> str:
-    if there:
-        return f"the trainer may write over {names_of(there)} in {spec.output_dir}"
-    return "" if spec.output_dir else "the output folder is not known: the trainer may write over what it holds"
-
-
 def _by_itself(there: tuple[Checkpoint, ...]) -> str:
-    return (
-        f"the command says that the trainer goes on by itself from what is there ({names_of(there)})" if there else ""
-    )
+    what = "the command says that the trainer goes on by itself from what is there"
+    return f"{what} ({names_of(there)})" if there else ""

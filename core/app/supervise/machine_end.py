@@ -46,19 +46,15 @@ def ends_with_us(environ: Mapping[str, str] = os.environ, *, proc: Path = Path("
 def others_end_with(pid: int, *, proc: Path = Path("/proc")) -> bool:
     """Whether the end of this other process is the end of a container or a job, or that cannot be told."""
     try:
-        names = {word.partition(b"=")[0].decode("utf-8", "replace") for word in _environ(pid, proc)}
+        words = (proc / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return True
-    found = read_stat(pid)
+    names, found = {word.partition(b"=")[0].decode("utf-8", "replace") for word in words}, read_stat(pid)
     if names == {""}:  # a process that is being executed, or one that has ended
         return True
     if found is None or pid == 1 or names & {*JOBS, AS_INIT}:
         return True
     return found.parent == 1 and _is_small_init(proc)
-
-
-def _environ(pid: int, proc: Path) -> list[bytes]:
-    return (proc / str(pid) / "environ").read_bytes().split(b"\0")
 
 
 def _is_small_init(proc: Path) -> bool:

@@ -12,9 +12,9 @@ import msgspec
 
 from trainwatch import __version__
 
-from ...act.config.derive import Derived
 from ...act.launch.launching import read_script
 from ...judge.handlers.hints import habits_of
+from ...judge.metric_reader import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes import ShapeTable
 from ...model.checkpoint import SERIES
@@ -33,8 +33,7 @@ from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.trace import TraceWriter
 from ..plan.launch_plan import LaunchPlan
 from ..preflight.launch_checks import expected_of_run
-from ..preflight.resume_checks import load_refusal, remember_data, resume_misfit
-from .log_metrics import LogMetrics
+from ..preflight.resume_checks import load_refusal, resume_misfit
 
 FIRST_READING_S = 2.0
 """A working driver answers within a second; a launch does not wait longer for one that does not."""
@@ -42,6 +41,77 @@ HABITS_S = 300.0
 """Period of writing what was learned, for later runs of the command; it is written at the end, too."""
 
 UNHEARD = Progress()
+METRICS_SHARE, METRICS_LONGEST_S = 1 / 600, 60.0
+"""Metrics are kept every second for the first 10 minutes, every 6 s after an hour, every minute after ten hours: 64 of
+them for a week are about 20 MB."""
+WAITING_CHARACTERS = 16_384
+"""Text that may wait. Many lines at once take a fraction of the CPU time that they take one by one, a second apart."""
+CHUNK_READ = 65_536
+"""Characters at the end of a burst that are searched: a thousand lines hold each name."""
+
+
+class LogMetrics:
+    """Numbers by name in the log, for charts and reports: the text waits and is searched many lines at once.
+
+    ``shapes``: what lines of progress look like; None: nothing is searched.
+    """
+
+    def __init__(self, shapes: ShapeTable | None) -> None:
+        self._shapes = shapes
+        self._readers: dict[str | None, MetricReader] = {}
+        self._waiting: list[LogChunk | float] = []
+        """Text, and the run seconds of the marks between."""
+        self._characters = 0
+        self._unmarked = False
+        self._found: list[MetricValues] = []
+        self._next_t = 0.0
+
+    def add(self, chunk: LogChunk) -> None:
+        """Take text of the log. It is searched at the next ``take``, or now if much of it waits."""
+        self._unmarked = True
+        self._waiting.append(chunk)
+        self._characters += len(chunk.text)
+        if self._characters > WAITING_CHARACTERS:
+            self._search()
+
+    def mark(self, t: float) -> None:
+        """The values of all text until now are those of ``t`` (run seconds)."""
+        if self._unmarked:
+            self._unmarked = False
+            self._waiting.append(t)
+
+    def begin_attempt(self) -> None:
+        """Another log follows. The values stay."""
+        self._search()
+        for reader in self._readers.values():
+            reader.begin_attempt()
+
+    def take(self, t: float, *, whole: bool = False) -> list[MetricValues]:
+        """The values that are due until ``t`` (run seconds); ``whole``: all that were read."""
+        self.mark(t)
+        self._search()
+        if whole:
+            self._keep(t)
+        found, self._found = self._found, []
+        return found
+
+    def _search(self) -> None:
+        waiting, self._waiting, self._characters = self._waiting, [], 0
+        for each in waiting if self._shapes is not None else ():
+            if isinstance(each, LogChunk) and self._shapes is not None:
+                reader = self._readers.setdefault(each.source, MetricReader(self._shapes))
+                text, skipped = each.text, each.skipped_bytes > 0
+                if len(text) > CHUNK_READ:
+                    text, skipped = text[text.find("\n", len(text) - CHUNK_READ) + 1 :], True
+                reader.read(text, skipped=skipped)
+            elif isinstance(each, float) and each >= self._next_t:
+                self._keep(each)
+
+    def _keep(self, t: float) -> None:
+        self._next_t = t + min(METRICS_LONGEST_S, t * METRICS_SHARE)
+        for reader in self._readers.values():
+            if values := reader.take():
+                self._found.append(MetricValues(t=t, values=dict(values), left_out=reader.left_out))
 
 
 class RunRecorder:
@@ -103,7 +173,10 @@ class RunRecorder:
             self._gpu_answered.set()
             self._keep_peaks(observation)
         elif isinstance(observation, Start) and observation.log and observation.directory:
-            self._follow_log(observation.t, observation.log, Path(observation.directory), new=not observation.adopted)
+            if self._log_growth is not None:
+                self._log_growth.close()
+            empty_t, place = None if observation.adopted else observation.t, Path(observation.directory) / FILE_NAME
+            self._log_growth = LogIndexWriter(place, observation.log, empty_t=empty_t)
         elif isinstance(observation, LogChunk):
             self._metrics.add(observation)
         if isinstance(observation, Start):
@@ -112,7 +185,10 @@ class RunRecorder:
             self._used_before = {gpu.index: gpu.mem_used_bytes for gpu in before if gpu.mem_used_bytes is not None}
             self.gpu_peaks = {}
         elif isinstance(observation, Outcome) and observation.action == "evaluate_checkpoint":
-            self._keep_scores(observation)
+            scores = observation.data.get("values") if observation.ok else None
+            if scores:
+                named = {f"{SERIES}{name}": float(value) for name, value in scores.items()}
+                self._history.add(MetricValues(t=observation.t, values=named, source="evaluate"))
         self._history.add(observation)
         if self._room():
             self._trace.write(observation)
@@ -136,12 +212,6 @@ class RunRecorder:
             if own is not None:
                 peaks[gpu.index] = max(own, peaks.get(gpu.index, 0.0))
         self.gpu_peaks = peaks
-
-    def _keep_scores(self, outcome: Outcome) -> None:
-        values = outcome.data.get("values") if outcome.ok else None
-        if values:
-            named = {f"{SERIES}{name}": float(value) for name, value in values.items()}
-            self._history.add(MetricValues(t=outcome.t, values=named, source="evaluate"))
 
     def _keep_metrics(self, *, whole: bool) -> None:
         for values in self._metrics.take(self._t, whole=whole):
@@ -188,11 +258,6 @@ class RunRecorder:
         """Note how long the log is. Called in the thread that reads it, which may be stuck on its file system."""
         if self._log_growth is not None:
             self._log_growth.look(t)
-
-    def _follow_log(self, t: float, log: str, directory: Path, *, new: bool) -> None:
-        if self._log_growth is not None:
-            self._log_growth.close()
-        self._log_growth = LogIndexWriter(directory / FILE_NAME, log, empty_t=t if new else None)
 
     def gpus_now(self) -> Sequence[GpuReading] | None:
         """The newest readings; None if no GPU is visible. Called by the acting thread.
@@ -272,12 +337,6 @@ misfit_of = harmless("comparing the model with the checkpoint")(resume_misfit)
 """Why a launch cannot load the checkpoint, as a sentence; None if nothing is certain."""
 refusal_of = harmless("foreseeing the load of a checkpoint")(load_refusal)
 """Why the trainer's own load would not take a checkpoint; None if that is not known."""
-
-
-def remember_launch(spec: RunSpec, folder: Path, derived: Derived) -> None:
-    """Count the data set in a thread of its own: it takes seconds if it is large, and the trainer runs already."""
-    count = harmless("counting the data set")(remember_data)
-    threading.Thread(target=count, args=(spec, folder, derived), name="count-data", daemon=True).start()
 
 
 @harmless("reading the script of the command")

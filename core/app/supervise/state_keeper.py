@@ -163,10 +163,7 @@ class OwnFiles:
         folder: Path = PACKAGE,
         works: Callable[[RunDirectory, Path], bool] = new_version_reads,
     ) -> None:
-        self._run = run
-        self._as_json = as_json
-        self._folder = folder
-        self._works = works
+        self._run, self._as_json, self._folder, self._works = run, as_json, folder, works
         self._began_with = fingerprint(folder)
         self._lock = threading.Lock()
         self._refused: int | None = None
@@ -247,11 +244,7 @@ class StateKeeper:
     def __init__(
         self, run: RunDirectory, spec: RunSpec, lock: SupervisorLock, troubles: OwnTroubles, outbox: Outbox
     ) -> None:
-        self._outbox = outbox
-        self._run = run
-        self._spec = spec
-        self._lock = lock
-        self._troubles = troubles
+        self._run, self._spec, self._lock, self._troubles, self._outbox = run, spec, lock, troubles, outbox
         self._ballast = Ballast(run.path / "ballast")
         self.journal = SafeJournal(run, free=self._free, told=lambda text: self.tell("journal", text))
         self.live: Callable[[], AttemptTarget | None] = lambda: None
@@ -283,7 +276,11 @@ class StateKeeper:
         if now < self._next:
             return
         self._next = now + LOOK_S
-        self._remember()
+        target = self.live()
+        if target is not None and (self._records is None or self._records[0] != target):
+            # without these records no later supervisor finds the trainer of the live attempt
+            folder = Path(target.directory)
+            self._records = (target, read_order(folder), read_start(folder))
         self._look_at_folder()
         self._look_at_program(now)
         self._look_at_lock()
@@ -298,29 +295,19 @@ class StateKeeper:
         """Set or clear a trouble, and notify people of it."""
         if text is None:
             if self._troubles.clear(kind) and kind in self._noticed:
-                self._notify(kind, f"over: {kind.replace('_', ' ')}", over)
+                self.notice(kind, f"over: {kind.replace('_', ' ')}", over)
             return
         if self._troubles.set(kind, text):
-            self._notify(kind, f"trainwatch: {kind.replace('_', ' ')}", text)
+            self.notice(kind, f"trainwatch: {kind.replace('_', ' ')}", text)
 
-    def notice(self, title: str, body: str) -> None:
+    def notice(self, kind: str, title: str, body: str) -> None:
         """Notify people of something that trainwatch did about itself."""
-        self._notify(title, f"trainwatch: {title}", body)
-
-    def _notify(self, kind: str, title: str, body: str) -> None:
         now = time.monotonic()
         if now - self._noticed.get(kind, -NOTICE_S) < NOTICE_S:
             return
         self._noticed[kind] = now
         arguments = ("warning", f"{self._spec.name}: {title}", body)
         threading.Thread(target=self._outbox.send, args=arguments, name="own-notice", daemon=True).start()
-
-    def _remember(self) -> None:
-        """Keep the records of the live attempt: without them no later supervisor finds its trainer."""
-        target = self.live()
-        if target is not None and (self._records is None or self._records[0] != target):
-            folder = Path(target.directory)
-            self._records = (target, read_order(folder), read_start(folder))
 
     def _look_at_program(self, now: float) -> None:
         """Without its program this process cannot verify a checkpoint or start a runner. An upgrade takes seconds."""
@@ -339,8 +326,7 @@ class StateKeeper:
 
     def _look_at_folder(self) -> None:
         if self._run.path.is_dir():
-            lost = self._records is not None and not Path(self._records[0].directory).is_dir()
-            if lost:
+            if self._records is not None and not Path(self._records[0].directory).is_dir():
                 self._write_records()
             return
         try:
@@ -377,7 +363,8 @@ class StateKeeper:
     def _look_at_lock(self) -> None:
         try:
             if self._lock.keep():
-                self._notify("lock", "trainwatch: lock", f"{self._run.lock} was deleted; the supervisor took it again")
+                text = f"{self._run.lock} was deleted; the supervisor took it again"
+                self.notice("lock", "trainwatch: lock", text)
         except LockLost as lost:
             self.end(str(lost))
         except OSError:

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -35,7 +35,7 @@ from ...sense.files.scalars import ScalarFiles
 from ...sense.files.writers import Writers
 from ...sense.gpu.gpu_sensor import GpuSensor, SimulatedGpu
 from ...sense.host.host_sensor import DiskOnly, Host
-from ...sense.host.kernel_log import Cloud, KernelLog, TerminationNotices, cloud_of
+from ...sense.host.kernel_log import KernelLog, TerminationNotices, cloud_of
 from ...sense.log.burst_reduction import HeartbeatPage
 from ...sense.log.log_tail import LogTail, OwnLog
 from ...sense.process.exit_watch import ExitWatch, nothing
@@ -50,13 +50,13 @@ from ...store.supervision import RunClock
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import declared_options
 from ..plan.specs import Definitions
-from ..plan.told_length import save_request, told_lengths
 from ..plan.trainer_folders import folders_elsewhere, saved_places, trainer_values, traits
+from ..plan.trainer_settings import save_request, told_lengths
 from ..preflight.command_checks import handed_over, what_hides_status
 from ..preflight.other_trainer import BesideAttempt
 from ..runs.ended_attempt import project_of
 from ..runs.output_claim import OutputClaim, is_network
-from ..runs.output_lists import OutputLists
+from ..runs.output_folder import OutputLists
 from ..supervise.machine_end import SleepInhibitor
 from ..supervise.recorder import RunRecorder, refusal_of
 from ..supervise.run_output import RunOutput
@@ -237,7 +237,9 @@ def build_sensors(  # noqa: PLR0917
         on_output=log.add,
         **common,
     )
-    notices = TerminationNotices(cloud=_cloud(watch.termination_notices), address=watch.metadata_url, **common)
+    named = watch.termination_notices
+    cloud = cloud_of() if named == "auto" else None if named == "off" else named
+    notices = TerminationNotices(cloud=cloud, address=watch.metadata_url, **common)
     samplers = SamplersInOneThread(host, *processes, beats, *last_samplers)
     own: list[Sensor] = [samplers, log, checkpoints, search, metrics, *([] if values is None else [values])]
     whole = [claim, *others, ContainerWatch(note), *own, exits, notices, *gpus]
@@ -261,11 +263,6 @@ def _of_place(
     )
     processes = ProcessTree(interval_s=watch.interval_s, details=details, tree=tree, **common)
     return [processes], [KernelLog(**common)], [gpus]
-
-
-def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:
-    """The cloud whose notices are read."""
-    return cloud_of() if setting == "auto" else None if setting == "off" else setting
 
 
 def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:

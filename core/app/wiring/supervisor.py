@@ -26,7 +26,6 @@ from ...model.run import RunSpec
 from ...model.story import RunStory, ways_on
 from ...model.story_fold import apply
 from ...model.suggestion import typed
-from ...sense.host.disk_space import is_network_filesystem
 from ...sense.host.host_sensor import is_wsl
 from ...sense.host.kernel_log import kernel_tail
 from ...store.history_writer import HistoryWriter
@@ -43,15 +42,15 @@ from ..gpu_survey import named_users
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.resume_plan import as_declared, with_way_now
 from ..plan.specs import definitions_of
-from ..plan.told_length import save_request
+from ..plan.trainer_settings import save_request
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.other_trainer import refusal_at_launch
 from ..runs.checkpoint_quality import rated_paths
 from ..runs.ended_attempt import live_attempt, newest_attempt, newest_folder, unwritten_order
-from ..runs.output_claim import OutputClaim
-from ..runs.output_lists import OutputLists
+from ..runs.output_claim import OutputClaim, is_network
+from ..runs.output_folder import OutputLists
 from ..supervise.machine_end import keep_alive_order
-from ..supervise.recorder import RunRecorder, misfit_of, remember_launch, run_created, script_now, trace_head
+from ..supervise.recorder import RunRecorder, misfit_of, run_created, script_now, trace_head
 from ..supervise.run_output import RunOutput, RunRetention, copy_verified
 from ..supervise.state_keeper import Vitality
 from .sensors import build_sensors, knowledge
@@ -65,12 +64,12 @@ def build_supervisor(
     *,
     on_records: Callable[[Sequence[Record]], None],
     vitality: Vitality,
-    gives_way: Callable[[], bool] = lambda: False,
+    gives_way: Callable[[], bool] | None,
 ) -> Supervisor:
     """The supervisor of one run, ready to ``run()``. The caller holds the run's lock and ``claim``.
 
     ``plan``: of the first launch, if it was computed already. ``vitality``: shows that it lives and keeps its files.
-    ``gives_way``: whether another version of trainwatch is to go on.
+    ``gives_way``: whether another version of trainwatch is to go on; None: never.
     """
     plan = plan if plan is not None else _plan(run, story)
     spec, preset, profiles = plan.spec, plan.preset, plan.profiles
@@ -84,7 +83,9 @@ def build_supervisor(
     journal = keeper.journal
     created = story.run if story.run is not None else run_created(plan, run.path.parents[1])
     if story.run is None:
-        on_records(journal.append_all(clock.now(), clock.wall(), (created, *_outputs_known(spec))))
+        # what a journal that was lost had of the folders that the trainer was seen to save to
+        known = [OutputKnown(folder=place.folder, why=place.why) for place in spec.outputs]
+        on_records(journal.append_all(clock.now(), clock.wall(), (created, *known)))
     elif changes := tuple(_changed_settings(story, spec)):
         records = journal.append_all(clock.now(), clock.wall(), changes)
         on_records(records)
@@ -93,7 +94,7 @@ def build_supervisor(
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, config)
     judge = Judge(knowledge(spec, preset, profiles, created.expected))
     recorder = RunRecorder(
-        HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
+        HistoryWriter(run.history, network=is_network(str(run.path))),
         TraceWriter(run.trace, run.trace_wanted),
         trace_head(spec) if story.run is None else None,
         habits,
@@ -148,7 +149,6 @@ def build_supervisor(
         ),
         planned=plan.derived_for,
         misfit=lambda resume, derived: misfit_of(spec, resume, derived),
-        remember=lambda folder, derived: remember_launch(spec, folder, derived),
         script=lambda: script_now(spec),
         locks=claim.order,
         keep_alive=keep_alive_order(run, spec),
@@ -204,10 +204,10 @@ def build_supervisor(
         learned=learned,
         notes=notes,
         live_order=None if live is None else unwritten_order(run, story, live.number),
-        on_records=_all_of(output.on_records, recorder.on_records, on_records),
+        on_records=partial(_tell_all, (output.on_records, recorder.on_records, on_records)),
         turning=vitality.turn,
         resting=claim.give_away,
-        gives_way=gives_way,
+        gives_way=gives_way or (lambda: False),
         starts_again=(
             f"to start it again: {ways_on((run.id,))}"
             if cannot_be_told(judge.knowledge)
@@ -230,24 +230,15 @@ def build_supervisor(
     return supervisor
 
 
-def _all_of(*takers: Callable[[Sequence[Record]], None]) -> Callable[[Sequence[Record]], None]:
-    def take(records: Sequence[Record]) -> None:
-        for each in takers:
-            each(records)
-
-    return take
+def _tell_all(takers: Sequence[Callable[[Sequence[Record]], None]], records: Sequence[Record]) -> None:
+    for each in takers:
+        each(records)
 
 
 def _end_in_words(run: RunDirectory) -> str:
     from ..runs.report import end_in_words  # the report is loaded only at the end
 
     return end_in_words(run)
-
-
-def _outputs_known(spec: RunSpec) -> Iterator[Fact]:
-    """What a journal that was lost had of the folders that the trainer was seen to save to."""
-    for place in spec.outputs:
-        yield OutputKnown(folder=place.folder, why=place.why)
 
 
 def _changed_settings(story: RunStory, spec: RunSpec) -> Iterator[Fact]:
@@ -280,13 +271,6 @@ def _copy_aside(output: RunOutput, run: RunDirectory, paths: Sequence[Path], lin
     beside = folders[0] if folders else Path(output.spec.cwd)
     place = folder_for_copies(beside, run.path / "kept")
     return copy_aside(list(dict.fromkeys((*paths, *parts))), place, link=link)
-
-
-def _mounts() -> str:
-    try:
-        return Path("/proc/self/mountinfo").read_text()
-    except OSError:
-        return ""
 
 
 def close_view(run: RunDirectory) -> None:

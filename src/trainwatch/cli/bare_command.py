@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
@@ -61,12 +61,6 @@ def act(args: argparse.Namespace) -> int:
 
     if not can_show_screen():
         return _plain(args)
-    if args.run_name is None:
-        from trainwatch.core.app.runs.watched_run import watched_run
-
-        watched = watched_run()
-        if watched is not None:
-            return open_screen(watched, read_only=args.read_only)
     from trainwatch.core.app.start.project_run import nothing_started_here, run_to_show
 
     from .start import overrides_of
@@ -165,10 +159,11 @@ def _not_taken(verb: str, option: str) -> CliError:
 
 def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool = False) -> "TrainwatchApp":
     """The application on a run, on the list of runs, or on what this folder could start (``launch_first``)."""
-    from trainwatch.core.app.hosts.known_hosts import all_hosts
+    from trainwatch.core.app.hosts.run_there import all_hosts
     from trainwatch.core.app.runs.known_runs import home
-    from trainwatch.core.app.screen.run_looks import later
     from trainwatch.core.app.screen.run_picker import MachineRuns
+    from trainwatch.core.app.screen.run_services import Later
+    from trainwatch.core.app.screen.store_feed import DetachedStarter, RunAttacher
     from trainwatch.tui.app import TrainwatchApp
     from trainwatch.tui.ui.terminal import in_browser
 
@@ -179,13 +174,13 @@ def app_for(run: "RunDirectory | None", *, read_only: bool, launch_first: bool =
 
             far = FarRuns(hosts.values())
     runs = MachineRuns(far)
-    # What the first picture does not need is loaded when it is used.
+    launcher: Any = Later(".folder_launcher", "FolderLauncher")
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        starter=later(".store_feed", "DetachedStarter"),
-        attacher=None if in_browser(os.environ) else later(".store_feed", "RunAttacher"),
+        starter=DetachedStarter(),
+        attacher=None if in_browser(os.environ) else RunAttacher(),
         picker=runs,
-        launcher=later(".folder_launcher", "FolderLauncher"),
+        launcher=launcher,
         launch_first=launch_first,
         read_only=read_only,
         home=home(),

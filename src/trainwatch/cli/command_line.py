@@ -86,8 +86,7 @@ def on_host(words: Sequence[str], command: Sequence[str] | None) -> int:
 
     Returns the exit code of the verb there.
     """
-    from trainwatch.core.app.hosts.known_hosts import host_named
-    from trainwatch.core.app.hosts.run_there import detached, needs_terminal, run_there, show_there
+    from trainwatch.core.app.hosts.run_there import detached, host_named, needs_terminal, run_there, show_there
 
     name, rest = without_on(words)
     if name == ALL:

@@ -297,7 +297,7 @@ def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
 )
 def replay_verb(args: argparse.Namespace) -> int:
     """0 whenever the trace could be read."""
-    from trainwatch.core.app.traces import replay_trace
+    from trainwatch.core.app.export import replay_trace
 
     with byte_lines(args.trace, what="trace") as lines:
         result = replay_trace(args.trace, lines, args.set)
@@ -315,41 +315,37 @@ def replay_verb(args: argparse.Namespace) -> int:
 
 
 def export_arguments(parser: argparse.ArgumentParser) -> None:
-    from trainwatch.core.app.metrics_out import Format
+    from trainwatch.core.app.export import Format
 
     RUN(parser)
     what = parser.add_mutually_exclusive_group(required=True)
-    for form, words in zip(get_args(Format), ("CSV", "JSON lines", "Parquet (needs pyarrow)"), strict=True):
+    for form, words in zip(get_args(Format), ("CSV", "JSON lines"), strict=True):
         what.add_argument(
             f"--{form}", dest="form", action="store_const", const=form, help=f"all series of the history as {words}"
         )
     what.add_argument("--trace", metavar="F", help="file to write the observations to; must not exist")
-    what.add_argument("--metrics", metavar="F", help="file to write the trainer's numbers to; must not exist")
-    parser.add_argument("-o", "--output", metavar="F", help="file for --csv, --jsonl, --parquet; must not exist")
+    parser.add_argument("-o", "--output", metavar="F", help="file for --csv, --jsonl; must not exist")
 
 
 @VERBS(
     "export",
-    "write the measured values of a run as CSV, JSON or Parquet",
-    "--csv, --jsonl and --parquet write every series of the run's history (progress, GPUs, host, process, and the "
+    "write the measured values of a run as CSV or JSON",
+    "--csv and --jsonl write every series of the run's history (progress, GPUs, host, process, and the "
     "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "
     "step, mean, min, max, unit; to standard output, or to the new file of -o. Points are as fine as the history keeps "
     "them: a second in the last hour, ten minutes after eight days. --trace writes the observations of the sensors "
-    "(bounded), for `trainwatch replay` or a bug report. --metrics writes only the trainer's own numbers, as CSV. "
+    "(bounded), for `trainwatch replay` or a bug report. "
     "Tokens, passwords and values of secret variables are removed from texts.",
     "--csv -o night.csv",
     export_arguments,
 )
 def export_verb(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.traces import export_metrics, export_trace
+    from trainwatch.core.app.export import export_trace
 
     if args.form is not None:
         return _series(args)
     if args.output is not None:
-        raise CliError(ExitCode.USAGE, "-o is for --csv, --jsonl and --parquet; --trace and --metrics name their file")
-    if args.metrics is not None:
-        print(f"{export_metrics(args.run, Path(args.metrics), warn)}: written")
-        return ExitCode.DONE
+        raise CliError(ExitCode.USAGE, "-o is for --csv and --jsonl; --trace names its file")
     done = export_trace(args.run, Path(args.trace), warn)
     if done.skipped:
         warn(f"unreadable lines left out: {done.skipped}; {done.problem}")
@@ -358,14 +354,12 @@ def export_verb(args: argparse.Namespace) -> int:
 
 
 def _series(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.metrics_out import export_series
+    from trainwatch.core.app.export import export_series
 
     if args.output not in {None, "-"}:
         rows = export_series(args.run, args.form, Path(args.output), warn)
         print(f"{args.output}: {rows:,} rows written")
         return ExitCode.DONE
-    if args.form == "parquet" and sys.stdout.isatty():
-        raise CliError(ExitCode.USAGE, "Parquet is no text for a terminal: name a file with -o F")
     sys.stdout.flush()
     export_series(args.run, args.form, sys.stdout.buffer, warn)
     sys.stdout.buffer.flush()

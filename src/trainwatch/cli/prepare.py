@@ -13,7 +13,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import jsonable, print_json, printable, warn
 from .parser import every_action, whole_parser
-from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, confirm, flag, one_of, usage
+from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, flag, one_of, usage
 
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
@@ -89,7 +89,7 @@ def rehearse_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.rehearse.rehearse import Limits, rehearse
+    from trainwatch.core.app.rehearse import Limits, rehearse
     from trainwatch.core.views.rehearsal_text import rehearsal_lines
 
     if not (args.timeout > 0 and math.isfinite(args.timeout)):
@@ -159,7 +159,7 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
 def trial_verb(args: argparse.Namespace) -> int:
     """One trial after the other; 1 if one of them was not stable."""
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.trial.trial_run import Trial, TrialLength, run_to_try, trial_outlook, try_here
+    from trainwatch.core.app.trial import Trial, TrialLength, run_to_try, try_here
 
     _refuse_nonsense(args)
     words = tuple(args.command_after_dashes or ())
@@ -174,10 +174,7 @@ def trial_verb(args: argparse.Namespace) -> int:
     results: list[TrialResult] = []
     for number, name in enumerate(names, 1):
         trial = Trial(profile=name, length=length, extra=extra)
-        takes, whole = trial_outlook(spec, trial)
-        print(f"trial {number} of {len(names)}: {name}: {printable(takes)}", file=sys.stderr, flush=True)
-        if whole:
-            print(f"  the whole training: {printable(whole)}", file=sys.stderr, flush=True)
+        print(f"trial {number} of {len(names)}: {name}", file=sys.stderr, flush=True)
         results.append(try_here(spec, trial, scratch, keep=args.keep))
     if args.json:
         print_json({"run": spec.name, "trials": [trial_object(result) for result in results]})
@@ -280,43 +277,28 @@ def presets_verb(args: argparse.Namespace) -> int:
 
 @VERBS(
     "hosts",
-    "other machines: which answer, and put trainwatch there",
-    "Lists the machines of [hosts.NAME] and asks each for its trainwatch. `install NAME` puts a copy of this one into "
-    "a folder of its own there (asks; needs Python 3.11 there), `remove NAME` takes that folder away again. "
+    "other machines: which answer",
+    "Lists the machines of [hosts.NAME] and asks each for its trainwatch. "
     "`trainwatch --on NAME VERB` runs a verb there, `trainwatch --on NAME` opens the screen "
     "there, `trainwatch runs --on all` lists the runs of all.",
-    "install box1",
-    arg("part", nargs="?", choices=("list", "install", "remove"), default="list", help="default: list"),
+    "list box1",
+    arg("part", nargs="?", choices=("list",), default="list", help="default: list"),
     arg("name", nargs="?", help="the host"),
     flag("--json", 'one JSON object: {"hosts": […]}'),
-    arg("--yes", "-y", action="store_true", help="do not ask"),
 )
 def hosts_verb(args: argparse.Namespace) -> int:
     """1 if a host that was named on the command line does not answer."""
-    from trainwatch.core.app.hosts.known_hosts import all_hosts, host_named
+    from trainwatch.core.app.hosts.run_there import all_hosts, host_named
 
     may_ask = sys.stdin.isatty() and sys.stderr.isatty()
-    if args.part == "list":
-        hosts = all_hosts() if args.name is None else {args.name: host_named(args.name)}
-        return _list(hosts, may_ask=may_ask and args.name is not None, as_json=args.json, named=args.name is not None)
-    if args.name is None:
-        raise CliError(ExitCode.USAGE, f"which host? trainwatch hosts {args.part} NAME")
-    host = host_named(args.name)
-    from trainwatch.core.app.hosts.own_copy import put_there, remove_there, shown_folder, why_not
-
-    question = why_not(host, may_ask=may_ask) if args.part == "install" else f"remove {shown_folder()} on {host.name}"
-    if not args.yes:
-        if not sys.stdin.isatty():
-            raise CliError(ExitCode.USAGE, f"{question}: there is no terminal to ask on; add --yes if that is meant")
-        confirm(f"{question}?")
-    print(put_there(host, may_ask=may_ask) if args.part == "install" else remove_there(host, may_ask=may_ask))
-    return ExitCode.DONE
+    hosts = all_hosts() if args.name is None else {args.name: host_named(args.name)}
+    return _list(hosts, may_ask=may_ask and args.name is not None, as_json=args.json, named=args.name is not None)
 
 
 def _list(hosts: "dict[str, Host]", *, may_ask: bool, as_json: bool, named: bool) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
-    from trainwatch.core.app.hosts.known_hosts import NONE_KNOWN
+    from trainwatch.core.app.hosts.run_there import NONE_KNOWN
     from trainwatch.core.views.columns import HOSTS, text_rows
 
     with ThreadPoolExecutor(max_workers=max(1, len(hosts))) as threads:
@@ -366,7 +348,7 @@ def notify_arguments(parser: argparse.ArgumentParser) -> None:
 )
 def notify_verb(args: argparse.Namespace) -> int:
     """1 if somebody was not notified."""
-    from trainwatch.core.app.notify import send_test_notice
+    from trainwatch.core.app.operate import send_test_notice
 
     result = send_test_notice(args.run)
     if args.json:

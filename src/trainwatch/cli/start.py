@@ -136,8 +136,8 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
     plan = plan_command(words, overrides_of(args)) if found is None else found
     if not args.settings and args.lr is None:
         return plan
-    from trainwatch.core.app.plan.asked_settings import asked_changes, without_a_place
     from trainwatch.core.app.plan.launch_plan import plan_launch
+    from trainwatch.core.app.plan.trainer_settings import asked_changes, without_a_place
 
     changes = asked_changes(plan, args.settings, args.lr)
     for doubt in without_a_place(plan, changes):
@@ -149,9 +149,9 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     """Print the launch that would be made, and what would refuse it."""
     import shlex
 
-    from trainwatch.core.app.plan.asked_settings import job_script
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.resume_plan import rehearsed_words, second_argv
+    from trainwatch.core.app.plan.trainer_settings import job_script
     from trainwatch.core.app.preflight.checklist import told_before_start
     from trainwatch.core.app.preflight.command_checks import command_warnings
     from trainwatch.core.app.start.project_run import plan_of_choice
@@ -250,7 +250,7 @@ def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartCh
 
 
 def _print_job(plan: "LaunchPlan") -> None:
-    from trainwatch.core.app.plan.asked_settings import job_script
+    from trainwatch.core.app.plan.trainer_settings import job_script
 
     if script := job_script(plan):
         print(f"engine   slurm: each attempt is a job; the batch script of the first one:\n{printable_lines(script)}")
@@ -329,7 +329,7 @@ def adopt_verb(args: argparse.Namespace) -> int:
 )
 def init_verb(args: argparse.Namespace) -> int:
     """2 if it exists or an option is wrong."""
-    from trainwatch.core.app.plan.new_project import write_project
+    from trainwatch.core.app.plan.specs import write_project
     from trainwatch.core.views.length_words import resume_line
 
     path, preset, output_dir, resume = write_project(tuple(args.command_after_dashes or args.words), overrides_of(args))

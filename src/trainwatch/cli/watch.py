@@ -131,7 +131,7 @@ def runs_verb(args: argparse.Namespace) -> int:
 def _add_others(rows: list[tuple[dict[str, Any], str]], waiting: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add the runs of the other machines (``host`` None: this one), newest first together. Returns the machines."""
     from trainwatch.core.app.hosts.far_runs import runs_of_all
-    from trainwatch.core.app.hosts.known_hosts import NONE_KNOWN, all_hosts
+    from trainwatch.core.app.hosts.run_there import NONE_KNOWN, all_hosts
 
     answers = runs_of_all(all_hosts().values())
     if not answers:
@@ -186,7 +186,7 @@ def _over(args: argparse.Namespace, run: "RunDirectory") -> Callable[[], bool] |
 )
 def events_verb(args: argparse.Namespace) -> int:
     """A run without a journal has no events."""
-    from trainwatch.core.app.runs.run_events import records_of
+    from trainwatch.core.app.runs.waiting import records_of
 
     from .events import show
 
@@ -365,7 +365,7 @@ def _listening(address: str) -> None:
     arg("--textfile", metavar="PATH", help="write to this file (*.prom) instead; replaces an older one"),
 )
 def metrics_verb(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.metrics_out import prometheus_page, write_textfile
+    from trainwatch.core.app.export import prometheus_page, write_textfile
 
     if args.textfile is not None:
         write_textfile(Path(args.textfile), warn)

@@ -1,8 +1,8 @@
-"""What follows from what a rehearsal saw: is tonight safe, why, and what to change. Pure."""
+"""What follows from what a rehearsal saw: is tonight safe, why, what to change, and what a fault leads to. Pure."""
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -10,17 +10,25 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from ...config.shipped import load_log_shapes
-from ...judge.progress import START, ProgressState, begin_attempt, read_progress
-from ...judge.resume import resume_check
-from ...judge.text.loss_run import FEW
-from ...judge.text.shapes import ShapeTable
-from ...model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
-from ...model.resume import PLACEHOLDER
-from ...model.resume_way import ResumeWay
-from ...model.run import RunSpec
-from ...model.settings import Settings
-from ..plan.launch_plan import LaunchPlan
+from ..config.shipped import load_log_shapes
+from ..judge.progress import START, ProgressState, begin_attempt, read_progress
+from ..judge.resume import resume_check
+from ..judge.text.loss_run import FEW
+from ..judge.text.shapes import ShapeTable
+from ..model.decision import GiveUp, StartAttempt, StopAttempt
+from ..model.fact import RemedyApplied, RemedyProposed, StateChanged
+from ..model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
+from ..model.observation import Command, Exit, GpuSample, LogChunk, Observation, ProcessSample, Tick
+from ..model.record import Entry
+from ..model.resume import PLACEHOLDER
+from ..model.resume_way import ResumeWay
+from ..model.run import RunSpec
+from ..model.settings import Settings
+from ..replay import Replay
+from ..store.trace import TraceReading, trace_lines
+from .plan.launch_plan import LaunchPlan
+
+_replace = msgspec.structs.replace
 
 # The steps and losses that an attempt printed, in their order, read from its log while it grows.
 
@@ -196,9 +204,6 @@ def of_no_resume(steps: StepProof, loss: LossProof, checkpoint: str) -> tuple[St
     )
 
 
-_replace = msgspec.structs.replace
-
-
 # The environment that keeps a rehearsal off the network services that log experiments and take models.
 
 SILENT = frozenset({"offline", "disabled", "dryrun", "debug", "off", "local", "0", "false"})
@@ -220,9 +225,7 @@ def offline(plan: LaunchPlan, environ: Mapping[str, str], folder: Path) -> dict[
         "SWANLAB_MODE": "local",
     }
     given = {**environ, **plan.spec.env}
-    found = {
-        name: value for name, value in wanted.items() if given.get(name, "").lower() not in SILENT or name not in given
-    }
+    found = {name: value for name, value in wanted.items() if given.get(name, "").lower() not in SILENT}
     found |= {
         "WANDB_DIR": str(folder),
         "COMET_OFFLINE_DIRECTORY": str(folder),
@@ -253,10 +256,9 @@ class RehearsalOrder(msgspec.Struct, frozen=True, kw_only=True):
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What happened. ``stage``: how far it came; ``over``: "" or why it ended there.
 
-    ``told``: the launch named the checkpoint; ``resumed_from``: the checkpoint of the second attempt. ``ignored``: the
-    judge saw that the resume did not take. ``finished``: the first attempt was done before it could be killed.
-    ``withheld``: the checkpoint that the
-    second attempt was begun without, although the command takes one ("" = none).
+    ``told``: the launch named the checkpoint. ``ignored``: the judge saw that the resume did not take. ``finished``:
+    the first attempt was done before it could be killed.
+    ``withheld``: the checkpoint that the second attempt was begun without, although the command takes one ("" = none).
     ``written``: what was written and is no checkpoint that is understood.
     """
 
@@ -266,7 +268,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     saved_in: str | None = None
     checkpoint: str | None = None
     checkpoint_after_s: float | None = None
-    resumed_from: str | None = None
     told: bool = False
     ignored: str = ""
     withheld: str = ""
@@ -294,21 +295,11 @@ def conclude(plan: LaunchPlan, seen: Seen, known: Rehearsal, limit_s: float) -> 
     """``known``: the rehearsal without its verdict."""
     verdict, reason, advice = _verdict(plan, seen, limit_s)
     will, how, source = resume_words(plan, seen)
-    return msgspec.structs.replace(
-        known,
-        verdict=verdict,
-        reason=reason,
-        advice=tuple(advice),
-        saved_in=seen.saved_in,
-        checkpoint=seen.checkpoint,
-        checkpoint_after_s=seen.checkpoint_after_s,
-        will=will,
-        how=how,
-        source=source,
-        steps=seen.steps,
-        loss=seen.loss,
-        faults=seen.faults,
-    )
+    return _replace(
+        known, verdict=verdict, reason=reason, advice=tuple(advice), saved_in=seen.saved_in,
+        checkpoint=seen.checkpoint, checkpoint_after_s=seen.checkpoint_after_s, will=will, how=how, source=source,
+        steps=seen.steps, loss=seen.loss, faults=seen.faults,
+    )  # fmt: skip
 
 
 def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
@@ -317,7 +308,7 @@ def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
     A trainer that was not told its checkpoint and goes on all the same finds it by itself.
     """
     way = plan.spec.resume_way or ResumeWay()
-    if _resume_failed(seen):
+    if seen.ignored or seen.steps.holds is False or seen.loss.holds is False:
         return "no", seen.ignored or (seen.steps.why if seen.steps.holds is False else seen.loss.why), "none"
     how = f"{way.how} ({way.place})" if way.place and way.place not in way.how else way.how
     if not seen.steps.holds:
@@ -327,10 +318,6 @@ def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
     if seen.told:
         return "yes", f"told by {PLACEHOLDER} in the command", way.source
     return "self", "the trainer goes on by itself from its newest checkpoint", "self"
-
-
-def _resume_failed(seen: Seen) -> bool:
-    return bool(seen.ignored) or seen.steps.holds is False or seen.loss.holds is False
 
 
 def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:
@@ -367,46 +354,44 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
 
 
 def _no_checkpoint(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:
-    at = "" if seen.last_step is None else f" (it came to step {seen.last_step}{_of(seen)})"
+    of = "" if seen.total_steps is None else f" of {seen.total_steps}"
+    at = "" if seen.last_step is None else f" (it came to step {seen.last_step}{of})"
     advice = _how_often(plan)
     if seen.saved_in is None:
         advice.append("say where the trainer saves: --output-dir D")
     if seen.written:
         advice.append(f"it wrote {', '.join(seen.written)}: nothing there is a checkpoint that is understood")
     if seen.failure:
-        last = next((line for line in reversed(seen.log_tail) if line.strip()), "")
-        return "unsafe", f"the training failed before its first checkpoint: {seen.failure}", [f"its last line: {last}"]
+        return "unsafe", f"the training failed before its first checkpoint: {seen.failure}", _last_line(seen)
     if seen.timed_out:
-        longer = f"or give it longer: --timeout {limit_s * 4:.0f}"
         none = "no step was read from the log, and " if seen.last_step is None else ""
-        advice += [*([OWN_LINES] if none else []), longer]
+        advice += [*([OWN_LINES] if none else []), f"or {_longer(limit_s)}"]
         return "unknown", f"{none}no checkpoint was reached within {limit_s:.0f} s{at}", advice
     why = f": {seen.over}" if seen.over else ""
     return "unknown", f"the training ended before it had saved a checkpoint that a resume can use{at}{why}", advice
 
 
 def _no_proof(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:
+    longer = [_longer(limit_s)]
+    if seen.stage == "kill" and seen.timed_out:
+        return "unknown", f"the time was over before enough was seen ({limit_s:.0f} s)", longer
     if seen.stage == "kill":
-        if seen.timed_out:
-            return (
-                "unknown",
-                f"the time was over before enough was seen ({limit_s:.0f} s)",
-                [f"give it longer: --timeout {limit_s * 4:.0f}"],
-            )
         return "unknown", f"the training ended before it could be killed: {seen.over}", _how_often(plan)
     if seen.failure:
-        last = next((line for line in reversed(seen.log_tail) if line.strip()), "")
-        return "unsafe", f"after the kill the resumed training failed: {seen.failure}", [f"its last line: {last}"]
+        return "unsafe", f"after the kill the resumed training failed: {seen.failure}", _last_line(seen)
+    if seen.stage == "restart" and seen.timed_out:
+        return "unknown", f"after the kill no step was seen within the time limit ({limit_s:.0f} s)", longer
     if seen.stage == "restart":
-        if seen.timed_out:
-            longer = f"give it longer: --timeout {limit_s * 4:.0f}"
-            return "unknown", f"after the kill no step was seen within the time limit ({limit_s:.0f} s)", [longer]
         return "unsafe", f"after the kill it was not restarted: {seen.over}", _how_to_resume(plan, seen)
     return "unknown", f"whether a resume goes on cannot be told: {seen.steps.why}", [OWN_LINES]
 
 
-def _of(seen: Seen) -> str:
-    return "" if seen.total_steps is None else f" of {seen.total_steps}"
+def _longer(limit_s: float) -> str:
+    return f"give it longer: --timeout {limit_s * 4:.0f}"
+
+
+def _last_line(seen: Seen) -> list[str]:
+    return [f"its last line: {next((line for line in reversed(seen.log_tail) if line.strip()), '')}"]
 
 
 def _how_to_resume(plan: LaunchPlan, seen: Seen) -> list[str]:
@@ -438,3 +423,160 @@ def _how_often(plan: LaunchPlan) -> list[str]:
     if keys:
         return [f"let it save earlier: it has {', '.join(keys[:3])}"]
     return ["let it save earlier: set its option for that (often save_steps, save_every or save_interval)"]
+
+
+# What tonight will do: the judge, with the user's settings, on the recorded start of this run and a fault after it.
+
+CRASH = "RuntimeError: CUDA error: unknown error\n"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+TICK_S = 2.0
+LONGEST_HANG_S = 2 * 3600.0
+"""A hang that is not seen until then is not seen, as far as a night is concerned."""
+GROWS = "the deadline grows with the slowest step of the night"
+
+
+def recorded(trace: Path) -> list[Observation]:
+    """The observations of the first attempt, without its end."""
+    found: list[Observation] = []
+    try:
+        for observation in TraceReading(trace_lines(trace)):
+            if isinstance(observation, Exit | Command):
+                break
+            found.append(observation)
+    except OSError:
+        return []
+    return found
+
+
+def outlook(
+    begin: Callable[[], Replay], seen: Sequence[Observation], spec: RunSpec, *, resumes: bool | None, has_loss: bool
+) -> tuple[FaultOutlook, ...]:
+    """The table of faults. ``begin``: a new judge of this run. ``resumes``: whether a resume was proven."""
+    if not seen:
+        return ()
+    crash = _crash(begin, seen, CRASH, "crash", resumes)
+    return (
+        crash,
+        _hang(begin, seen, resumes),
+        _crash(begin, seen, OOM, "out of GPU memory", resumes),
+        _nan(spec, crash.survives, has_loss=has_loss),
+        FaultOutlook(
+            fault="power cut or reboot",
+            then="nothing starts by itself, unless you type `trainwatch enable` once the run has started; "
+            "`trainwatch --headless` then goes on from the newest verified checkpoint",
+            survives=None if resumes is not False else False,
+        ),
+    )
+
+
+def _entries(begin: Callable[[], Replay], seen: Iterable[Observation], then: Iterable[Observation]) -> list[Entry]:
+    """What the judge says after what was seen."""
+    fold = begin()
+    fold.feed_all(seen)
+    before = len(fold.entries)
+    fold.feed_all(then)
+    return [entry for _, entry in fold.entries[before:]]
+
+
+def _crash(
+    begin: Callable[[], Replay], seen: Sequence[Observation], text: str, fault: str, resumes: bool | None
+) -> FaultOutlook:
+    t = seen[-1].t
+    ended = (LogChunk(t=t + 0.1, text=text), Exit(t=t + 0.5, code=1), Tick(t=t + 700.0))
+    then, survives = _follows(_entries(begin, seen, ended), resumes)
+    return FaultOutlook(fault=fault, then=then, survives=survives)
+
+
+def _follows(entries: Sequence[Entry], resumes: bool | None) -> tuple[str, bool | None]:
+    """What the judge does, in words, and whether the training goes on without a person."""
+    start = next((entry for entry in entries if isinstance(entry, StartAttempt)), None)
+    if start is not None:
+        changed = next((e for e in entries if isinstance(e, RemedyApplied)), None)
+        with_ = ""
+        if changed is not None:
+            what = ", ".join(f"{change.key} {change.before} -> {change.after}" for change in changed.changes)
+            what = what if changed.profile is None else f"profile {changed.profile}"
+            with_ = f" with changed settings ({changed.title}: {what})"
+        proposed = next((e for e in entries if isinstance(e, RemedyProposed)), None)
+        after = "" if changed is not None or proposed is None else f"; proposed to you: {proposed.title}"
+        lost = "what was trained is lost (see above): " if resumes is False else ""
+        if start.resume_from is not None:
+            return f"{lost}restart from the newest verified checkpoint{with_}{after}", resumes
+        if resumes:
+            return f"restart; the trainer goes on from its newest checkpoint by itself{with_}{after}", True
+        return f"{lost}restart from the beginning{with_}{after}", resumes
+    gave_up = next((e for e in entries if isinstance(e, GiveUp)), None)
+    state = next((e for e in reversed(entries) if isinstance(e, StateChanged)), None)
+    why = gave_up.reason if gave_up is not None else state.reason if state is not None else "nothing"
+    return f"no restart: {why}", False
+
+
+def _hang(begin: Callable[[], Replay], seen: Sequence[Observation], resumes: bool | None) -> FaultOutlook:
+    """All signs of life end with the last observation.
+
+    If the trainer was saving then, it is seen after the time that a save may take: the time that is said is that of a
+    hang between two steps.
+    """
+    found = _until_ended(begin, seen)
+    if found is None:
+        hours = LONGEST_HANG_S / 3600
+        return FaultOutlook(fault="hang", then=f"it would not be seen within {hours:.0f} hours", survives=False)
+    after_s, entries = found
+    training = _training(begin, seen)
+    if len(training) < len(seen) and (in_training := _until_ended(begin, training)) is not None:
+        after_s = in_training[0]
+    then, survives = _follows(entries, resumes)
+    text = f"it is ended, stacks and log are kept; {then}; {GROWS}"
+    return FaultOutlook(fault="hang", then=text, survives=survives, after_s=round(after_s, 1))
+
+
+def _until_ended(begin: Callable[[], Replay], seen: Sequence[Observation]) -> tuple[float, list[Entry]] | None:
+    """After how many seconds of silence the judge ends the attempt, and all that it says then; None = not at all."""
+    fold = begin()
+    fold.feed_all(seen)
+    before = len(fold.entries)
+    t0 = t = seen[-1].t
+    still = _still(seen)
+    while t < t0 + LONGEST_HANG_S:
+        t += TICK_S
+        fold.feed_all((*(_replace(sample, t=t) for sample in still), Tick(t=t)))
+        if any(isinstance(entry, StopAttempt) for _, entry in fold.entries[before:]):
+            fold.feed_all((Exit(t=t + 1.0, signal=9), Tick(t=t + 700.0)))
+            return t - t0, [entry for _, entry in fold.entries[before:]]
+    return None
+
+
+def _training(begin: Callable[[], Replay], seen: Sequence[Observation]) -> Sequence[Observation]:
+    """The observations up to the last one at which the trainer was training; all of them if it never was."""
+    fold, last = begin(), len(seen)
+    for number, observation in enumerate(seen, 1):
+        fold.feed_all((observation,))
+        if fold.state.progress.phase == "train":
+            last = number
+    return seen[:last]
+
+
+def _still(seen: Sequence[Observation]) -> list[Observation]:
+    """The last samples of processes and GPUs, as they are when nothing moves."""
+    found: list[Observation] = []
+    process = next((o for o in reversed(seen) if isinstance(o, ProcessSample)), None)
+    if process is not None:
+        found.append(_replace(process, cpu_cores=0.0, states={"S": process.procs or 1}))
+    gpu = next((o for o in reversed(seen) if isinstance(o, GpuSample)), None)
+    if gpu is not None and gpu.gpus:
+        found.append(_replace(gpu, gpus=tuple(_replace(card, util_pct=0.0, power_w=None) for card in gpu.gpus)))
+    return found
+
+
+def _nan(spec: RunSpec, resumes: bool | None, *, has_loss: bool) -> FaultOutlook:
+    nan = spec.settings.nan
+    if not has_loss:
+        return FaultOutlook(
+            fault="NaN in the loss", then="it would not be seen: no loss is read from the log", survives=False
+        )
+    then = {
+        "rollback": f"{nan.steps} NaN steps in a row end the attempt; it goes back once to the last checkpoint before",
+        "stop": f"{nan.steps} NaN steps in a row end the attempt, and a person is waited for",
+        "warn": "you are notified, and it trains on",
+    }[nan.action]
+    return FaultOutlook(fault="NaN in the loss", then=then, survives=resumes if nan.action == "rollback" else None)

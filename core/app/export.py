@@ -1,24 +1,40 @@
-"""Metrics for other programs: the Prometheus page, and series as files."""
+"""What a run measured, for other programs: the Prometheus page, series and traces as files, and a replay of a trace."""
 
 import contextlib
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
 
 from trainwatch import __version__
 
 from ..model.edge import EDGE
-from ..model.observation import Base
+from ..model.observation import Base, GpuSample, HostSample, Observation, ProcessSample, Start
 from ..model.run import TERMINAL_STATES
-from .errors import CliError, ExitCode
+from ..model.settings import Settings
+from .errors import CliError, ExitCode, did_you_mean
 
 if TYPE_CHECKING:
     from ..store.run_directory import RunDirectory
     from ..views.charts import ExportRow
     from ..views.run_metrics import RunNow
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Raise what prevents that a file is written as CliError; one that is there already is never overwritten."""
+    try:
+        yield
+    except FileExistsError:
+        raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name") from None
+    except OSError as error:
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
+        raise CliError(code, f"{target}: {error.strerror or error}") from None
 
 
 # The page for Prometheus: the newest values of all runs of this user on this machine.
@@ -63,11 +79,8 @@ def write_textfile(target: Path, warn: Callable[[str], None]) -> None:
         raise CliError(ExitCode.USAGE, f"{target}: is there already and was not written by trainwatch; name another")
     if target.suffix != ".prom":
         warn(f"{target}: the textfile collector reads only files that end in .prom")
-    try:
+    with writing(target):
         write_atomically(target, prometheus_page(warn).encode(), mode=0o644)
-    except OSError as error:
-        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
-        raise CliError(code, f"{target}: {error.strerror or error}") from None
 
 
 def _is_page(target: Path) -> bool:
@@ -120,12 +133,11 @@ def _run_now(run: "RunDirectory") -> "RunNow | None":
     )
 
 
-# All series of a run's history as CSV, JSON lines or Parquet. One series is in memory at a time.
+# All series of a run's history as CSV or JSON lines. One series is in memory at a time.
 
-Format = Literal["csv", "jsonl", "parquet"]
+Format = Literal["csv", "jsonl"]
 BATCH = 10_000
 """Rows that are written at once."""
-PARQUET_EXTRA = "trainwatch-tui[parquet]"
 
 
 def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: Callable[[str], None]) -> int:
@@ -135,38 +147,23 @@ def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: C
     """
     from .runs.known_runs import find_run_to_read
 
-    write = _writer(form)
     run = find_run_to_read(name, warn)
     rows = _rows(run)
     first = next(rows, None)
     if first is None:
-        raise CliError(ExitCode.NOT_FOUND, _nothing(run))
+        damaged = f"no reading can be read from {run.history}; it is empty, damaged or of a newer trainwatch"
+        why = f": {damaged}" if run.history.exists() else " has recorded no readings yet"
+        raise CliError(ExitCode.NOT_FOUND, f"{run.id}{why}")
+    rows = chain([first], rows)
     if not isinstance(out, Path):
-        return write(out, _after(first, rows))
-    try:
-        with out.open("xb") as file:
-            try:
-                return write(file, _after(first, rows))
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    out.unlink()
-                raise
-    except FileExistsError:
-        raise CliError(ExitCode.USAGE, f"{out}: already exists; choose another name") from None
-    except OSError as error:
-        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
-        raise CliError(code, f"{out}: {error.strerror or error}") from None
-
-
-def _nothing(run: "RunDirectory") -> str:
-    if run.history.exists():
-        return f"{run.id}: no reading can be read from {run.history}; it is empty, damaged or of a newer trainwatch"
-    return f"{run.id} has recorded no readings yet"
-
-
-def _after(first: Sequence["ExportRow"], rest: Iterator[Sequence["ExportRow"]]) -> Iterator[Sequence["ExportRow"]]:
-    yield first
-    yield from rest
+        return _write(out, form, rows)
+    with writing(out), out.open("xb") as file:
+        try:
+            return _write(file, form, rows)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                out.unlink()
+            raise
 
 
 def _rows(run: "RunDirectory") -> Iterator[Sequence["ExportRow"]]:
@@ -192,58 +189,107 @@ def _rows(run: "RunDirectory") -> Iterator[Sequence["ExportRow"]]:
                 yield some
 
 
-Write = Callable[[IO[bytes], Iterator[Sequence["ExportRow"]]], int]
-
-
-def _writer(form: Format) -> Write:
-    """What writes this format. Raises CliError if a library is missing."""
-    if form == "parquet":
-        try:
-            import pyarrow.parquet  # noqa: F401
-        except ImportError:
-            raise CliError(
-                ExitCode.USAGE, f"Parquet needs an extra: pip install '{PARQUET_EXTRA}' (or use --csv, --jsonl)"
-            ) from None
-        return _write_parquet
-    return _write_csv if form == "csv" else _write_jsonl
-
-
-def _write_csv(file: IO[bytes], rows: Iterator[Sequence["ExportRow"]]) -> int:
+def _write(file: IO[bytes], form: Format, rows: Iterator[Sequence["ExportRow"]]) -> int:
+    """Returns the number of rows."""
+    from ..model.json_line import encode_line
     from ..views.charts import ExportRow, csv_lines
 
-    file.write(csv_lines((ExportRow._fields,)).encode(errors="replace"))
+    if form == "csv":
+        file.write(csv_lines((ExportRow._fields,)).encode(errors="replace"))
     count = 0
     for some in rows:
-        file.write(csv_lines(some).encode(errors="replace"))
+        as_csv = csv_lines(some).encode(errors="replace") if form == "csv" else b""
+        file.write(as_csv or b"".join(encode_line(row._asdict()) for row in some))
         count += len(some)
     return count
 
 
-def _write_jsonl(file: IO[bytes], rows: Iterator[Sequence["ExportRow"]]) -> int:
+# Traces: a run's recorded observations as a file, and their replay through the judge.
+
+WRITTEN_WITHIN_S = 3.0
+"""A supervisor that does not answer is not waited for."""
+
+
+class Exported(NamedTuple):
+    """What was written. ``skipped``: lines that could not be read, and ``problem`` with the first of them."""
+
+    path: Path
+    skipped: int
+    problem: str | None
+
+
+def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
+    """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
     from ..model.json_line import encode_line
+    from ..store.trace import TraceReading, run_trace_lines
+    from .runs.known_runs import find_run_to_read
 
-    count = 0
-    for some in rows:
-        file.write(b"".join(encode_line(row._asdict()) for row in some))
-        count += len(some)
-    return count
+    run = find_run_to_read(name, warn)
+    _have_it_written(run)
+    if not run.trace.exists():
+        raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
+    with writing(target), target.open("xb") as copy:
+        reading = TraceReading(run_trace_lines(run))
+        for seen in reading:
+            copy.write(encode_line(_shareable(seen)))
+    return Exported(target, reading.skipped, reading.problem)
 
 
-def _write_parquet(file: IO[bytes], rows: Iterator[Sequence["ExportRow"]]) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _have_it_written(run: "RunDirectory") -> None:
+    """Ask a live supervisor for the observations that are not in the file yet, and wait for them."""
+    from ..store.lock import is_held
 
-    kinds = {
-        "run": pa.string(), "metric": pa.string(), "seconds": pa.float64(), "time_utc": pa.timestamp("s", tz="UTC"),
-        "attempt": pa.int64(), "step": pa.int64(), "mean": pa.float64(), "min": pa.float64(), "max": pa.float64(),
-        "unit": pa.string(),
-    }  # fmt: skip
-    schema = pa.schema(list(kinds.items()))
-    texts = pa.schema([(name, pa.string() if name == "time_utc" else kind) for name, kind in kinds.items()])
-    count = 0
-    with pq.ParquetWriter(file, schema) as table:
-        for some in rows:
-            columns = dict(zip(kinds, zip(*some, strict=True), strict=True))
-            table.write_table(pa.table({k: list(v) for k, v in columns.items()}, schema=texts).cast(schema))
-            count += len(some)
-    return count
+    until = time.monotonic() + WRITTEN_WITHIN_S
+    try:
+        if is_held(run.lock):
+            run.trace_wanted.touch(mode=0o600)
+            while run.trace_wanted.exists() and is_held(run.lock) and time.monotonic() < until:
+                time.sleep(0.05)
+            run.trace_wanted.unlink(missing_ok=True)
+    except OSError:
+        return  # what is written is exported
+
+
+def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dict[str, Any]:
+    """What the judge would have detected and decided (the object of ``replay --json``).
+
+    ``name``: of the trace, for messages. ``overrides``: KEY=VALUE words. Raises CliError.
+    """
+    from ..config.shipped import load_failures, load_log_shapes
+    from ..replay import TraceError, replay
+
+    try:
+        return replay(lines, shapes=load_log_shapes(), settings=_settings(overrides), catalogue=load_failures())
+    except TraceError as error:
+        raise CliError(ExitCode.USAGE, f"{name}:{error}") from None
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, f"--set {error}") from None
+
+
+def _settings(words: list[str]) -> Settings:
+    if not words:  # reading a TOML value loads more than a short replay
+        return Settings()
+    from ..config.location import FILE_NAME
+    from ..config.project import with_overrides
+    from ..config.shipped import load_profiles
+    from .runs.known_runs import here
+
+    try:
+        settings = with_overrides(Settings(), words)
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    profile = settings.profiles.use
+    known = load_profiles(here() / FILE_NAME) if profile is not None else {}
+    if profile is not None and profile not in known:
+        raise CliError(ExitCode.USAGE, f"--set profiles.use={profile}: unknown profile{did_you_mean(profile, known)}")
+    return settings
+
+
+def _shareable(seen: Observation) -> Observation:
+    """The same without secrets."""
+    if isinstance(seen, GpuSample | HostSample | ProcessSample):  # numbers only
+        return seen
+    if isinstance(seen, Start):
+        seen = msgspec.structs.replace(seen, changes=tuple(c for c in seen.changes if c.where != "env"))
+    shown: Observation = EDGE.value(seen)
+    return shown

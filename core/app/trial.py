@@ -7,41 +7,38 @@ folder, without restarts, remedies and notices. No file of the user is written.
 import re
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from ...act.config.derive import DeriveError, redirected
-from ...act.config.flags import option_groups
-from ...act.overlay import NoOverlayError
-from ...model.attempt import AttemptStory
-from ...model.change import Change
-from ...model.control_messages import Request
-from ...model.observation import Command
-from ...model.preset import NO_PROFILE
-from ...model.record import Record
-from ...model.run import LIVE_STATES, RunSpec
-from ...model.settings import Checkpoints, Notify, Remedies, Settings, Tmux
-from ...model.story import RunStory
-from ...model.trial import TrialResult
-from ...store.control_client import ControlError, send
-from ...store.history_reader import HistoryReader
-from ...store.home import make_private, runs_folder
-from ...store.journal import load_story
-from ...store.learned import keep_trial, trials_folder
-from ...store.lock import is_held
-from ...store.run_directory import RunDirectory, new_run_id
-from ...views import quantity
-from ..apart import behind_overlays, obey
-from ..errors import CliError, ExitCode
-from ..plan.launch_plan import plan_command, plan_launch, plan_project
-from ..plan.specs import Definitions, definitions_of
-from ..preflight.launch_checks import expected_of_run, length_said
-from ..runs.known_runs import all_runs, find_run, home
+from ..act.config.derive import DeriveError, redirected
+from ..act.config.flags import option_groups
+from ..act.overlay import NoOverlayError
+from ..model.attempt import AttemptStory
+from ..model.change import Change
+from ..model.control_messages import Request
+from ..model.observation import Command
+from ..model.preset import NO_PROFILE
+from ..model.run import LIVE_STATES, RunSpec
+from ..model.settings import Checkpoints, Settings
+from ..model.story import RunStory
+from ..model.trial import TrialResult
+from ..store.control_client import ControlError, send
+from ..store.history_reader import HistoryReader
+from ..store.home import make_private, runs_folder
+from ..store.journal import load_story
+from ..store.learned import keep_trial, trials_folder
+from ..store.lock import is_held
+from ..store.run_directory import RunDirectory, new_run_id
+from .apart import behind_overlays, obey, quiet, scratch_folder, short_run
+from .errors import CliError, ExitCode
+from .plan.launch_plan import plan_command, plan_launch, plan_project
+from .plan.specs import Definitions, definitions_of
+from .runs.known_runs import all_runs, find_run, home
 
 LOOK_S = 0.25
 """Period of checking whether a trial is long enough."""
@@ -57,12 +54,8 @@ class TrialLength(msgspec.Struct, frozen=True, kw_only=True):
     limit_s: float | None = None
 
 
-def rivals(spec: RunSpec) -> list[str]:
-    """Live runs on the same GPU, as sentences. A run without ``gpus`` may be on all of them."""
-    return [sentence for _, sentence in rival_runs(spec)]
-
-
-def rival_runs(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
+def rivals(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
+    """Live runs on the same GPU, each with a sentence. A run without ``gpus`` may be on all of them."""
     return [
         (run, f"run {other.name} trains on {'the same GPU' if other.gpus or spec.gpus else 'this machine'}")
         for run, other in ((run, run.load_spec()) for run in all_runs())
@@ -121,66 +114,42 @@ def _added(extra: Sequence[str]) -> tuple[tuple[str, ...], tuple[Change, ...]]:
 def measured(
     planned: RunSpec, trial: Trial, definitions: Definitions, state: Path, gpus: Sequence[int] | None
 ) -> TrialResult:
-    """Run a planned trial, and measure it. Raises CliError, KeyboardInterrupt."""
-    from ..foreground import supervise
-    from ..preflight.checklist import require_startable
-
-    plan = plan_launch(planned, definitions, state)
-    require_startable(plan, forced=True)  # what fails, the trial shows
-    run = RunDirectory.create(state, planned)
-    over = threading.Event()
-    clock = threading.Thread(target=_end_in_time, args=(run, trial.length, over), name="trial", daemon=True)
-    clock.start()
-    try:
-        code = supervise(run, listener=lambda _story: _unheard, plan=plan, stop_trainer=True)
-    finally:
-        over.set()
-        clock.join()
-    if code == ExitCode.INTERRUPTED:
-        raise KeyboardInterrupt
+    """Run a planned trial, and measure it; its events are in its journal. Raises CliError, KeyboardInterrupt."""
+    end = partial(_end_in_time, length=trial.length)
+    run = short_run(planned, definitions, state, end, lambda _story: lambda _records: None)
     with HistoryReader(run.history) as history:
         return measure(trial.profile, planned.created_wall, load_story(run.journal), history, gpus)
 
 
 def _settings(settings: Settings, profile: str | None) -> Settings:
     replace = msgspec.structs.replace
-    return replace(
+    return quiet(
         settings,
         profiles=replace(settings.profiles, use=profile, ramp=(), fall_back=False),
         restart=replace(settings.restart, max_restarts=0, act="all"),
-        remedies=Remedies(apply="none"),
         checkpoints=Checkpoints(keep_last=0),
-        notify=Notify(),
-        tmux=Tmux(enabled=False),
     )
 
 
-def _unheard(_records: Sequence[Record]) -> None:
-    """Print nothing: the events are in the trial's journal."""
-
-
-def _end_in_time(run: RunDirectory, length: TrialLength, over: threading.Event) -> None:
+def _end_in_time(run: RunDirectory, over: threading.Event, length: TrialLength) -> None:
     first: tuple[float, int] | None = None
     began = time.monotonic()
     with HistoryReader(run.history) as history:
         while not over.wait(LOOK_S):
             point = history.latest().progress
-            step = None if point is None else point.progress.any_step
-            now = time.monotonic()
-            if step is not None:
-                first = first or (now, step)
-            late = length.limit_s is not None and now - began >= length.limit_s
-            if not late and (first is None or step is None or not _is_enough(length, now - first[0], step - first[1])):
+            step, now = None if point is None else point.progress.any_step, time.monotonic()
+            first = first or (None if step is None else (now, step))
+            enough = length.limit_s is not None and now - began >= length.limit_s
+            if first is not None and step is not None:
+                enough = enough or now - first[0] >= 60.0 * length.minutes
+                enough = enough or (length.steps is not None and step - first[1] >= length.steps)
+            if not enough:
                 continue
             try:
                 send(run, Request(command=Command(t=0.0, verb="shutdown", by="the trial", stop_trainer=True)))
             except ControlError:
                 continue  # it is ending or busy; asked again
             return
-
-
-def _is_enough(length: TrialLength, trained_s: float, made: int) -> bool:
-    return trained_s >= 60.0 * length.minutes or (length.steps is not None and made >= length.steps)
 
 
 # The measured values of a trial, from its story, its metric history and its log.
@@ -223,7 +192,7 @@ def measure(
     memory += [_stands(_series(history, f"gpu{i}.vram", since)) for i in cards]
     trouble = next((i for i in story.incidents if i.kind in {"crash", "hang", "loss", "resume"}), None)
     latest = history.latest()
-    made = int(steps[-1][1] - steps[0][1]) if steps else 0
+    scores = evaluations(attempt.log if attempt is not None else None)
     shown = latest.progress.progress if latest.progress is not None else story.progress
     totals = (
         [g.mem_total_bytes for g in latest.gpu.gpus if g.index in cards and g.mem_total_bytes] if latest.gpu else []
@@ -232,7 +201,7 @@ def measure(
         profile=profile,
         wall=wall,
         ran_s=trained[-1][0] - training if trained else 0.0,
-        steps=made,
+        steps=int(steps[-1][1] - steps[0][1]) if steps else 0,
         s_per_step=(_pace(warm) if steps else None) or shown.sec_per_step,
         vram_peak_bytes=max((v for v in vram if v is not None), default=None),
         vram_total_bytes=max(totals, default=None),
@@ -242,7 +211,7 @@ def measure(
         no_error=trouble is None,
         memory_stable=False if False in memory else next((m for m in memory if m), None),
         loss_falling=falls([v for _, v in losses]),
-        eval_rising=rises(evaluations(attempt.log if attempt is not None else None)),
+        eval_rising=None if len(scores) < 2 else scores[-1] >= scores[0],
         failure=trouble.class_ if trouble is not None else None,
         reason=trouble.reason if trouble is not None else "" if trained else story.state_reason,
         exit=_exit(story, attempt),
@@ -255,13 +224,14 @@ def falls(losses: Sequence[float]) -> bool | None:
     """Whether the last third is lower than the first on average; None if there are too few."""
     if len(losses) < FEWEST_LOSSES:
         return None
-    third = len(losses) // 3
-    return _mean(losses[-third:]) < _mean(losses[:third])
+    before, after = _thirds(losses)
+    return after < before
 
 
-def rises(values: Sequence[float]) -> bool | None:
-    """Whether the last evaluation is as good as the first or better; None if there is no second one."""
-    return None if len(values) < 2 else values[-1] >= values[0]
+def _thirds(values: Sequence[float]) -> tuple[float, float]:
+    """The means of the first and the last third."""
+    third = len(values) // 3
+    return sum(values[:third]) / third, sum(values[-third:]) / third
 
 
 def evaluations(log: str | None) -> list[float]:
@@ -298,14 +268,8 @@ def _pace(steps: Points) -> float | None:
 def _stands(points: Points) -> bool | None:
     if len(points) < FEWEST:
         return None
-    values = [v for _, v in points]
-    third = len(values) // 3
-    before, after = _mean(values[:third]), _mean(values[-third:])
+    before, after = _thirds([v for _, v in points])
     return after <= max(before * GROWTH, before + GROWTH_BYTES)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _exit(story: RunStory, attempt: AttemptStory | None) -> str:
@@ -333,55 +297,19 @@ def run_to_try(
     else:
         plan = plan_project(None) if name is None else None
         spec = find_run(name).load_spec() if plan is None else plan.spec
-    own = (spec.settings.profiles.use or NO_PROFILE,)
-    names = _ladder(spec) if profiles is None else tuple(dict.fromkeys(profiles)) or own
-    others = rivals(spec)
+    names = tuple(dict.fromkeys(profiles or ())) or (spec.settings.profiles.use or NO_PROFILE,)
+    if profiles is None and not (names := spec.settings.profiles.ladder):
+        raise CliError(
+            ExitCode.USAGE,
+            "--all measures the profiles of the ladder, and none is set; set [profiles] ladder, or name --profile",
+        )
+    others = [sentence for _, sentence in rivals(spec)]
     if others and not beside_others:
         raise CliError(
             ExitCode.FAILED,
             f"{'; '.join(others)}: a trial would slow it or take its memory; --yes runs it nevertheless",
         )
     return spec, names
-
-
-def _ladder(spec: RunSpec) -> tuple[str, ...]:
-    ladder = spec.settings.profiles.ladder
-    if not ladder:
-        raise CliError(
-            ExitCode.USAGE,
-            "--all measures the profiles of the ladder, and none is set; set [profiles] ladder, or name --profile",
-        )
-    return ladder
-
-
-# How long a trial will take, before it starts, and the whole run under its profile.
-
-
-def trial_outlook(spec: RunSpec, trial: Trial) -> tuple[str, str]:
-    """(time of the trial, time of the whole run as the trial's settings have it); the second is empty if unknown.
-
-    Raises CliError if there is no such profile.
-    """
-    definitions = definitions_of(spec)
-    planned = msgspec.structs.replace(plan_trial(spec, trial, home(), definitions), id=spec.id)
-    plan = plan_launch(planned, definitions)
-    expected = expected_of_run(plan, home())
-    length = trial.length
-    ends = [(60.0 * length.minutes, f"{length.minutes:g} minutes after its first step", False)]
-    guessed = expected is not None and bool(expected.guess)
-    if length.steps is not None and expected is not None and expected.pace_s is not None:
-        ends.append((length.steps * expected.pace_s, f"after {quantity.plural(length.steps, 'step')}", guessed))
-    if expected is not None and expected.seconds is not None:
-        ends.append((expected.seconds, "when the training is done", guessed))
-    if length.limit_s is not None:
-        ends.append((length.limit_s, f"{quantity.duration(length.limit_s)} after its start", False))
-    lasts_s, end, guess = min(ends)
-    # Other ends may come first if nobody knows how long a step takes.
-    sooner = (length.steps is not None or expected is not None) and (expected is None or expected.pace_s is None)
-    least = "at most " if sooner else ""
-    note = ", a guess" if guess else "; the time per step is not known" if sooner else ""
-    said = f"{least}about {quantity.duration(lasts_s)} (it ends {end}{note})"
-    return said, length_said(plan, expected)
 
 
 # One trial on this machine: its output redirected, or behind overlays; its result is kept.
@@ -405,39 +333,30 @@ def try_here(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool) -
     KeyboardInterrupt.
     """
     definitions = definitions_of(spec)
-    parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
     planned = plan_trial(spec, trial, trials_folder(home()), definitions)
-    folder = Path(tempfile.mkdtemp(prefix=f"trial-{trial.profile}-", dir=parent))
-    try:
+    parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
+    with scratch_folder(parent, keep=keep) as folder:
         preset = definitions.preset_of(spec)
         try:
             own = redirected(planned, preset, definitions.profiles.get(trial.profile), folder / "out")
-        except DeriveError as error:
-            result = _behind_overlays(spec, trial, scratch, keep=keep, why=str(error))
+        except DeriveError as why:
+            try:
+                result = behind_overlays(
+                    "trainwatch.core.app.trial", plan_launch(spec), lambda _: TrialOrder(spec=spec, trial=trial),
+                    TrialResult, scratch=scratch, keep=keep, say=lambda _: None, take=_with_log,
+                )  # fmt: skip
+            except NoOverlayError as error:
+                raise CliError(
+                    ExitCode.FAILED,
+                    f"no trial of {trial.profile}: {why}. Overlays over your folders, which need no such option, are "
+                    f"not possible here: {error}",
+                ) from None
         else:
             (folder / "out").mkdir()
             result = measured(own, trial, definitions, trials_folder(home()), spec.gpus)
         if not trial.extra and (spec.project is not None or RunDirectory(runs_folder(home()) / spec.id).path.exists()):
             keep_trial(home(), spec.id, result)
         return result
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)  # it was made above
-
-
-def _behind_overlays(spec: RunSpec, trial: Trial, scratch: Path | None, *, keep: bool, why: str) -> TrialResult:
-    """``why`` the output cannot be redirected."""
-    try:
-        return behind_overlays(
-            "trainwatch.core.app.trial.trial_run", plan_launch(spec), lambda _: TrialOrder(spec=spec, trial=trial),
-            TrialResult, scratch=scratch, keep=keep, say=lambda _: None, take=_with_log,
-        )  # fmt: skip
-    except NoOverlayError as error:
-        raise CliError(
-            ExitCode.FAILED,
-            f"no trial of {trial.profile}: {why}. Overlays over your folders, which need no such option, are not "
-            f"possible here: {error}",
-        ) from None
 
 
 def _with_log(result: TrialResult) -> TrialResult:

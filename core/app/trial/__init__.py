@@ -1,1 +1,0 @@
-"""Trials: some minutes of the run's command under one profile, measured."""
