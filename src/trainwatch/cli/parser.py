@@ -1,8 +1,6 @@
 """The command line's parser. Each file that ``SECTIONS`` names has a table ``VERBS`` (verb.py)."""
 
 import argparse
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
@@ -66,43 +64,10 @@ STARTING = frozenset({"run", "adopt", "restart", "resume", "trial", "rehearse", 
 _CHOICE = r"(?s)argument (?P<what>[^:]+): invalid choice: '(?P<word>.*?)' \(choose from (?P<known>.*)\)"
 
 
-class Formatter(argparse.HelpFormatter):
-    """As argparse's own. Asks for the terminal's width without ``shutil``, which loads three compression libraries.
-
-    argparse makes one for every argument that is added.
-    """
-
-    def __init__(self, prog: str, indent_increment: int = 2, max_help_position: int = 24) -> None:
-        super().__init__(prog, indent_increment, max_help_position, width=terminal_columns() - 2)
-
-
-class PlainFormatter(Formatter, argparse.RawDescriptionHelpFormatter):
-    """The same, with the line ends of description and examples."""
-
-
-def terminal_columns() -> int:
-    """As ``shutil.get_terminal_size``: COLUMNS, else the terminal of standard output, else 80."""
-    try:
-        columns = int(os.environ["COLUMNS"])
-    except (KeyError, ValueError):
-        columns = 0
-    if columns > 0:
-        return columns
-    if sys.__stdout__ is None:
-        return 80
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80
-    except (ValueError, OSError):  # closed, or no terminal
-        return 80
-
-
 class OneLineParser(argparse.ArgumentParser):
     """Reports an error in one line with the nearest valid word. ``top``: the parser of the verbs themselves."""
 
     top = False
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"formatter_class": Formatter, **kwargs})
 
     def long_options(self) -> dict[str, str]:
         """Its options of two dashes, each with the name of its value."""
@@ -175,7 +140,7 @@ def _parser(wanted: Sequence[str], *, overview: bool, bare: bool) -> OneLinePars
         description="Supervises a long training run: launches it, shows it, detects when it hangs\n"
         "or crashes, reports why, and restarts it from a verified checkpoint.\nWithout a verb: the screen.",
         epilog=f"{_overview()}\n{EXAMPLES}" if overview else EXAMPLES,
-        formatter_class=PlainFormatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.top = True
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
