@@ -42,27 +42,23 @@ def names(value: tuple[str, ...]) -> str | None:
     return None if len(set(value)) == len(value) else "must not hold a name twice"
 
 
-def goals(value: tuple[str, ...]) -> str | None:
-    for text in value:
+def parsed_by(parse: Callable[[Any], object]) -> Rule:
+    """Empty, or what ``parse`` takes; the problem is its ValueError."""
+
+    def rule(value: Any) -> str | None:
         try:
-            ramp_goal(text)
+            if value:
+                parse(value)
         except ValueError as error:
             return str(error)
-    return None
+        return None
+
+    return rule
 
 
-def endpoint(value: str) -> str | None:
-    try:
-        if value:
-            listen_address(value)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def web_address(value: str) -> str | None:
-    """Empty, or an http(s) address."""
-    return None if not value or re.match(r"https?://[^\s/]+", value) else "must be an http or https address"
+def of_form(pattern: str, complaint: str) -> Rule:
+    """Empty, or a text that this regular expression matches as a whole."""
+    return lambda value: None if not value or re.fullmatch(pattern, value) else complaint
 
 
 def backup_command(value: tuple[str, ...]) -> str | None:
@@ -70,20 +66,6 @@ def backup_command(value: tuple[str, ...]) -> str | None:
     if not value or any("{checkpoint}" in word for word in value):
         return program(value)
     return "must contain {checkpoint}, the path to copy"
-
-
-def time_of_end(value: str) -> str | None:
-    try:
-        end_time(value)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def time_limit(value: str) -> str | None:
-    if not value or re.fullmatch(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}", value):
-        return None
-    return 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'
 
 
 def long_options(value: tuple[str, ...]) -> str | None:
@@ -114,13 +96,6 @@ def one_number(value: str) -> str | None:
 def filled(value: str | None) -> str | None:
     """A text that is not empty."""
     return "must not be empty" if value is not None and not value.strip() else None
-
-
-def http_address(value: str | None) -> str | None:
-    """An address ``http://HOST[:PORT]``."""
-    if value is None or re.fullmatch(r"http://[\w.\-]+(:\d{1,5})?", value):
-        return None
-    return "must be an address like http://127.0.0.1:1338"
 
 
 def line_shapes(value: tuple[str, ...]) -> str | None:
@@ -177,6 +152,54 @@ def tmux_name(value: str | None) -> str | None:
     return filled(value) or ('must not contain ":" or "."' if value and set(value) & {":", "."} else None)
 
 
+# ``[end] end_by``: a local time of day, or a local date and time.
+
+_DAYS = 3
+"""Days that are looked at for a time of day: one may lack it when the clocks change."""
+
+
+def end_time(text: str) -> dt.time | dt.datetime | None:
+    """``"08:00"``, ``"2026-11-23 08:00"``; None for an empty text. Raises ValueError."""
+    if not text:
+        return None
+    if re.fullmatch(r"\d{1,2}:\d{2}", text):
+        hour, minute = map(int, text.split(":"))
+        if hour < 24 and minute < 60:
+            return dt.time(hour, minute)
+    elif re.fullmatch(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}", text):
+        try:
+            return dt.datetime.fromisoformat(text)
+        except ValueError:
+            pass
+    raise ValueError('must be a local time like "08:00" or "2026-11-23 08:00"')
+
+
+def end_after(text: str) -> Callable[[float], float | None]:
+    """The function from seconds since the epoch to the first such time after it; None if there is none.
+
+    A date that is past counts: the run is to have ended by then.
+    """
+    said = end_time(text)
+
+    def after(wall: float) -> float | None:
+        if said is None:
+            return None
+        if isinstance(said, dt.datetime):
+            return said.timestamp()
+        today = dt.datetime.fromtimestamp(wall).date()  # noqa: DTZ006  local, as it is meant
+        for days in range(_DAYS):
+            found = dt.datetime.combine(today + dt.timedelta(days=days), said).timestamp()
+            if found > wall:
+                return found
+        return None
+
+    return after
+
+
+HTTP = r"http://[\w.\-]+(:\d{1,5})?"
+WEB = r"https?://[^\s/]+.*"
+SLURM_TIME = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
+
 BOUNDS: dict[str, dict[str, Rule]] = {
     "watch": {
         # NVML averages over about 0.1 s, so faster sampling adds nothing; slower sampling misses short events.
@@ -184,7 +207,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "summary_s": above(0),
         "gpu_timeout_s": above(0),
         "rescan_s": above(0),
-        "metadata_url": http_address,
+        "metadata_url": of_form(HTTP, "must be an address like http://127.0.0.1:1338"),
         "settle_s": at_least(0),
     },
     "hang": {
@@ -218,7 +241,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "urls": services,
         "timeout_s": above(0),
         "again_s": at_least(0),
-        "ping_url": web_address,
+        "ping_url": of_form(WEB, "must be an http or https address"),
         "ping_s": at_least(5),
     },
     "backup": {"command": backup_command, "timeout_s": above(0)},
@@ -226,11 +249,11 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "at_finish": program,
         "at_give_up": program,
         "at_end_by": program,
-        "end_by": time_of_end,
+        "end_by": parsed_by(end_time),
         "grace_s": above(0),
         "timeout_s": above(0),
     },
-    "profiles": {"use": filled, "ladder": names, "ramp": goals},
+    "profiles": {"use": filled, "ladder": names, "ramp": parsed_by(lambda value: [ramp_goal(text) for text in value])},
     "remedies": {"step_back_after": at_least(0)},
     "progress": {"shapes": line_shapes},
     "diagnose": {"patterns": failure_patterns},
@@ -240,13 +263,13 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         # Samples come once a second by default: a faster screen shows the same twice. Slower than 10 s looks dead.
         "refresh_s": between(0.5, 10),
     },
-    "metrics": {"prometheus": endpoint},
+    "metrics": {"prometheus": parsed_by(listen_address)},
     "state": {"keep": at_least(0)},
     "slurm": {
         "nodes": at_least(1),
         "gpus": at_least(0),
         "cpus": at_least(0),
-        "time": time_limit,
+        "time": of_form(SLURM_TIME, 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'),
         "signal_s": at_least(10),
         "exclude": names,
         "options": long_options,
@@ -300,47 +323,3 @@ def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
 def check_order(document: Document, settings: Settings) -> None:
     for section, low, high, sentence in out_of_order(settings):
         document.add((section, low if document.has(section, low) else high), sentence)
-
-
-# ``[end] end_by``: a local time of day, or a local date and time.
-
-_DAYS = 3
-"""Days that are looked at for a time of day: one may lack it when the clocks change."""
-
-
-def end_time(text: str) -> dt.time | dt.datetime | None:
-    """``"08:00"``, ``"2026-11-23 08:00"``; None for an empty text. Raises ValueError."""
-    if not text:
-        return None
-    if re.fullmatch(r"\d{1,2}:\d{2}", text):
-        hour, minute = map(int, text.split(":"))
-        if hour < 24 and minute < 60:
-            return dt.time(hour, minute)
-    elif re.fullmatch(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}", text):
-        try:
-            return dt.datetime.fromisoformat(text)
-        except ValueError:
-            pass
-    raise ValueError('must be a local time like "08:00" or "2026-11-23 08:00"')
-
-
-def end_after(text: str) -> Callable[[float], float | None]:
-    """The function from seconds since the epoch to the first such time after it; None if there is none.
-
-    A date that is past counts: the run is to have ended by then.
-    """
-    said = end_time(text)
-
-    def after(wall: float) -> float | None:
-        if said is None:
-            return None
-        if isinstance(said, dt.datetime):
-            return said.timestamp()
-        today = dt.datetime.fromtimestamp(wall).date()  # noqa: DTZ006  local, as it is meant
-        for days in range(_DAYS):
-            found = dt.datetime.combine(today + dt.timedelta(days=days), said).timestamp()
-            if found > wall:
-                return found
-        return None
-
-    return after

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import msgspec
 
 from ...act.adopt import config_of
-from ...config.init import config_text, survey_folder, write_config
+from ...config.detection import config_text, survey_folder, write_config
 from ...config.location import FILE_NAME
-from ...config.spec import Overrides
+from ...config.project import Overrides
 from ...model.resume_way import ResumeWay
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode

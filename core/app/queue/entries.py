@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...config.spec import Overrides
+from ...config.project import Overrides
 from ...model.run import RunSpec
 from ...model.suggestion import typed
 from ...model.text import memory

@@ -88,7 +88,7 @@ class FolderLauncher:
 
     def preset_of(self, command: str) -> str:
         """Detection on what is typed so far."""
-        from ...config.spec import Overrides
+        from ...config.project import Overrides
         from ..plan.specs import read_definitions, spec_of_command
 
         with _sentences():
@@ -164,7 +164,7 @@ class FolderLauncher:
 
     def start(self, order: LaunchRequest) -> str:
         """As ``run --detach`` and ``--headless``: a new run is made, and refused if it cannot be started."""
-        from ...config.spec import Overrides
+        from ...config.project import Overrides
         from ..start.detached import start_detached
         from ..start.project_run import create_run, project_run
 
@@ -188,7 +188,7 @@ class FolderLauncher:
 
 
 def _plan(order: LaunchRequest) -> "LaunchPlan":
-    from ...config.spec import Overrides
+    from ...config.project import Overrides
     from ..plan.launch_plan import plan_command, plan_project
 
     overrides = Overrides(profile=order.profile)

@@ -69,10 +69,6 @@ class OneLineParser(argparse.ArgumentParser):
 
     top = False
 
-    def long_options(self) -> dict[str, str]:
-        """Its options of two dashes, each with the name of its value."""
-        return {option: action.dest for option, action in self._option_string_actions.items() if option[:2] == "--"}
-
     def error(self, message: str) -> NoReturn:
         """End the verb with exit code 2."""
         import re
@@ -180,6 +176,13 @@ def _overview() -> str:
     return "\n".join(lines)
 
 
+def refuse_misplaced(words: Sequence[str], verb: str | None) -> None:
+    """End with exit code 2 if something stands before the verb: argparse would not give it to the verb."""
+    if verb is not None and words[0] != verb:
+        told = f"{words[0]} stands before the verb; write options behind it: trainwatch {verb} …"
+        raise CliError(ExitCode.USAGE, f"{told}; see `trainwatch {verb} --help`")
+
+
 def refuse_unknown(extra: Sequence[str], parser: argparse.ArgumentParser, verb: str | None) -> None:
     """End with exit code 2 if words were left over that no verb and no option takes."""
     if not extra:
@@ -191,11 +194,6 @@ def refuse_unknown(extra: Sequence[str], parser: argparse.ArgumentParser, verb: 
         raise CliError(ExitCode.USAGE, f"unexpected: {extra[0]}; see `{where} --help`")
     known = sorted({option for p in _family(inner) for option in _options(p) if option.startswith("--")})
     raise CliError(ExitCode.USAGE, f"unknown option {word}{did_you_mean(word, known)}; see `{where} --help`")
-
-
-def options_of_verb(parser: argparse.ArgumentParser, verb: str) -> Sequence[str]:
-    """The options that a verb of this parser takes."""
-    return _options(_parser_of(parser, verb))
 
 
 def _parser_of(parser: argparse.ArgumentParser, verb: str | None) -> argparse.ArgumentParser:
