@@ -67,36 +67,6 @@ def _have_it_written(run: "RunDirectory") -> None:
         return  # what is written is exported
 
 
-def export_metrics(name: str | None, target: Path, warn: Any) -> Path:
-    """Write the numbers that a run's trainer logged, as CSV: run seconds, name, mean, lowest and highest of a second.
-
-    Never overwrites. Raises CliError.
-    """
-    import csv
-
-    from ..store.history_reader import HistoryReader
-    from .runs.known_runs import find_run_to_read
-
-    run = find_run_to_read(name, warn)
-    with HistoryReader(run.history) as history:
-        names = history.metrics()
-        if not names:
-            raise CliError(ExitCode.NOT_FOUND, f"{run.id}: its trainer has logged no numbers by name yet")
-        try:
-            with target.open("x", newline="") as file:
-                table = csv.writer(file)
-                table.writerow(("t", "metric", "mean", "min", "max"))
-                for each in names:
-                    rows = history.rows(f"metric.{each}")
-                    table.writerows((t, each, mean, low, high) for t, low, mean, high in rows)
-        except FileExistsError:
-            raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name") from None
-        except OSError as error:
-            code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
-            raise CliError(code, f"{target}: {error.strerror or error}") from None
-    return target
-
-
 def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dict[str, Any]:
     """What the judge would have detected and decided (the object of ``replay --json``).
 

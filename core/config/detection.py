@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..model.preset import Preset, ResumeStyle
+from ..model.preset import Preset
 from ..model.resume_way import Recognition, SourceFacts
 from ..model.settings import Settings
 from .project import AUTO, FILE_NAME
@@ -56,17 +56,15 @@ def recognise(
         return Recognition(preset=GENERIC, why="nothing in the command, its script or its config is of a known one")
     best = max(matches, key=lambda m: (m.strength, m.preset.name))
     told = any(m.preset.name == best.preset.name and not m.by_import for m in matches)
-    needs = tuple(name for style in _styles(best.preset) for name in style.when_imports)
+    styles = (best.preset.resume_file, best.preset.resume_directory)
+    needs = tuple(name for style in styles if style is not None for name in style.when_imports)
     resumes = told or not needs or source.use_of(needs) is not None
     return Recognition(preset=best.preset.name, why=best.why, resumes=resumes)
 
 
-def _styles(preset: Preset) -> list[ResumeStyle]:
-    return [style for style in (preset.resume_file, preset.resume_directory) if style is not None]
-
-
 def _matches(preset: Preset, command: Sequence[str], config: Path | None, source: SourceFacts) -> Iterator[_Match]:
-    said = _said(preset, " ".join(command))
+    line = " ".join(command)
+    said = max((found[0] for each in preset.detect_command if (found := re.search(each, line))), key=len, default="")
     if said:
         yield _Match(preset, (3, len(said)), f'the command has "{said.strip()}"')
     used = source.use_of(preset.detect_imports)
@@ -134,11 +132,6 @@ def _collect(data: Any, path: tuple[str, ...], found: set[str]) -> None:
             _collect(value, inner, found)
 
 
-def _said(preset: Preset, line: str) -> str:
-    """Return the longest match of the preset's patterns, "" for none."""
-    return max((found[0] for each in preset.detect_command if (found := re.search(each, line))), key=len, default="")
-
-
 _SCRIPTS = (
     "train.py",
     "train_network.py",
@@ -187,7 +180,7 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None, log
     defaults = Settings()
     return _TEMPLATE.format(
         name=_text(name),
-        command=_texts(survey.command),
+        command=f"[{', '.join(map(_text, survey.command))}]",
         command_note="   # ← put your own command here" if survey.guessed else "",
         preset=_text(survey.preset if survey.preset != GENERIC else AUTO),
         config=f"config = {_text(survey.config)}" if survey.config else '# config = "configs/train.toml"',
@@ -229,10 +222,6 @@ def _configs(folder: Path) -> Iterator[Path]:
 def _text(value: str) -> str:
     """A TOML basic string: JSON's escapes are TOML's, but for DEL."""
     return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
-
-
-def _texts(values: Sequence[str]) -> str:
-    return f"[{', '.join(map(_text, values))}]"
 
 
 _TEMPLATE = """\

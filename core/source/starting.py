@@ -128,16 +128,12 @@ def _own_ends(module: Module, node: ast.AST, code: str) -> Iterator[OwnEnd]:
         case ast.Expr() | ast.Raise():
             code = f"{code} {ast.unparse(node)}"
         case ast.Call(args=[text]) if resolved(module, node.func) in _EXITS:
-            parts = _parts(text)
+            last_line = _template(text).rstrip().rpartition("\n")[2]
+            parts = tuple(re.split("\0+", last_line))
             if len(_WORD.findall(" ".join(parts))) > 1:
                 yield OwnEnd(parts, code[:LONGEST_CODE], f"{module.shown}:{node.lineno}")
     for child in ast.iter_child_nodes(node):
         yield from _own_ends(module, child, code)
-
-
-def _parts(text: ast.expr) -> tuple[str, ...]:
-    """The last line of a text as what is written out of it, before, between and after what is filled in."""
-    return tuple(re.split("\0+", _template(text).rstrip().rpartition("\n")[2]))
 
 
 def _template(text: ast.expr) -> str:

@@ -134,7 +134,8 @@ def recent_in_memory(history: Path) -> Path | None:
 
 def is_foreign(connection: sqlite3.Connection) -> bool:
     """Return whether the file is of a format that this version neither reads nor continues."""
-    return _version(connection) not in {0, *range(OLDEST_VERSION, SCHEMA_VERSION + 1)}
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return version not in {0, *range(OLDEST_VERSION, SCHEMA_VERSION + 1)}
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -170,10 +171,6 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 def _columns(connection: sqlite3.Connection, place: str, name: str) -> set[str]:
     return {str(column[1]) for column in connection.execute(f"PRAGMA {place}.table_info({name})")}
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def insert_statement(source: str) -> str:

@@ -441,7 +441,7 @@ class JournalWriter:
         self.path = path
         clear_leftovers(path.parent)
         self._seq, self._torn = _last(path)
-        self._descriptor = _open(path)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         sync_directory(path.parent)
 
     @property
@@ -534,10 +534,6 @@ class JournalWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def _last(path: Path) -> tuple[int, bool]:

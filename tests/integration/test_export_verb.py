@@ -64,25 +64,6 @@ def test_export_never_overwrites_a_file(run: RunDirectory, tmp_path: Path, capsy
     assert "already exists" in capsys.readouterr().err
 
 
-def test_export_writes_the_metrics_as_a_table(
-    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "metrics.csv"
-    assert main(["export", "luca", "--metrics", str(table)]) == 3
-    assert "no numbers by name" in capsys.readouterr().err
-    writer = HistoryWriter(run.history)
-    writer.add(MetricValues(t=5, values={"grad_norm": 1.5, "a, b": 2.0}))
-    writer.close()
-    assert main(["export", "luca", "--metrics", str(table)]) == 0
-    with table.open(newline="") as file:
-        assert list(csv.reader(file)) == [
-            ["t", "metric", "mean", "min", "max"],
-            ["5", "grad_norm", "1.5", "1.5", "1.5"],
-            ["5", "a, b", "2.0", "2.0", "2.0"],
-        ]
-    assert main(["export", "luca", "--metrics", str(table)]) == 2
-
-
 @pytest.fixture
 def measured(run: RunDirectory) -> RunDirectory:
     """Steps 10 and 20 at 5 s and 15 s of attempt 1, with a loss, a GPU and a number that the trainer logs by name."""

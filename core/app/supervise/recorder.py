@@ -188,8 +188,6 @@ class RunRecorder:
     def close(self) -> None:
         self._keep_habits()
         self._keep_metrics(whole=True)
-        if self._log_growth is not None:
-            self._log_growth.close()
         self._history.close()
         self._trace.close()
 
@@ -199,8 +197,6 @@ class RunRecorder:
             self._log_growth.look(t)
 
     def _follow_log(self, t: float, log: str, directory: Path, *, new: bool) -> None:
-        if self._log_growth is not None:
-            self._log_growth.close()
         self._log_growth = LogIndexWriter(directory / FILE_NAME, log, empty_t=t if new else None)
 
     def gpus_now(self) -> Sequence[GpuReading] | None:

@@ -326,7 +326,6 @@ def export_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{form}", dest="form", action="store_const", const=form, help=f"all series of the history as {words}"
         )
     what.add_argument("--trace", metavar="F", help="file to write the observations to; must not exist")
-    what.add_argument("--metrics", metavar="F", help="file to write the trainer's numbers to; must not exist")
     parser.add_argument("-o", "--output", metavar="F", help="file for --csv, --jsonl, --parquet; must not exist")
 
 
@@ -337,21 +336,18 @@ def export_arguments(parser: argparse.ArgumentParser) -> None:
     "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "
     "step, mean, min, max, unit; to standard output, or to the new file of -o. Points are as fine as the history keeps "
     "them: a second in the last hour, ten minutes after eight days. --trace writes the observations of the sensors "
-    "(bounded), for `trainwatch replay` or a bug report. --metrics writes only the trainer's own numbers, as CSV. "
+    "(bounded), for `trainwatch replay` or a bug report. "
     "Tokens, passwords and values of secret variables are removed from texts.",
     "--csv -o night.csv",
     export_arguments,
 )
 def export_verb(args: argparse.Namespace) -> int:
-    from trainwatch.core.app.traces import export_metrics, export_trace
+    from trainwatch.core.app.traces import export_trace
 
     if args.form is not None:
         return _series(args)
     if args.output is not None:
-        raise CliError(ExitCode.USAGE, "-o is for --csv, --jsonl and --parquet; --trace and --metrics name their file")
-    if args.metrics is not None:
-        print(f"{export_metrics(args.run, Path(args.metrics), warn)}: written")
-        return ExitCode.DONE
+        raise CliError(ExitCode.USAGE, "-o is for --csv, --jsonl and --parquet; --trace names its file")
     done = export_trace(args.run, Path(args.trace), warn)
     if done.skipped:
         warn(f"unreadable lines left out: {done.skipped}; {done.problem}")

@@ -187,29 +187,17 @@ def refuse_unknown(extra: Sequence[str], parser: argparse.ArgumentParser, verb: 
     """End with exit code 2 if words were left over that no verb and no option takes."""
     if not extra:
         return
-    inner = _parser_of(parser, verb)
+    inner = next((p for a in _subparsers(parser) for name, p in a.choices.items() if name == verb), parser)
     word = extra[0].partition("=")[0]
     where = f"{parser.prog} {verb}" if verb else parser.prog
     if not word.startswith("-"):
         raise CliError(ExitCode.USAGE, f"unexpected: {extra[0]}; see `{where} --help`")
-    known = sorted({option for p in _family(inner) for option in _options(p) if option.startswith("--")})
+    family = [inner, *(part for a in _subparsers(inner) for part in a.choices.values())]
+    known = sorted({o for p in family for o in p._option_string_actions if o.startswith("--")})  # noqa: SLF001
     raise CliError(ExitCode.USAGE, f"unknown option {word}{did_you_mean(word, known)}; see `{where} --help`")
 
 
-def _parser_of(parser: argparse.ArgumentParser, verb: str | None) -> argparse.ArgumentParser:
-    return next((p for action in _subparsers(parser) for name, p in action.choices.items() if name == verb), parser)
-
-
-def _family(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """A verb's parser and those of its parts (``checkpoints list``)."""
-    return [parser, *(p for action in _subparsers(parser) for p in action.choices.values())]
-
-
 # argparse gives its options and subparsers in private attributes only; they are the same in all Pythons from 3.11 on.
-
-
-def _options(parser: argparse.ArgumentParser) -> Sequence[str]:
-    return list(parser._option_string_actions)  # noqa: SLF001
 
 
 def every_action(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
