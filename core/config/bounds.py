@@ -25,7 +25,6 @@ def between(low: float, high: float) -> Rule:
 
 
 def percent(value: float) -> str | None:
-    """Values from 0 to 100."""
     return None if 0 <= value <= 100 else "must be between 0 and 100"
 
 
@@ -94,7 +93,6 @@ def one_number(value: str) -> str | None:
 
 
 def filled(value: str | None) -> str | None:
-    """A text that is not empty."""
     return "must not be empty" if value is not None and not value.strip() else None
 
 
@@ -304,7 +302,6 @@ def complaint(section: str, key: str, value: Any) -> str | None:
 
 
 def rules_of(section: str) -> dict[str, Rule]:
-    """The rules of a section, by key."""
     struct = type(getattr(Settings(), section, None))
     names = getattr(struct, "__struct_fields__", ())
     usual = {name: rule for name in names for unit, rule in USUAL.items() if name.endswith(unit)}

@@ -79,7 +79,6 @@ def _matches(preset: Preset, command: Sequence[str], config: Path | None, source
 
 
 def _folder_of(preset: Preset, source: SourceFacts) -> Path | None:
-    """The folder that holds all its ``detect_files``."""
     if not preset.detect_files:
         return None
     return next(

@@ -266,7 +266,6 @@ def training_of(spec: RunSpec) -> Training | None:
 
 
 def training_in(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Training | None:
-    """As ``training_of`` for any command."""
     target = find_target(command, cwd, env)
     return None if isinstance(target, str) else _training(target.file, target.args)
 

@@ -108,7 +108,6 @@ class HistoryReader:
         self.close()
 
     def latest(self) -> Latest:
-        """Return the newest sample of each kind."""
         return latest_of(self.path)
 
     def stored_samples(self) -> dict[str, bytes]:
@@ -198,7 +197,6 @@ class HistoryReader:
         return {str(name): number for number, name in found if isinstance(number, int)}
 
     def gpus(self) -> tuple[int, ...]:
-        """Return the indices of all GPUs with readings."""
         asked = (f"SELECT DISTINCT gpu FROM {table('gpu', tier)}" for tier in TIERS)  # noqa: S608
         return tuple(sorted({gpu for query in asked for (gpu,) in self._query(query) if isinstance(gpu, int)}))
 

@@ -106,7 +106,6 @@ def readings(source: str, value: Reading) -> tuple[float | None, ...]:
 
 
 def mean_of(source: str, column: str) -> str:
-    """Return the SQL of the mean of a column."""
     return f"ROUND(AVG({column}))" if column in WHOLE.get(source, ()) else f"AVG({column})"
 
 

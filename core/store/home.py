@@ -55,7 +55,6 @@ def runtime_folder(env: Mapping[str, str]) -> Path | None:
 
 
 def runs_folder(home: Path) -> Path:
-    """Return the folder that holds one folder for each run."""
     return Path(os.path.normpath(home)) / "runs"
 
 
@@ -67,7 +66,6 @@ _TEMPORARY = LazyPattern(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def temporary_beside(path: Path) -> Path:
-    """A new name for a temporary file in the folder of ``path``."""
     return path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
 
 

@@ -213,7 +213,6 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def nothing_stored() -> StoredStory:
-    """The story of an empty journal."""
     return StoredStory(fold=_fold())
 
 
@@ -446,7 +445,6 @@ class JournalWriter:
 
     @property
     def seq(self) -> int:
-        """Number of the newest record; 0 before the first."""
         return self._seq
 
     def append(

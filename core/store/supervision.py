@@ -95,7 +95,6 @@ class SafeJournal:
 
     @property
     def seq(self) -> int:
-        """Number of the newest record; 0 before the first."""
         return self._last if self._main is None else self._main.seq
 
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command without a verb."""
     parser.add_argument("--headless", action="store_true", help="supervise this project's run without a screen")
     parser.add_argument(
         "--on",

@@ -77,7 +77,6 @@ def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.
 
 
 def act_list(args: argparse.Namespace) -> int:
-    """Print the checkpoints of a folder, newest first."""
     from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of
 
     found, unknown = checkpoints_in(args.directory)
@@ -112,7 +111,6 @@ def act_verify(args: argparse.Namespace) -> int:
 
 
 def act_show(args: argparse.Namespace) -> int:
-    """Members, tensors, training state."""
     from trainwatch.core.app.checkpoint_tools import overview_of
 
     overview = overview_of(args.path)
@@ -243,7 +241,6 @@ def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[
 
 
 def overview_lines(overview: "CheckpointOverview") -> Iterator[str]:
-    """What is inside one."""
     yield from rows([(overview.checkpoint, "")])
     if overview.unknown:
         from trainwatch.core.views import quantity
@@ -278,7 +275,6 @@ def overview_lines(overview: "CheckpointOverview") -> Iterator[str]:
 
 
 def comparison_lines(found: "Comparison") -> Iterator[str]:
-    """How far the weights moved, the largest changes first."""
     if found.files:
         yield from _file_lines(found)
         return

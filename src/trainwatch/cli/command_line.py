@@ -100,7 +100,6 @@ def on_host(words: Sequence[str], command: Sequence[str] | None) -> int:
 
 
 def _list_all(words: Sequence[str]) -> int:
-    """``runs`` of this machine and of all others."""
     if words[:1] != ["runs"]:
         raise CliError(ExitCode.USAGE, ALL_OF)
     parser = build_parser(words)

@@ -235,7 +235,6 @@ class EventPrinter:
         self._gives_way = gives_way
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Print them."""
         with self._lock:
             for record in records:
                 show(record, self._run.id, as_json=self._as_json)

@@ -21,7 +21,6 @@ __all__ = ["check_line", "jsonable", "print_json", "printable", "printable_lines
 
 
 def warn(text: str) -> None:
-    """One line on standard error."""
     print(f"trainwatch: {printable_lines(text)}", file=sys.stderr, flush=True)
 
 
@@ -127,7 +126,6 @@ class SafeStream:
             self._put(text)
 
     def pass_on(self) -> None:
-        """Write what is kept of an unfinished line."""
         with self._lock:
             kept, self._kept = self._kept, ""
             if kept:

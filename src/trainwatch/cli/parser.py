@@ -125,7 +125,6 @@ def build_parser(words: Sequence[str]) -> OneLineParser:
 
 
 def whole_parser() -> OneLineParser:
-    """The parser with all verbs."""
     return _parser(list(verbs()), overview=True, bare=True)
 
 

@@ -168,7 +168,6 @@ def act_work(args: argparse.Namespace) -> int:
 
 
 def act_enable(args: argparse.Namespace) -> int:
-    """Write the unit that goes on with the queue after a reboot."""
     from trainwatch.core.app.enable import enabling_of_queue
     from trainwatch.core.app.runs.known_runs import home
 

@@ -126,7 +126,6 @@ _VALUE = LazyPattern(r": [^(]*(?= \(limit)")
 
 
 def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
-    """The newest one, and what evaluations say."""
     newest = known["newest"]
     if newest is None:
         return ["  no checkpoint yet"]

@@ -151,7 +151,6 @@ def _name(row: dict[str, Any], name: str) -> str:
 
 
 def _is_ended_example(row: dict[str, Any]) -> bool:
-    """A run of demo or drill that has ended."""
     from trainwatch.core.model.run import LIVE_STATES
 
     return row.get("stand_in") is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
