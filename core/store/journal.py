@@ -21,8 +21,8 @@ from trainwatch import __version__
 
 from ..model import fact, outcome, particulars, story, story_fold
 from ..model import story_fold as checkpoint_fold
-from ..model.decision import Decision, DecisionBase
-from ..model.fact import Fact, FactBase, JudgeSnapshot, ProgressMade
+from ..model.decision import DecisionBase
+from ..model.fact import FactBase, JudgeSnapshot, ProgressMade
 from ..model.json_line import encode_line
 from ..model.outcome import Outcome
 from ..model.particulars import Particulars, ParticularsFold, joined
@@ -446,21 +446,6 @@ class JournalWriter:
     @property
     def seq(self) -> int:
         return self._seq
-
-    def append(
-        self,
-        t: float,
-        wall: float,
-        *,
-        fact: Fact | None = None,
-        decision: Decision | None = None,
-        outcome: Outcome | None = None,
-    ) -> Record:
-        """Write one record and wait until the disk has it. Exactly one body. Raises OSError (see ``append_all``)."""
-        bodies = [body for body in (fact, decision, outcome) if body is not None]
-        if len(bodies) != 1:
-            raise ValueError(f"a record has exactly one body, got {len(bodies)}")
-        return self.append_all(t, wall, bodies)[0]
 
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
         """Write records in their order with one fsync, and return them.

@@ -94,7 +94,7 @@ def test_the_newest_of_several_ended_runs_of_a_folder_is_shown(
         run = RunDirectory.create(project / "home", spec)
         with JournalWriter(run.journal) as journal:
             created = RunCreated(run=spec.id, name=spec.name, command=("true",), cwd=spec.cwd, preset="generic")
-            journal.append(0.0, spec.created_wall, fact=created)
+            journal.append_all(0.0, spec.created_wall, [created])
     main([verb])  # no attempt, so `logs` has nothing to show
     shown = capsys.readouterr()
     assert "other-1" not in shown.out + shown.err
