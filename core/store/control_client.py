@@ -45,8 +45,10 @@ class ControlAddress(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
 
 
-def socket_folder(env: Mapping[str, str]) -> Path:
+def socket_folder(env: Mapping[str, str], longest_name: int = len("01234567.sock")) -> Path:
     """Return a folder for sockets that only this user can enter; it is made if missing.
+
+    ``longest_name``: bytes of the longest name that a socket there gets.
 
     ``$XDG_RUNTIME_DIR/trainwatch``, else ``trainwatch-UID`` in the temporary folder, or a new folder if that
     name belongs to another user. Raises OSError.
@@ -56,7 +58,7 @@ def socket_folder(env: Mapping[str, str]) -> Path:
     temporary = Path(env.get("TMPDIR") or "/tmp")  # noqa: S108  checked for its owner and mode below
     candidates += [temporary / f"trainwatch-{os.geteuid()}", Path(f"/tmp/trainwatch-{os.geteuid()}")]  # noqa: S108
     for folder in candidates:
-        if len(os.fsencode(folder)) + len("/01234567.sock") > PATH_BYTES or not folder.parent.is_dir():
+        if len(os.fsencode(folder)) + 1 + longest_name > PATH_BYTES or not folder.parent.is_dir():
             continue
         with contextlib.suppress(OSError):
             check_private(str(folder))

@@ -212,14 +212,3 @@ def fill_statement(source: str, tier: Tier, finer: Tier) -> str:
         f"SELECT t / {tier.span_s} * {tier.span_s}, gpu, {merged} FROM {table(source, finer)} "
         "WHERE t >= ? AND t < ? GROUP BY 1, 2"
     )
-
-
-def kept_since(tier: Tier, coarser: Tier, now: int) -> int:
-    """The second before which a tier keeps nothing: whole buckets of the coarser one."""
-    assert tier.keep_s is not None, "only the last tier keeps for ever"
-    return (now - tier.keep_s) // coarser.span_s * coarser.span_s
-
-
-def drop_statement(source: str, tier: Tier) -> str:
-    """Return the statement that removes the buckets before a second."""
-    return f"DELETE FROM {table(source, tier)} WHERE t < ?"  # noqa: S608

@@ -439,7 +439,7 @@ class JournalWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         clear_leftovers(path.parent)
-        self._seq, self._torn = _last(path)
+        self._seq, self._torn = last_number(path)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         sync_directory(path.parent)
 
@@ -519,8 +519,11 @@ class JournalWriter:
         self.close()
 
 
-def _last(path: Path) -> tuple[int, bool]:
-    """Return the highest number in the file, unknown kinds included, and whether its last line lacks its end."""
+def last_number(path: Path) -> tuple[int, bool]:
+    """The highest number in the file, unknown kinds included, and whether its last line lacks its end.
+
+    Raises JournalTooNew, OSError.
+    """
     stored = read_stored(path)
     seq, line = stored.seq, b"\n"
     try:
@@ -538,14 +541,6 @@ def _last(path: Path) -> tuple[int, bool]:
                 raise JournalTooNew(path, head.v)
             seq = max(seq, head.seq)
     return seq, not line.endswith(b"\n")
-
-
-def last_number(path: Path) -> int:
-    """Number of the newest record of a journal that cannot be written; 0 if there is none. Raises JournalTooNew."""
-    try:
-        return _last(path)[0]
-    except OSError:
-        return 0
 
 
 def record_of(seq: int, t: float, wall: float, entry: Entry | Outcome) -> Record:

@@ -91,7 +91,8 @@ class SafeJournal:
         try:
             self._opened()
         except OSError:
-            self._last = last_number(run.journal)
+            with contextlib.suppress(OSError):
+                self._last = last_number(run.journal)[0]
 
     @property
     def seq(self) -> int:
