@@ -37,8 +37,7 @@ from ..act.launch.launching import find_attempt
 from ..act.launch.spool import read_start
 from ..act.local_engine import BASELINE
 from ..act.processes import Process
-from ..config.project import FILE_NAME, find_project, load_project
-from ..config.spec import Overrides, settings_with
+from ..config.project import FILE_NAME, Overrides, find_project, load_project, settings_with
 from ..model.run import RunSpec
 from ..model.settings import Profiles, Settings, Tmux
 from ..model.suggestion import typed

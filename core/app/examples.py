@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ..config.location import FILE_NAME
-from ..config.spec import Overrides
+from ..config.project import Overrides
 from ..model.story import RunStory
 from ..store.home import make_private
 from ..store.journal import load_story

@@ -28,7 +28,7 @@ import msgspec
 
 from ..act.processes import ATTEMPT_VARIABLE, boot_id
 from ..bound_process import bound
-from ..config.spec import Overrides
+from ..config.project import Overrides
 from ..model.run import RunSpec
 from ..model.suggestion import typed
 from ..model.text import memory

@@ -27,27 +27,23 @@ def names(value: tuple[str, ...]) -> str | None:
     return None if len(set(value)) == len(value) else "must not hold a name twice"
 
 
-def goals(value: tuple[str, ...]) -> str | None:
-    for text in value:
+def parsed_by(parse: Callable[[Any], object]) -> Rule:
+    """Empty, or what ``parse`` takes; the problem is its ValueError."""
+
+    def rule(value: Any) -> str | None:
         try:
-            ramp_goal(text)
+            if value:
+                parse(value)
         except ValueError as error:
             return str(error)
-    return None
+        return None
+
+    return rule
 
 
-def endpoint(value: str) -> str | None:
-    try:
-        if value:
-            listen_address(value)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def web_address(value: str) -> str | None:
-    """Empty, or an http(s) address."""
-    return None if not value or re.match(r"https?://[^\s/]+", value) else "must be an http or https address"
+def of_form(pattern: str, complaint: str) -> Rule:
+    """Empty, or a text that this regular expression matches as a whole."""
+    return lambda value: None if not value or re.fullmatch(pattern, value) else complaint
 
 
 def backup_command(value: tuple[str, ...]) -> str | None:
@@ -55,20 +51,6 @@ def backup_command(value: tuple[str, ...]) -> str | None:
     if not value or any("{checkpoint}" in word for word in value):
         return program(value)
     return "must contain {checkpoint}, the path to copy"
-
-
-def time_of_end(value: str) -> str | None:
-    try:
-        end_time(value)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def time_limit(value: str) -> str | None:
-    if not value or re.fullmatch(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}", value):
-        return None
-    return 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'
 
 
 def long_options(value: tuple[str, ...]) -> str | None:
@@ -97,15 +79,7 @@ def one_number(value: str) -> str | None:
 
 
 def filled(value: str | None) -> str | None:
-    """A text that is not empty."""
     return "must not be empty" if value is not None and not value.strip() else None
-
-
-def http_address(value: str | None) -> str | None:
-    """An address ``http://HOST[:PORT]``."""
-    if value is None or re.fullmatch(r"http://[\w.\-]+(:\d{1,5})?", value):
-        return None
-    return "must be an address like http://127.0.0.1:1338"
 
 
 def line_shapes(value: tuple[str, ...]) -> str | None:
@@ -162,60 +136,6 @@ def tmux_name(value: str | None) -> str | None:
     return filled(value) or ('must not contain ":" or "."' if value and set(value) & {":", "."} else None)
 
 
-BOUNDS: dict[str, dict[str, Rule]] = {
-    "watch": {"metadata_url": http_address},
-    "restart": {"backoff_s": waits, "network_wait_s": waits},
-    "notify": {"command": program, "urls": services, "ping_url": web_address},
-    "backup": {"command": backup_command},
-    "end": {"at_finish": program, "at_give_up": program, "at_end_by": program, "end_by": time_of_end},
-    "profiles": {"use": filled, "ladder": names, "ramp": goals},
-    "progress": {"shapes": line_shapes},
-    "diagnose": {"patterns": failure_patterns},
-    "tmux": {"socket": filled, "session": tmux_name},
-    "metrics": {"prometheus": endpoint},
-    "slurm": {"time": time_limit, "exclude": names, "options": long_options},
-    "evaluate": {"command": evaluation, "score": one_number},
-}
-"""Rules that are more than a range, which stands at the field."""
-
-ORDERED: tuple[tuple[str, str, str], ...] = (
-    ("hang", "min_s", "max_s"),
-    ("health", "ram_warning_pct", "ram_danger_pct"),
-    ("health", "ram_available_danger_bytes", "ram_available_warning_bytes"),
-    ("health", "swap_warning_bytes", "swap_danger_bytes"),
-    ("health", "temp_warning_c", "temp_danger_c"),
-    ("health", "disk_danger_bytes", "disk_warning_bytes"),
-)
-"""(section, lower, higher): the first must not be above the second."""
-
-
-def complaint(section: str, key: str, value: Any) -> str | None:
-    """The problem of one value beyond its type: "must be more than 0"; None = valid."""
-    return endless(value) or rules_of(section).get(key, lambda _: None)(value)
-
-
-def rules_of(section: str) -> dict[str, Rule]:
-    """The rules of a section, by key: the ranges that stand at its fields, and the others."""
-    fields = msgspec.structs.fields(type(getattr(Settings(), section))) if hasattr(Settings(), section) else ()
-    parts = [(field.name, part) for field in fields for part in (field.type, *get_args(field.type))]
-    ranges = {name: rule for name, part in parts for rule in getattr(part, "__metadata__", ())}
-    return ranges | BOUNDS.get(section, {})
-
-
-def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
-    """(section, lower, higher, sentence) of each pair in the wrong order."""
-    for section, low, high in ORDERED:
-        values: Any = getattr(settings, section)
-        if getattr(values, low) > getattr(values, high):
-            sentence = f'"{low}" ({getattr(values, low):g}) must not be above "{high}" ({getattr(values, high):g})'
-            yield section, low, high, sentence
-
-
-def check_order(document: Document, settings: Settings) -> None:
-    for section, low, high, sentence in out_of_order(settings):
-        document.add((section, low if document.has(section, low) else high), sentence)
-
-
 # ``[end] end_by``: a local time of day, or a local date and time.
 
 _DAYS = 3
@@ -258,3 +178,65 @@ def end_after(text: str) -> Callable[[float], float | None]:
         return None
 
     return after
+
+
+HTTP = r"http://[\w.\-]+(:\d{1,5})?"
+WEB = r"https?://[^\s/]+.*"
+SLURM_TIME = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
+
+BOUNDS: dict[str, dict[str, Rule]] = {
+    "watch": {"metadata_url": of_form(HTTP, "must be an address like http://127.0.0.1:1338")},
+    "restart": {"backoff_s": waits, "network_wait_s": waits},
+    "notify": {"command": program, "urls": services, "ping_url": of_form(WEB, "must be an http or https address")},
+    "backup": {"command": backup_command},
+    "end": {"at_finish": program, "at_give_up": program, "at_end_by": program, "end_by": parsed_by(end_time)},
+    "profiles": {"use": filled, "ladder": names, "ramp": parsed_by(lambda value: [ramp_goal(text) for text in value])},
+    "progress": {"shapes": line_shapes},
+    "diagnose": {"patterns": failure_patterns},
+    "tmux": {"socket": filled, "session": tmux_name},
+    "metrics": {"prometheus": parsed_by(listen_address)},
+    "slurm": {
+        "time": of_form(SLURM_TIME, 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'),
+        "exclude": names,
+        "options": long_options,
+    },
+    "evaluate": {"command": evaluation, "score": one_number},
+}
+"""Rules that are more than a range, which stands at the field."""
+
+ORDERED: tuple[tuple[str, str, str], ...] = (
+    ("hang", "min_s", "max_s"),
+    ("health", "ram_warning_pct", "ram_danger_pct"),
+    ("health", "ram_available_danger_bytes", "ram_available_warning_bytes"),
+    ("health", "swap_warning_bytes", "swap_danger_bytes"),
+    ("health", "temp_warning_c", "temp_danger_c"),
+    ("health", "disk_danger_bytes", "disk_warning_bytes"),
+)
+"""(section, lower, higher): the first must not be above the second."""
+
+
+def complaint(section: str, key: str, value: Any) -> str | None:
+    """The problem of one value beyond its type: "must be more than 0"; None = valid."""
+    return endless(value) or rules_of(section).get(key, lambda _: None)(value)
+
+
+def rules_of(section: str) -> dict[str, Rule]:
+    """The rules of a section, by key: the ranges that stand at its fields, and the others."""
+    fields = msgspec.structs.fields(type(getattr(Settings(), section))) if hasattr(Settings(), section) else ()
+    parts = [(field.name, part) for field in fields for part in (field.type, *get_args(field.type))]
+    ranges = {name: rule for name, part in parts for rule in getattr(part, "__metadata__", ())}
+    return ranges | BOUNDS.get(section, {})
+
+
+def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
+    """(section, lower, higher, sentence) of each pair in the wrong order."""
+    for section, low, high in ORDERED:
+        values: Any = getattr(settings, section)
+        if getattr(values, low) > getattr(values, high):
+            sentence = f'"{low}" ({getattr(values, low):g}) must not be above "{high}" ({getattr(values, high):g})'
+            yield section, low, high, sentence
+
+
+def check_order(document: Document, settings: Settings) -> None:
+    for section, low, high, sentence in out_of_order(settings):
+        document.add((section, low if document.has(section, low) else high), sentence)

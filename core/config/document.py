@@ -215,7 +215,7 @@ class Document:
                 kind = describe_type(fields[key].type)
                 self.add((*path, key), f'"{key}" must be {kind}{_told(key, _got(value, error))}')
                 continue
-            complaint = endless(converted) or (rules or {}).get(fields[key].name, _fine)(converted)
+            complaint = endless(converted) or (rules or {}).get(fields[key].name, lambda _: None)(converted)
             if complaint:
                 self.add((*path, key), f'"{key}" {complaint}{_told(key, f"got {show(value)}")}')
             else:
@@ -283,10 +283,6 @@ def endless(value: Any) -> str | None:
     """JSON has no Infinity and no NaN: such a setting would not survive in run.json."""
     numbers = value if isinstance(value, tuple) else (value,)
     return None if all(math.isfinite(n) for n in numbers if isinstance(n, float)) else "must be finite"
-
-
-def _fine(_: Any) -> str | None:
-    return None
 
 
 def _syntax_problem(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Problem:

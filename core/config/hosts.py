@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 
 from ..model.host import Host
+from ..model.settings import Rule
 from .document import Document
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _DESTINATION = re.compile(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*")
 """One word for ssh that it cannot take for an option."""
+_NO_DESTINATION = 'must be one word for ssh, such as "user@box1", not an option'
 
 
 class HostTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ def read_hosts(document: Document, value: Any) -> dict[str, Host]:
     for name, entry in document.table(("hosts",), value).items():
         at = ("hosts", name)
         table = document.table(at, entry)
-        good = document.struct_values(at, table, HostTable, rules={"ssh": _bad_destination})
+        good = document.struct_values(at, table, HostTable, rules=_RULES)
         if not _NAME.fullmatch(name):
             document.add(at, f'"{name}" is no name for a host: letters, digits, ".", "_" and "-"')
         elif name == "all":
@@ -63,5 +65,4 @@ def read_hosts(document: Document, value: Any) -> dict[str, Host]:
     return hosts
 
 
-def _bad_destination(value: str) -> str | None:
-    return None if _DESTINATION.fullmatch(value) else 'must be one word for ssh, such as "user@box1", not an option'
+_RULES: dict[str, Rule] = {"ssh": lambda value: None if _DESTINATION.fullmatch(value) else _NO_DESTINATION}

@@ -71,26 +71,17 @@ def _inherited(preset: Preset, base: Preset) -> Preset:
 @cache
 def load_failures() -> FailureCatalogue:
     """Return the shipped failure catalogue. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
-    return read_failures(CONFIGS / "failures.toml")
-
-
-def read_failures(file: Path) -> FailureCatalogue:
-    """Read a failure catalogue. Raises ConfigError."""
-    return _read_table(file, FailureCatalogue)
+    return read_table(CONFIGS / "failures.toml", FailureCatalogue)
 
 
 @cache
 def load_log_shapes() -> LogShapes:
     """Return the shipped forms of log lines. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
-    return read_log_shapes(CONFIGS / "log_shapes.toml")
+    return read_table(CONFIGS / "log_shapes.toml", LogShapes)
 
 
-def read_log_shapes(file: Path) -> LogShapes:
-    """Read a table of line shapes. Raises ConfigError."""
-    return _read_table(file, LogShapes)
-
-
-def _read_table(file: Path, type_: type[_Table]) -> _Table:
+def read_table(file: Path, type_: type[_Table]) -> _Table:
+    """Read a table of the judge. Raises ConfigError."""
     text = file.read_text(encoding="utf-8")
     try:
         return _with_texts(msgspec.convert(tomllib.loads(text), type=type_))
@@ -124,11 +115,7 @@ def _with_texts(table: _Table) -> _Table:
 @cache
 def load_remedies() -> tuple[Remedy, ...]:
     """Return the shipped remedies in order. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
-    return read_remedies(CONFIGS / "remedies.toml")
-
-
-def read_remedies(file: Path) -> tuple[Remedy, ...]:
-    """Read a table of remedies. Raises ConfigError."""
+    file = CONFIGS / "remedies.toml"
     document = Document.parse(file.read_text(encoding="utf-8"), file)
     rows = [{**shared, **row} for shared in document.data.get("remedies", ()) for row in shared.pop("rows", ({},))]
     try:
@@ -156,16 +143,12 @@ def _place_in(message: str) -> tuple[str | int, ...]:
 
 @cache
 def _shipped_profiles() -> dict[str, Profile]:
-    return _load_all(_shipped("profiles"), Profile)
+    return _load_all(_toml_files(CONFIGS / "profiles"), Profile)
 
 
 @cache
 def _shipped_presets() -> dict[str, Preset]:
-    return _load_all(_shipped("presets"), Preset)
-
-
-def _shipped(folder: str) -> list[Path]:
-    return _toml_files(CONFIGS / folder)
+    return _load_all(_toml_files(CONFIGS / "presets"), Preset)
 
 
 def _own(project: Path | None, folder: str) -> list[Path]:

@@ -466,7 +466,7 @@ class ValueFlow:
         if state and not paths:
             self._note("part", state, node, here, full, receiver)
             return NOTHING
-        meant = any(each.of in self._written or self._is_about_resume(each.of) for each in paths)
+        meant = any(each.of in self._written or (each.of >= 0 and says_resume(self.options[each.of])) for each in paths)
         data = name in words.DATA_LOADS or name in words.READS or words.is_config(full)
         if known or (data and not meant):
             return NOTHING  # what a function of the project does is seen inside it
@@ -514,9 +514,6 @@ class ValueFlow:
         key = (str(scope.module.path), node.lineno, node.col_offset)
         number = self._loads.setdefault(key, -1 - len(self._loads))
         return frozenset({Label(number, "path")})
-
-    def _is_about_resume(self, of: int) -> bool:
-        return of >= 0 and says_resume(self.options[of])
 
     # --- tests: which values they let through ---
 

@@ -37,8 +37,7 @@ Place = Literal["command", "line", "script", "nowhere"]
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """``file``: what runs. ``roots``: folders in which its imports are looked for, the nearest first.
 
-    ``args``: the trainer's own words as far as they are seen. ``word``: the script or module as it is written, after
-    which options stand in ``shell``, the shell text. ``shell_file``: the script that holds the text, None for a line.
+    ``args``: the trainer's own words as far as they are seen. ``word``: the script or module as it is written.
     ``why_not``: why no option can be added. ``shells``: all shell texts on the way.
     """
 
@@ -47,8 +46,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     place: Place = "command"
     word: str = ""
-    shell: str = ""
-    shell_file: Path | None = None
     why_not: str = ""
     shells: tuple[tuple[str, str], ...] = ()
     package: str = ""
@@ -134,7 +131,7 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
         why = f"{where} names {target.word} more than once"
     else:
         place = "line" if path is None else "script"
-        return msgspec.structs.replace(target, place=place, shell=text, shell_file=path, shells=shells)
+        return msgspec.structs.replace(target, place=place, shells=shells)
     return msgspec.structs.replace(target, place="nowhere", why_not=why, shells=shells)
 
 
@@ -266,7 +263,6 @@ def training_of(spec: RunSpec) -> Training | None:
 
 
 def training_in(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Training | None:
-    """As ``training_of`` for any command."""
     target = find_target(command, cwd, env)
     return None if isinstance(target, str) else _training(target.file, target.args)
 

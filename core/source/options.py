@@ -145,7 +145,6 @@ def _click(module: Module, known: _Known) -> Iterator[Option]:
 
 
 def _by_call(module: Module, node: ast.Call, names: list[str], dashed: list[str]) -> Option:
-    """One ``add_argument`` or ``click.option``."""
     told = {k.arg: k.value for k in node.keywords if k.arg}
     name = next((each for each in dashed if each.startswith("--")), (dashed or names)[0])
     name, _, other = (part.strip() for part in name.partition("/"))  # click: --resume/--no-resume
@@ -352,7 +351,6 @@ def _class_in(annotation: ast.expr | None) -> str:
 
 
 def _further_parts(annotation: ast.expr | None) -> list[ast.expr]:
-    """The further parts of ``Annotated[type, …]``."""
     match annotation:
         case ast.Subscript(slice=ast.Tuple(elts=parts)) if last(dotted(annotation)) == "Annotated":
             return parts[1:]

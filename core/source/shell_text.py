@@ -35,7 +35,6 @@ class ShellCommand(NamedTuple):
 
 
 def commands_of(text: str) -> list[ShellCommand]:
-    """The simple commands of a script, in order."""
     found: list[ShellCommand] = []
     words: list[str] = []
     for part in _parts(text):

@@ -12,8 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import msgspec
-
 from .history_schema import COLUMNS, RECENT, TIERS, Tier, recent_in_memory, recent_path, table
 from .latest import MARK_S, Latest, latest_of, leave_mark
 
@@ -110,7 +108,6 @@ class HistoryReader:
         self.close()
 
     def latest(self) -> Latest:
-        """Return the newest sample of each kind."""
         return latest_of(self.path)
 
     def stored_samples(self) -> dict[str, bytes]:
@@ -133,34 +130,35 @@ class HistoryReader:
 
         Metrics without values in that time have no points. Raises ValueError for an unknown metric.
         """
-        wanted = _by_table(metrics)
-        numbers = self._metric_numbers() if "metric" in wanted else {}
+        numbers = self._numbers(metrics)
+        wanted: dict[str, dict[tuple[int, str], str]] = {}
+        for metric in metrics:
+            source, row, column = _place(metric, numbers)
+            if row is not None:
+                wanted.setdefault(source, {})[row, column] = metric
         found: dict[str, tuple[Point, ...]] = dict.fromkeys(metrics, ())
         if until_t <= since_t or points < 1:
             return found
-        self._leave_mark()
-        asked: list[_Question] = []
-        for source, places in wanted.items():
-            if source == "metric":
-                names = {numbers[n]: n for _, n in places if n in numbers}
-                columns: tuple[str, ...] = ("value",)
-                metric_of = {(number, "value"): f"metric.{name}" for number, name in names.items()}
-            else:
-                columns = tuple(dict.fromkeys(column for _, column in places))
-                prefix = {gpu: f"gpu{gpu}" if source == "gpu" else source for gpu, _ in places}
-                metric_of = {(gpu, column): f"{prefix[gpu]}.{column}" for gpu, column in places}
-            if metric_of:
-                asked.append(_Question(source, columns, metric_of))
+        if time.monotonic() - self._marked_s >= MARK_S and self.path.exists():
+            self._marked_s = time.monotonic()
+            leave_mark(self.path)
         width = (until_t - since_t) / points
-        for question in asked:
-            rows: list[tuple[Any, ...]] = []
-            for part in self._tier_rows(question.source, since_t, until_t, width):
-                statement = _charts_statement(
-                    question.source, question.columns, tuple(sorted(question.rows)), part.tier
-                )
+        for source, places in wanted.items():
+            columns = tuple(dict.fromkeys(column for _, column in places))
+            only = tuple(sorted({row for row, _ in places}))
+            bins: dict[str, dict[int, list[float]]] = {}
+            ends = [end for all_ends in self._query(extents_statement(source)) for end in all_ends]
+            extents = list(zip(ends[::2], ends[1::2], strict=True))
+            for part in tier_rows(extents, since_t, until_t, width) if extents else ():
                 bounds = {"since": since_t, "width": width, "first": part.first, "end": part.end}
-                rows += self._query(statement, bounds)
-            found |= _charts_of(question, rows, points)
+                for bucket in self._query(_charts_statement(source, columns, only, part.tier), bounds):
+                    number = min(int(bucket[1]), points - 1)
+                    for at, column in enumerate(columns):
+                        name, (count, *point) = places.get((bucket[0], column)), bucket[4 + 4 * at : 8 + 4 * at]
+                        if name is not None and count:
+                            _merge(bins.setdefault(name, {}), number, count * bucket[3], (bucket[2], *point))
+            for metric, of in bins.items():
+                found[metric] = tuple((t, low, mean, high) for _, (_, t, low, mean, high) in sorted(of.items()))
         return found
 
     def series_names(self) -> tuple[str, ...]:
@@ -180,10 +178,8 @@ class HistoryReader:
 
         Raises ValueError for an unknown metric.
         """
-        source, gpu, column = self._column_of(metric)
-        if gpu is None:
-            return []
-        return self._query(finest_statement(source, column), {"gpu": gpu})
+        source, row, column = _place(metric, self._numbers((metric,)))
+        return [] if row is None else self._query(finest_statement(source, column), {"gpu": row})
 
     def highest(self, metric: str) -> float | None:
         """Return the highest value of a metric that is kept; None without any. Raises ValueError for an unknown one."""
@@ -193,33 +189,16 @@ class HistoryReader:
         """Return the names of the metrics that the trainer logs, in the order in which they appeared."""
         return tuple(str(name) for (name,) in self._query("SELECT name FROM metric_names ORDER BY number", texts=True))
 
-    def _column_of(self, metric: str) -> tuple[str, int | None, str]:
-        """Return source, GPU index (or number of the name, None = it was not logged) and column. Raises ValueError."""
-        source, gpu, column = _metric(metric)
-        if source != "metric":
-            return source, gpu, column
-        found = self._query("SELECT number FROM metric_names WHERE name = :name", {"name": column})
-        return source, int(found[0][0]) if found else None, "value"
-
-    def _tier_rows(self, source: str, since_t: float, until_t: float, width_s: float) -> tuple[TierRows, ...]:
-        extents = self._query(extents_statement(source))
-        if not extents:
-            return ()
-        return tier_rows(list(zip(extents[0][::2], extents[0][1::2], strict=True)), since_t, until_t, width_s)
-
-    def _metric_numbers(self) -> dict[str, int]:
+    def _numbers(self, metrics: Sequence[str]) -> dict[str, int]:
+        """The numbers of the names that the trainer logs, if one of these metrics has such a name."""
+        if not any(metric.startswith("metric.") for metric in metrics):
+            return {}
         found = self._query("SELECT number, name FROM metric_names", texts=True)
         return {str(name): number for number, name in found if isinstance(number, int)}
 
     def gpus(self) -> tuple[int, ...]:
-        """Return the indices of all GPUs with readings."""
         asked = (f"SELECT DISTINCT gpu FROM {table('gpu', tier)}" for tier in TIERS)  # noqa: S608
         return tuple(sorted({gpu for query in asked for (gpu,) in self._query(query) if isinstance(gpu, int)}))
-
-    def _leave_mark(self) -> None:
-        if time.monotonic() - self._marked_s >= MARK_S and self.path.exists():
-            self._marked_s = time.monotonic()
-            leave_mark(self.path)
 
     def close(self) -> None:
         """Close the file. A later call opens it again."""
@@ -274,7 +253,7 @@ class HistoryReader:
             isolation_level=None,
             check_same_thread=False,
         )
-        connection.text_factory = _text
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
         try:
             self._attach(connection, options)
         except (sqlite3.Error, UnicodeDecodeError):
@@ -313,44 +292,21 @@ def found_recent(history: Path) -> Path | None:
     return next((place for place in places if place is not None and place.exists()), None)
 
 
-class _Question(msgspec.Struct, frozen=True):
-    """Columns of a source, and the metric of each (GPU index or number of a name, column)."""
-
-    source: str
-    columns: tuple[str, ...]
-    metrics: Mapping[tuple[int, str], str]
-
-    @property
-    def rows(self) -> frozenset[int]:
-        """GPU indices, or numbers of names."""
-        return frozenset(row for row, _ in self.metrics)
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
 _NO_HELPER_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
-def _metric(name: str) -> tuple[str, int, str]:
-    """Return source, GPU index (0 for the others) and column of a metric's name. Raises ValueError."""
-    source, _, column = name.partition(".")
+def _place(metric: str, numbers: Mapping[str, int]) -> tuple[str, int | None, str]:
+    """Source, row (GPU index, number of a name, 0; None: the name was not logged) and column. Raises ValueError."""
+    source, _, column = metric.partition(".")
     gpu = re.fullmatch(r"gpu(\d+)", source)
-    source = "gpu" if gpu else source
     if source == "metric" and column:
-        return source, 0, column
+        return source, numbers.get(column), "value"
+    source = "gpu" if gpu else source
     if source in COLUMNS and (source != "gpu" or gpu) and column in {c for c, _ in COLUMNS[source]}:
         return source, int(gpu[1]) if gpu else 0, column
-    raise ValueError(f"no metric {name!r}: there are gpuN.util, host.ram_used, process.cpu, progress.loss and the like")
-
-
-def _by_table(metrics: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
-    """Source → (GPU index, column) of each metric; of ``metric`` the column is the name. Raises ValueError."""
-    found: dict[str, list[tuple[int, str]]] = {}
-    for source, gpu, column in map(_metric, metrics):
-        found.setdefault(source, []).append((gpu, column))
-    return found
+    raise ValueError(
+        f"no metric {metric!r}: there are gpuN.util, host.ram_used, process.cpu, progress.loss and the like"
+    )
 
 
 def _escaped(path: str) -> str:
@@ -373,27 +329,9 @@ def _charts_statement(source: str, columns: tuple[str, ...], rows: tuple[int, ..
     )
 
 
-def _charts_of(question: _Question, rows: list[tuple[Any, ...]], points: int) -> dict[str, tuple[Point, ...]]:
-    found: dict[str, tuple[Point, ...]] = {}
-    of_row: dict[int, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        of_row.setdefault(row[0], []).append(row)
-    for (gpu, column), metric in question.metrics.items():
-        at = 4 + 4 * question.columns.index(column)
-        bins: dict[int, list[float]] = {}
-        for row in of_row.get(gpu, ()):
-            count = row[at]
-            if not count:
-                continue
-            number = min(int(row[1]), points - 1)
-            _merge(bins, number, count, (row[2], *row[at + 1 : at + 4]), row[3])
-        found[metric] = tuple((t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items()))
-    return found
-
-
-def _merge(bins: dict[int, list[float]], number: int, count: float, point: Point, span_s: float) -> None:
-    """Merge ``count`` buckets of ``span_s`` seconds with this point into a bin of [weight, t, min, mean, max]."""
-    weight, (t, low, mean, high) = count * span_s, point
+def _merge(bins: dict[int, list[float]], number: int, weight: float, point: Sequence[float]) -> None:
+    """Merge a point (t, min, mean, max) into a bin of [weight, t, min, mean, max]."""
+    t, low, mean, high = point
     have = bins.setdefault(number, [0.0, t, low, mean, high])
     total = have[0] + weight
     have[1] = (have[1] * have[0] + t * weight) / total

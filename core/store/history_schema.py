@@ -106,7 +106,6 @@ def readings(source: str, value: Reading) -> tuple[float | None, ...]:
 
 
 def mean_of(source: str, column: str) -> str:
-    """Return the SQL of the mean of a column."""
     return f"ROUND(AVG({column}))" if column in WHOLE.get(source, ()) else f"AVG({column})"
 
 
@@ -134,7 +133,8 @@ def recent_in_memory(history: Path) -> Path | None:
 
 def is_foreign(connection: sqlite3.Connection) -> bool:
     """Return whether the file is of a format that this version neither reads nor continues."""
-    return _version(connection) not in {0, *range(OLDEST_VERSION, SCHEMA_VERSION + 1)}
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return version not in {0, *range(OLDEST_VERSION, SCHEMA_VERSION + 1)}
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -170,10 +170,6 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 def _columns(connection: sqlite3.Connection, place: str, name: str) -> set[str]:
     return {str(column[1]) for column in connection.execute(f"PRAGMA {place}.table_info({name})")}
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def insert_statement(source: str) -> str:
@@ -216,14 +212,3 @@ def fill_statement(source: str, tier: Tier, finer: Tier) -> str:
         f"SELECT t / {tier.span_s} * {tier.span_s}, gpu, {merged} FROM {table(source, finer)} "
         "WHERE t >= ? AND t < ? GROUP BY 1, 2"
     )
-
-
-def kept_since(tier: Tier, coarser: Tier, now: int) -> int:
-    """The second before which a tier keeps nothing: whole buckets of the coarser one."""
-    assert tier.keep_s is not None, "only the last tier keeps for ever"
-    return (now - tier.keep_s) // coarser.span_s * coarser.span_s
-
-
-def drop_statement(source: str, tier: Tier) -> str:
-    """Return the statement that removes the buckets before a second."""
-    return f"DELETE FROM {table(source, tier)} WHERE t < ?"  # noqa: S608

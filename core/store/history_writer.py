@@ -20,16 +20,15 @@ from .history_schema import (
     RECENT,
     TIERS,
     Reading,
-    drop_statement,
     fill_statement,
     filled_statement,
     insert_statement,
     is_foreign,
-    kept_since,
     migrate,
     readings,
     recent_in_memory,
     recent_path,
+    table,
 )
 from .home import temporary_beside
 from .latest import NewestSamples, ProgressPoint, is_looked_at
@@ -181,7 +180,9 @@ class HistoryWriter:
                     connection.execute(fill_statement(source, tier, finer), (first, end))
                     filled[key], since = max(filled[key], end), first
             for tier, coarser in pairwise(TIERS):
-                connection.execute(drop_statement(source, tier), (kept_since(tier, coarser, now),))
+                assert tier.keep_s is not None, "only the last tier keeps for ever"
+                since = (now - tier.keep_s) // coarser.span_s * coarser.span_s  # whole buckets of the coarser one
+                connection.execute(f"DELETE FROM {table(source, tier)} WHERE t < ?", (since,))  # noqa: S608
 
     def _stands(self) -> sqlite3.Connection | None:
         """The connection, unless what was in memory is gone: a logout may delete its folder."""

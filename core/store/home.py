@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from zlib import crc32
 
 from ..model.patterns import LazyPattern
 from ..private_folder import check_private, make_private
@@ -56,63 +55,28 @@ def runtime_folder(env: Mapping[str, str]) -> Path | None:
 
 
 def runs_folder(home: Path) -> Path:
-    """Return the folder that holds one folder for each run."""
     return Path(os.path.normpath(home)) / "runs"
 
 
-# Temporary files of atomic writes: their names tell who writes them, so that what a killed writer left can go.
-#
-# ``.NAME.PID-START-PLACE.RANDOM.tmp``: START is the start time of the process in clock ticks, PLACE stands for this
-# boot and this PID namespace. A pid says nothing about a process of another boot, machine or container.
+# --- temporary files of atomic writes: what a killed writer left can go ---
 
 STALE_S = 86_400.0
-"""Age at which a file is left over whose writer cannot be looked at: a write takes seconds."""
-_OWNED = LazyPattern(r"\..+\.(?P<pid>\d+)-(?P<start>\d+)-(?P<place>[0-9a-f]{8})\.[0-9a-f]{8}\.tmp")
+"""Age at which a file is left over: a write takes seconds."""
+_TEMPORARY = LazyPattern(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def temporary_beside(path: Path) -> Path:
-    """A new name for a temporary file of this process in the folder of ``path``."""
-    pid = os.getpid()
-    owner = f"{pid}-{_start_of(pid) or 0}-{_place()}"
-    return path.with_name(f".{path.name}.{owner}.{os.urandom(4).hex()}.tmp")
+    return path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove temporary files in a folder of ours whose writer surely has ended. Raises nothing."""
+    """Remove old temporary files in a folder of ours. Raises nothing."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):  # noqa: PTH208
-            if name.startswith(".") and name.endswith(".tmp"):
+            if name.endswith(".tmp") and _TEMPORARY.fullmatch(name):
                 with contextlib.suppress(OSError):
-                    if _is_left_over(folder / name):
+                    if time.time() - (folder / name).lstat().st_mtime > STALE_S:
                         (folder / name).unlink()
-
-
-def _is_left_over(path: Path) -> bool:
-    owned = _OWNED.fullmatch(path.name)
-    if owned is not None and owned["place"] == _place() and int(owned["start"]):
-        return _start_of(int(owned["pid"])) not in {int(owned["start"]), None}
-    return owned is not None and time.time() - path.lstat().st_mtime > STALE_S
-
-
-def _start_of(pid: int) -> int | None:
-    """Start time of a process in clock ticks; 0 if there is none of this pid, None if that cannot be told."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0 if Path("/proc/self/stat").exists() else None
-    except OSError:
-        return None
-    return int(stat.rpartition(b")")[2].split()[19])
-
-
-def _place() -> str:
-    """Boot and PID namespace of this process, as eight hexadecimal digits; others each time if they are not known."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
-        space = os.readlink("/proc/self/ns/pid").encode()  # noqa: PTH115
-    except OSError:
-        return os.urandom(4).hex()
-    return f"{crc32(boot + space):08x}"
 
 
 # --- atomic writing of small files ---

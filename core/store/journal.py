@@ -20,8 +20,8 @@ import msgspec
 from trainwatch import __version__
 
 from ..model import fact, story, story_fold
-from ..model.decision import Decision, DecisionBase
-from ..model.fact import Fact, FactBase, JudgeSnapshot, ProgressMade
+from ..model.decision import DecisionBase
+from ..model.fact import FactBase, JudgeSnapshot, ProgressMade
 from ..model.json_line import encode_line
 from ..model.outcome import Outcome
 from ..model.record import JOURNAL_VERSION, Entry, Record
@@ -211,7 +211,6 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def nothing_stored() -> StoredStory:
-    """The story of an empty journal."""
     return StoredStory(fold=_fold())
 
 
@@ -438,29 +437,13 @@ class JournalWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         clear_leftovers(path.parent)
-        self._seq, self._torn = _last(path)
-        self._descriptor = _open(path)
+        self._seq, self._torn = last_number(path)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         sync_directory(path.parent)
 
     @property
     def seq(self) -> int:
-        """Number of the newest record; 0 before the first."""
         return self._seq
-
-    def append(
-        self,
-        t: float,
-        wall: float,
-        *,
-        fact: Fact | None = None,
-        decision: Decision | None = None,
-        outcome: Outcome | None = None,
-    ) -> Record:
-        """Write one record and wait until the disk has it. Exactly one body. Raises OSError (see ``append_all``)."""
-        bodies = [body for body in (fact, decision, outcome) if body is not None]
-        if len(bodies) != 1:
-            raise ValueError(f"a record has exactly one body, got {len(bodies)}")
-        return self.append_all(t, wall, bodies)[0]
 
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
         """Write records in their order with one fsync, and return them.
@@ -534,12 +517,11 @@ class JournalWriter:
         self.close()
 
 
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+def last_number(path: Path) -> tuple[int, bool]:
+    """The highest number in the file, unknown kinds included, and whether its last line lacks its end.
 
-
-def _last(path: Path) -> tuple[int, bool]:
-    """Return the highest number in the file, unknown kinds included, and whether its last line lacks its end."""
+    Raises JournalTooNew, OSError.
+    """
     stored = read_stored(path)
     seq, line = stored.seq, b"\n"
     try:
@@ -557,14 +539,6 @@ def _last(path: Path) -> tuple[int, bool]:
                 raise JournalTooNew(path, head.v)
             seq = max(seq, head.seq)
     return seq, not line.endswith(b"\n")
-
-
-def last_number(path: Path) -> int:
-    """Number of the newest record of a journal that cannot be written; 0 if there is none. Raises JournalTooNew."""
-    try:
-        return _last(path)[0]
-    except OSError:
-        return 0
 
 
 def record_of(seq: int, t: float, wall: float, entry: Entry | Outcome) -> Record:

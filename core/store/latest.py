@@ -96,7 +96,6 @@ class NewestSamples:
         self._samples = {kind: msgspec.Raw(sample) for kind, sample in newest_samples(history).items()}
 
     def put(self, kind: str, sample: bytes) -> None:
-        """Keep the newest sample of a kind, as JSON."""
         self._samples[kind] = msgspec.Raw(sample)
 
     def sample(self, kind: str) -> bytes:
@@ -189,7 +188,6 @@ class DetailFiles:
         return is_looked_at(self._details, DETAILS_LOOKED_S)
 
     def put(self, detail: "Detail") -> None:
-        """Rewrite the file of its kind."""
         with contextlib.suppress(OSError):
             rewrite(self._details.with_name(f"details.{type(detail).__name__}"), _framed(encode_line(detail)))
 

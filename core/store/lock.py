@@ -53,7 +53,6 @@ class SupervisorLock:
 
     @property
     def held(self) -> bool:
-        """Whether this object holds it."""
         return self._descriptor is not None
 
     def acquire(self) -> None:

@@ -91,11 +91,11 @@ class SafeJournal:
         try:
             self._opened()
         except OSError:
-            self._last = last_number(run.journal)
+            with contextlib.suppress(OSError):
+                self._last = last_number(run.journal)[0]
 
     @property
     def seq(self) -> int:
-        """Number of the newest record; 0 before the first."""
         return self._last if self._main is None else self._main.seq
 
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:

@@ -117,7 +117,9 @@ class TraceWriter:
                 for end, text in members_of(file):
                     if end > size - self.limit_bytes // 2:
                         break
-                    older += [line for line in _lines(text) if any(mark in line for mark in _LANDMARKS)]
+                    older += [
+                        line for line in text.splitlines(keepends=True) if any(mark in line for mark in _LANDMARKS)
+                    ]
                     start = end
                 shorter.write(_compressed(older))
                 file.seek(start)
@@ -147,10 +149,6 @@ def members_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             end += len(ahead) - len(inflated.unused_data)
             ahead = inflated.unused_data
         yield end, b"".join(parts)
-
-
-def _lines(text: bytes) -> list[bytes]:
-    return text.splitlines(keepends=True)
 
 
 def _whole_size(path: Path) -> int:

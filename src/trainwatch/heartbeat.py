@@ -91,7 +91,6 @@ class Page:
         return int(NUMBER.unpack_from(self.map, place)[0])
 
     def put(self, place: int, value: int) -> None:
-        """Set a number of the page."""
         NUMBER.pack_into(self.map, place, value)
 
     def read(self) -> "Optional[Dict[str, Any]]":
@@ -162,7 +161,6 @@ class _Beat:
         return int(number)
 
     def write(self) -> None:
-        """Tell the newest values."""
         page = self.page
         if page is None or self.rank != 0 or os.getpid() != self.pid:  # a loader worker that was forked
             return
@@ -174,7 +172,6 @@ class _Beat:
         NUMBER.pack_into(page.map, 8, self.count)
 
     def request(self, at: int) -> Request:
-        """What is asked for at this step."""
         if os.getpid() != self.pid:
             return NOTHING
         if self.page is None:

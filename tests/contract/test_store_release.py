@@ -74,7 +74,7 @@ def test_a_journal_with_power_cuts_is_read_and_continued(tmp_path: Path) -> None
     assert [r.seq for r in reading] == [*range(1, 13), 14]
     assert reading.skipped == 3
     with JournalWriter(path) as writer:
-        assert writer.append(94.0, 1_700_000_094.0, fact=Note(text="on")).seq == 15
+        assert writer.append_all(94.0, 1_700_000_094.0, [Note(text="on")])[0].seq == 15
     assert path.read_bytes().startswith(before)
     assert load_story(path).notices[-2:] == ("after the power cut", "on")
 

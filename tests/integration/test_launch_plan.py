@@ -12,7 +12,7 @@ from tests.tiers import SECOND_TIER
 from trainwatch.cli import main
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command, plan_launch
 from trainwatch.core.app.preflight.checklist import RUN_CHECKS, why_not_start
-from trainwatch.core.config.spec import Overrides
+from trainwatch.core.config.project import Overrides
 from trainwatch.core.model.decision import StartAttempt
 
 __all__ = ["world"]

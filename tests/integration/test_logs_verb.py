@@ -27,7 +27,7 @@ def started(run: RunDirectory, number: int, text: str) -> Path:
     log = run.path / f"{number}.log"
     log.write_text(text)
     with JournalWriter(run.journal) as journal:
-        journal.append(0, 0, fact=AttemptStarted(attempt=number, pid=1, log=str(log)))
+        journal.append_all(0, 0, [AttemptStarted(attempt=number, pid=1, log=str(log))])
     return log
 
 
@@ -82,7 +82,7 @@ def test_following_waits_for_the_first_attempt_and_ends_with_the_run(run: RunDir
         assert logs.stdout is not None
         assert logs.stdout.readline() == "one\n"
         with JournalWriter(run.journal) as journal:
-            journal.append(1, 1, fact=StateChanged(state="finished", reason="done"))
+            journal.append_all(1, 1, [StateChanged(state="finished", reason="done")])
         assert logs.wait(60) == 0
         printed, _ = events.communicate(timeout=60)
         assert '"finished"' in printed.splitlines()[-1]
@@ -99,7 +99,7 @@ def test_a_brief_status_says_what_changed(run: RunDirectory, capsys: pytest.Capt
     assert main(["status", "luca", "--json", "--brief", "--since", told["id"]]) == 0
     assert json.loads(capsys.readouterr().out) == {"id": told["id"], "unchanged": True}
     with JournalWriter(run.journal) as journal:
-        journal.append(1, 1, fact=StateChanged(state="finished", reason="done"))
+        journal.append_all(1, 1, [StateChanged(state="finished", reason="done")])
     assert main(["status", "luca", "--json", "--brief", "--since", told["id"]]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "finished"
 

@@ -19,7 +19,7 @@ from trainwatch.core.act.adopt import look_at, record_start
 from trainwatch.core.act.launch.launching import find_attempt
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command
 from trainwatch.core.app.preflight.other_trainer import BesideAttempt, accept, refusal_at_launch
-from trainwatch.core.config.spec import Overrides
+from trainwatch.core.config.project import Overrides
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.observation import Observation, OtherTrainer, OtherTrainersSeen
 from trainwatch.core.sense.process.ranks import OtherTrainers

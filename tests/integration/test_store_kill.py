@@ -26,7 +26,7 @@ trace = TraceWriter(home / "trace", limit_bytes=20_000)
 number = 0
 while True:
     number += 1
-    journal.append(number, 0, fact=Note(text=str(number)))
+    journal.append_all(number, 0, [Note(text=str(number))])
     history.add(GpuSample(t=number, gpus=(GpuReading(index=0, util_pct=50.0),)))
     history.commit()
     trace.write(LogChunk(t=number, text="x" * 500))
@@ -52,7 +52,7 @@ def test_acknowledged_journal_records_survive_kill_9(tmp_path: Path) -> None:
         assert [r.seq for r in records] == list(range(1, len(records) + 1))
         assert promised <= len(records) <= promised + 1
         with JournalWriter(home / "journal") as writer:
-            assert writer.append(0, 0, fact=Note(text="on")).seq == len(records) + 1
+            assert writer.append_all(0, 0, [Note(text="on")])[0].seq == len(records) + 1
 
         with HistoryReader(home / "history") as reader:
             latest = reader.latest().gpu

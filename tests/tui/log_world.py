@@ -71,7 +71,6 @@ class LogWorld:
                 file.write(line.encode() + b"\n")
             if number % 5 == 4 or number == len(lines) - 1:
                 index.look(begin_t + (end_t - begin_t) * (number + 1) / len(lines))
-        index.close()
 
     def append(self, text: str) -> None:
         with self.second.open("ab") as file:

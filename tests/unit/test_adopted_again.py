@@ -7,7 +7,7 @@ import pytest
 
 from trainwatch.core.app.adopt import take_over_options
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.config.spec import Overrides
+from trainwatch.core.config.project import Overrides
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory

@@ -11,8 +11,8 @@ from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_command, plan_launch
 from trainwatch.core.app.plan.trainer_folders import trainer_values
 from trainwatch.core.app.plan.trainer_settings import asked_changes, with_asked, without_a_place, words_of
+from trainwatch.core.config.project import Overrides
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.config.spec import Overrides
 
 DIT = "training:\n  learning_rate: 1.0e-4\n  num_epochs: 50\n"
 KOHYA = 'network_weights = "out/name-000004.safetensors"\nlearning_rate = 1e-4\nunet_lr = 2e-4\nmax_train_epochs = 12\n'

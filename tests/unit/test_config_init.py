@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.config.init import config_text, survey_folder, write_config
+from trainwatch.core.config.detection import config_text, survey_folder, write_config
 from trainwatch.core.config.project import load_project
 from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.settings import Settings

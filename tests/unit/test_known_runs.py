@@ -26,8 +26,10 @@ def known(home: Path, name: str, cwd: Path, state: RunState, wall: float) -> Run
     spec = RunSpec(id=f"{name}-1", name=name, command=("true",), cwd=str(cwd), created_wall=wall)
     run = RunDirectory.create(home, spec)
     journal = JournalWriter(run.journal)
-    journal.append(0.0, wall, fact=RunCreated(run=run.id, name=name, command=("true",), cwd=str(cwd), preset="generic"))
-    journal.append(1.0, wall + 1.0, fact=StateChanged(state=state, reason=""))
+    journal.append_all(
+        0.0, wall, [RunCreated(run=run.id, name=name, command=("true",), cwd=str(cwd), preset="generic")]
+    )
+    journal.append_all(1.0, wall + 1.0, [StateChanged(state=state, reason="")])
     journal.close()
     return run
 

@@ -8,12 +8,12 @@ import pytest
 
 from tests.shipped import LOG_SHAPES, SHAPES, progress_of
 from trainwatch.core.config.document import ConfigError
-from trainwatch.core.config.shipped import read_log_shapes
+from trainwatch.core.config.shipped import read_table
 from trainwatch.core.judge import progress as log_progress
 from trainwatch.core.judge.text.counters import NUMBER
 from trainwatch.core.judge.text.shapes import ShapeTable
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.shipped import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape
+from trainwatch.core.model.shipped import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape, LogShapes
 
 ROWS: dict[str, Any] = {
     **{row.name: row for row in LOG_SHAPES.shapes},
@@ -159,12 +159,12 @@ examples = [{text = "tick=1.5k/2k cost=0.5", step = 1500, total_steps = 2000, lo
 """
     path = tmp_path / "log_shapes.toml"
     path.write_text(text + row, encoding="utf-8")
-    shapes = read_log_shapes(path)
+    shapes = read_table(path, LogShapes)
     example = shapes.shapes[-1].examples[0]
     assert fields_of(log_progress.progress_of([QUIET + example.text], ShapeTable(shapes))) == expected(example)
     path.write_text(text + row.replace("gates", "gate"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"log_shapes\.toml:\d+: .*`gate`"):
-        read_log_shapes(path)
+        read_table(path, LogShapes)
 
 
 @pytest.mark.parametrize(("text", "expect"), NAMED_FIELDS, ids=[text.strip()[:40] for text, _ in NAMED_FIELDS])

@@ -14,7 +14,7 @@ from trainwatch.core.act.local_engine import AttemptLauncher, Engine
 from trainwatch.core.app.preflight.host_checks import check_output_dir
 from trainwatch.core.app.preflight.launch_checks import check_command, check_script
 from trainwatch.core.app.start.start_choice import what_to_add
-from trainwatch.core.config.spec import OPTIONS as ALL_OPTIONS
+from trainwatch.core.config.project import OPTIONS as ALL_OPTIONS
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import OPTIONS, RunSpec, place_of, with_place

@@ -25,7 +25,7 @@ from trainwatch.core.app.runs.output_claim import rival_of
 from trainwatch.core.app.runs.supervisor_life import as_found
 from trainwatch.core.app.start.project_run import create_run, give_command, project_run
 from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start, resumes_by_itself
-from trainwatch.core.config.spec import Overrides
+from trainwatch.core.config.project import Overrides
 from trainwatch.core.model.fact import ActionWithheld, AttemptEnded, AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.progress import PLAIN, Why

@@ -16,7 +16,7 @@ from trainwatch.core.app.plan.launch_plan import plan_command
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.checklist import before_launch, told_at_launch, why_not_start
-from trainwatch.core.config.spec import Overrides
+from trainwatch.core.config.project import Overrides
 
 MODEL = "model:\n  channels: {}\ndata:\n  dataset_path: ./data\n"
 STRICT = """import argparse, os

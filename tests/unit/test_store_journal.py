@@ -35,7 +35,7 @@ def texts(records: list[Record]) -> list[str]:
 def test_journal_records_are_read_in_order_with_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with JournalWriter(path) as writer:
-        first = writer.append(0.0, 100.0, fact=RunCreated(run="r", name="n", command=("c",), cwd="/", preset="p"))
+        first = writer.append_all(0.0, 100.0, [RunCreated(run="r", name="n", command=("c",), cwd="/", preset="p")])[0]
         rest = writer.append_all(
             1.5,
             101.5,
@@ -52,25 +52,15 @@ def test_journal_records_are_read_in_order_with_their_numbers(tmp_path: Path) ->
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_journal_record_has_exactly_one_body(tmp_path: Path) -> None:
-    with JournalWriter(tmp_path / "j") as writer:
-        with pytest.raises(ValueError, match="exactly one body"):
-            writer.append(0, 0)
-        with pytest.raises(ValueError, match="exactly one body"):
-            writer.append(0, 0, fact=note("a"), outcome=Outcome(t=0, decision=1, action="x", ok=True))
-        assert writer.append_all(0, 0, []) == ()
-        assert writer.seq == 0
-
-
 def test_a_torn_last_line_is_closed_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "j"
     with JournalWriter(path) as writer:
-        writer.append(0, 0, fact=note("whole"))
+        writer.append_all(0, 0, [note("whole")])
     torn = b'{"v":1,"seq":2,"t":1,"wa'
     with path.open("ab") as file:
         file.write(torn)
     with JournalWriter(path) as writer:
-        assert writer.append(2, 2, fact=note("after")).seq == 2
+        assert writer.append_all(2, 2, [note("after")])[0].seq == 2
     reading = read_journal(path)
     assert texts(list(reading)) == ["whole", "after"]
     assert reading.skipped == 1
@@ -88,7 +78,7 @@ def test_unknown_record_kinds_are_skipped_and_their_numbers_not_reused(tmp_path:
     assert texts(list(reading)) == ["known"]
     assert reading.skipped == 6
     with JournalWriter(path) as writer:
-        assert writer.append(0, 0, fact=note("x")).seq == 9
+        assert writer.append_all(0, 0, [note("x")])[0].seq == 9
 
 
 def test_a_journal_of_a_newer_major_version_is_not_changed(tmp_path: Path) -> None:
@@ -109,9 +99,9 @@ def test_a_missing_journal_is_empty(tmp_path: Path) -> None:
 
 def test_the_newest_snapshot_of_the_journal_is_found(tmp_path: Path) -> None:
     with JournalWriter(tmp_path / "j") as writer:
-        writer.append(0, 0, fact=JudgeSnapshot(version=1, state={"a": 1}))
-        writer.append(0, 0, fact=JudgeSnapshot(version=1, state={"a": 2}))
-        writer.append(0, 0, fact=note("after"))
+        writer.append_all(0, 0, [JudgeSnapshot(version=1, state={"a": 1})])
+        writer.append_all(0, 0, [JudgeSnapshot(version=1, state={"a": 2})])
+        writer.append_all(0, 0, [note("after")])
     snapshot = latest_snapshot(tmp_path / "j")
     assert snapshot is not None
     assert snapshot.state == {"a": 2}
@@ -120,7 +110,7 @@ def test_the_newest_snapshot_of_the_journal_is_found(tmp_path: Path) -> None:
 def test_file_names_that_are_not_utf8_do_not_stop_the_journal(tmp_path: Path) -> None:
     name = os.fsdecode(b"out/m\xff.safetensors")
     with JournalWriter(tmp_path / "j") as writer:
-        writer.append(0, 0, fact=note(name))
+        writer.append_all(0, 0, [note(name)])
     assert texts(list(read_journal(tmp_path / "j"))) == ["out/m\ufffd.safetensors"]
 
 
@@ -130,7 +120,7 @@ def test_a_journal_follower_returns_each_record_once(tmp_path: Path) -> None:
     assert list(follower.poll()) == []
     writer = JournalWriter(path)
     assert list(follower.poll()) == []
-    writer.append(0, 0, fact=note("a"))
+    writer.append_all(0, 0, [note("a")])
     assert texts(list(follower.poll())) == ["a"]
     assert list(follower.poll()) == []
     writer.append_all(0, 0, [note("b"), note("c")])
@@ -150,7 +140,7 @@ def test_a_journal_follower_waits_for_half_a_line_and_skips_a_torn_one(tmp_path:
         file.write(b'\n{"v":1,"se')
     assert list(follower.poll()) == []
     with JournalWriter(path) as writer:
-        writer.append(0, 0, fact=note("b"))
+        writer.append_all(0, 0, [note("b")])
     assert texts(list(follower.poll())) == ["b"]
     assert follower.skipped == 1
 
@@ -204,7 +194,7 @@ def test_a_temporarily_full_disk_does_not_damage_later_journal_records(tmp_path:
 
 def test_every_journal_record_has_a_version(tmp_path: Path) -> None:
     with JournalWriter(tmp_path / "j") as writer:
-        writer.append(0, 0, fact=note("a"))
+        writer.append_all(0, 0, [note("a")])
     assert (tmp_path / "j").read_bytes() == b'{"v":1,"seq":1,"t":0,"wall":0,"fact":{"fact":"note","text":"a"}}\n'
 
 

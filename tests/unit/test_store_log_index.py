@@ -24,7 +24,6 @@ def test_log_index_gives_the_time_at_which_a_line_was_first_seen(tmp_path: Path,
     for t, size in ((10.0, 0), (11.0, 100), (12.0, 250), (13.0, 250), (700.0, 300)):
         grow(log, size)
         writer.look(t)
-    writer.close()
     assert [index.time_of(o) for o in (0, 99, 100, 249, 250, 299, 300)] == [11, 11, 12, 12, 700, 700, None]
     assert [index.offset_at(t) for t in (9, 10, 11.5, 13, 600, 800)] == [None, 0, 100, 250, 250, 300]
     assert (tmp_path / "log.index").stat().st_size == 4 * POINT.size
@@ -35,7 +34,6 @@ def test_log_index_has_at_most_one_point_per_second(tmp_path: Path, log: Path) -
     for i in range(100):
         grow(log, i + 1)
         writer.look(i / 10)
-    writer.close()
     assert (tmp_path / "log.index").stat().st_size == 10 * POINT.size
 
 
@@ -46,13 +44,11 @@ def test_log_lines_written_without_a_supervisor_have_no_time(tmp_path: Path, log
     first.look(5)
     grow(log, 200)
     first.look(6)
-    first.close()
     grow(log, 900)
     second = LogIndexWriter(tmp_path / "log.index", str(log))
     second.look(100)
     grow(log, 1000)
     second.look(101)
-    second.close()
     assert [index.time_of(o) for o in (50, 150, 500, 950)] == [None, 6, None, 101]
 
 
@@ -65,7 +61,6 @@ def test_a_truncated_log_starts_a_new_index(tmp_path: Path, log: Path) -> None:
     writer.look(3)
     grow(log, 80)
     writer.look(4)
-    writer.close()
     assert [index.time_of(o) for o in (10, 60, 400)] == [None, 4, None]
     log.write_bytes(b"z" * 10)
     LogIndexWriter(tmp_path / "log.index", str(log)).look(5)
@@ -79,7 +74,6 @@ def test_a_torn_index_point_is_overwritten(tmp_path: Path, log: Path) -> None:
         file.write(b"torn")
     grow(log, 10)
     writer.look(2)
-    writer.close()
     assert index.time_of(5) == 2
 
 
@@ -95,32 +89,3 @@ def test_log_index_of_a_launched_trainer_starts_with_an_empty_log(tmp_path: Path
     LogIndexWriter(tmp_path / "log.index", str(log), empty_t=4.0).look(5.0)  # the first points are written at once
     index = LogIndex(tmp_path / "log.index")
     assert (index.time_of(0), index.offset_at(4.5)) == (5.0, 0)
-
-
-def test_points_are_written_in_batches_until_somebody_reads_them(tmp_path: Path, log: Path) -> None:
-    path = tmp_path / "log.index"
-    writer = LogIndexWriter(path, str(log))
-    for t in range(500):
-        grow(log, 10 * t)
-        writer.look(t)
-    assert path.stat().st_size == POINT.size
-    assert LogIndex(path).time_of(3000) is None
-    grow(log, 5000)
-    writer.look(500)  # the reader has left a mark
-    assert LogIndex(path).time_of(3000) == 301
-    assert path.stat().st_size == 501 * POINT.size
-
-
-def test_text_of_a_lost_batch_has_no_time(tmp_path: Path, log: Path) -> None:
-    path = tmp_path / "log.index"
-    killed = LogIndexWriter(path, str(log))
-    for t, size in ((10, 100), (11, 200), (12, 300)):
-        grow(log, size)
-        killed.look(t)
-    grow(log, 400)
-    after = LogIndexWriter(path, str(log))
-    after.look(60)
-    grow(log, 500)
-    after.look(61)
-    after.close()
-    assert [LogIndex(path).time_of(o) for o in (150, 250, 350, 450)] == [None, None, None, 61]

@@ -53,7 +53,7 @@ ALLOWED = {
     ("core/judge/recovery/gate.py", "trainwatch stop"),
     ("core/judge/recovery/ramp.py", "trainwatch profile"),
     ("core/app/start/start_choice.py", "trainwatch resume"),  # compared, not shown
-    ("core/config/init.py", "trainwatch diagnose"),  # comments of a file, about any log
+    ("core/config/detection.py", "trainwatch diagnose"),  # comments of a file, about any log
     ("core/config/shipped.py", "trainwatch diagnose"),
     ("src/trainwatch/cli/control.py", "trainwatch resume"),  # usage
     ("src/trainwatch/cli/control.py", "trainwatch wait"),  # --help

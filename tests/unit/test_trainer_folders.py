@@ -13,8 +13,8 @@ from trainwatch.core.app.plan.trainer_folders import output_folder
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.host_checks import check_output_dir
 from trainwatch.core.config.location import FILE_NAME
+from trainwatch.core.config.project import Overrides
 from trainwatch.core.config.shipped import load_presets
-from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.run import RunSpec
 
 KOHYA = ("accelerate", "launch", "train_network.py", "--config_file", "cfgs/sdxl.toml")

@@ -15,7 +15,7 @@ from ...act.config.flags import find_option, option_groups
 from ...act.config.trainer_config import config_in_command, counted, own_name, remaining
 from ...checkpoints import verify
 from ...config.location import FILE_NAME, find_project
-from ...config.spec import Overrides
+from ...config.project import Overrides
 from ...model.change import Change
 from ...model.command_words import hides_trainer, options_start
 from ...model.decision import StartAttempt

@@ -8,14 +8,22 @@ from typing import NamedTuple
 import msgspec
 
 from ...act.config.trainer_config import config_of
-from ...config.detection import recognise
+from ...config.detection import config_text, recognise, survey_folder, write_config
 from ...config.document import ConfigError, Problem
-from ...config.init import config_text, survey_folder, write_config
 from ...config.location import FILE_NAME, find_project
-from ...config.project import RunSection, RunTable, load_project
+from ...config.project import (
+    OPTIONS,
+    RunSection,
+    RunTable,
+    launch_problems,
+    load_project,
+    name_of_command,
+    option_problems,
+    settings_with,
+    with_options,
+)
+from ...config.project import Overrides as Overrides  # noqa: PLC0414  front ends fill it
 from ...config.shipped import load_presets, load_profiles
-from ...config.spec import OPTIONS, launch_problems, name_of_command, option_problems, settings_with, with_options
-from ...config.spec import Overrides as Overrides  # noqa: PLC0414  front ends fill it
 from ...model.command_words import lone_config
 from ...model.preset import Preset, Profile
 from ...model.resume_way import Recognition, ResumeWay, with_way

@@ -82,7 +82,7 @@ class FolderLauncher:
 
     def preset_of(self, command: str) -> str:
         """Detection on what is typed so far."""
-        from ...config.spec import Overrides
+        from ...config.project import Overrides
         from ..plan.specs import read_definitions, spec_of_command
 
         with sentences():
@@ -157,7 +157,7 @@ class FolderLauncher:
 
     def start(self, order: LaunchRequest) -> str:
         """As ``run --detach`` and ``--headless``: a new run is made, and refused if it cannot be started."""
-        from ...config.spec import Overrides
+        from ...config.project import Overrides
         from ..start.detached import start_detached
         from ..start.project_run import create_run, project_run
 
@@ -183,7 +183,7 @@ class FolderLauncher:
 
 
 def _plan(order: LaunchRequest) -> "LaunchPlan":
-    from ...config.spec import Overrides
+    from ...config.project import Overrides
     from ..plan.launch_plan import plan_command, plan_project
 
     overrides = Overrides(profile=order.profile)

@@ -11,8 +11,7 @@ import msgspec
 from ...checkpoints import copy_aside, folder_for_copies
 from ...config.document import ConfigError
 from ...config.location import find_project
-from ...config.project import load_project
-from ...config.spec import Overrides, setting_problems, settings_with
+from ...config.project import Overrides, load_project, setting_problems, settings_with
 from ...model.observation import Command
 from ...model.run import RunSpec
 from ...model.suggestion import typed

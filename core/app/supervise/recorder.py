@@ -173,8 +173,6 @@ class RunRecorder:
             self._gpu_answered.set()
             self._keep_peaks(observation)
         elif isinstance(observation, Start) and observation.log and observation.directory:
-            if self._log_growth is not None:
-                self._log_growth.close()
             empty_t, place = None if observation.adopted else observation.t, Path(observation.directory) / FILE_NAME
             self._log_growth = LogIndexWriter(place, observation.log, empty_t=empty_t)
         elif isinstance(observation, LogChunk):
@@ -249,8 +247,6 @@ class RunRecorder:
     def close(self) -> None:
         self._keep_habits()
         self._keep_metrics(whole=True)
-        if self._log_growth is not None:
-            self._log_growth.close()
         self._history.close()
         self._trace.close()
 

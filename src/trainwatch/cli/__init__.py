@@ -12,19 +12,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         divide_if_init()
     words = list(sys.argv[1:] if argv is None else argv)
-    if words == ["--version"] and _printed_version():
-        return 0
     from .command_line import run_verb
 
     return run_verb(words)
-
-
-def _printed_version() -> bool:
-    """Print the version without loading anything. False if it cannot be written."""
-    from trainwatch import __version__
-
-    try:
-        print(f"trainwatch {__version__}", flush=True)
-    except OSError:
-        return False
-    return True

@@ -3,14 +3,14 @@
 import argparse
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.text import size
 from trainwatch.core.model.verdict_words import verdict_word
 
-from .output import print_json, printable
+from .output import printable, put
 from .verb import Act, Verbs, act_part, add_part, add_parts
 
 if TYPE_CHECKING:
@@ -77,29 +77,21 @@ def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.
 
 
 def act_list(args: argparse.Namespace) -> int:
-    """Print the checkpoints of a folder, newest first."""
     from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of
 
     found, unknown = checkpoints_in(args.directory)
     listing, known = found.listing, quality_of(found.listing.checkpoints)
-    if args.json:
-        print_json(with_quality(found, known))
-        return ExitCode.DONE
-    if not listing.checkpoints:
-        print(f"no checkpoints in {args.directory}")
-    for line in rows(
+    lines = rows(
         [
             (named_below(c, args.directory), quality_words(known.get(c.path)) + resume_words(c, found))
             for c in listing.checkpoints
         ]
-    ):
-        print(line)
+    ) or [f"no checkpoints in {args.directory}"]
     others = [other.name for other in unknown]
     if others:
         more = f" and {len(others) - OTHERS_SHOWN} more" if len(others) > OTHERS_SHOWN else ""
-        names = ", ".join(printable(name) for name in others[:OTHERS_SHOWN])
-        print(f"may be the state of a training, of no known make: {names}{more}")
-    return ExitCode.DONE
+        lines.append(f"may be the state of a training, of no known make: {', '.join(others[:OTHERS_SHOWN])}{more}")
+    return put(args, with_quality(found, known), *lines)
 
 
 def named_below(checkpoint: "Checkpoint", folder: str) -> "Checkpoint":
@@ -114,25 +106,15 @@ def act_verify(args: argparse.Namespace) -> int:
     from trainwatch.core.app.checkpoint_tools import verify_one
 
     found = verify_one(args.path, deep=args.deep)
-    if args.json:
-        print_json(found)
-    else:
-        print(*rows([(found, "")]))
-        for name in found.opaque:
-            print(f"  not checked (no tensors): {name}")
+    put(args, found, *rows([(found, "")]), *(f"  not checked (no tensors): {name}" for name in found.opaque))
     return ExitCode.DONE if found.verdict == "complete" else ExitCode.FAILED
 
 
 def act_show(args: argparse.Namespace) -> int:
-    """Members, tensors, training state."""
     from trainwatch.core.app.checkpoint_tools import overview_of
 
     overview = overview_of(args.path)
-    if args.json:
-        print_json(overview)
-    else:
-        print_overview(overview)
-    return ExitCode.DONE
+    return put(args, overview, *overview_lines(overview))
 
 
 def act_compare(args: argparse.Namespace) -> int:
@@ -144,14 +126,9 @@ def act_compare(args: argparse.Namespace) -> int:
     found = compare_two(args.a, args.b)
     both = [one for one in map(inspect_one, (args.a, args.b)) if one is not None]
     known = quality_of(both)
-    if args.json:
-        print_json({**to_builtins(found), "quality": [quality_object(known.get(one.path)) for one in both]})
-        return ExitCode.DONE
-    print_comparison(found)
-    for one in both:
-        if one.path in known:
-            print(f"  {printable(one.name)}{quality_words(known[one.path])}")
-    return ExitCode.DONE
+    quality = [f"  {one.name}{quality_words(known[one.path])}" for one in both if one.path in known]
+    told = {**to_builtins(found), "quality": [quality_object(known.get(one.path)) for one in both]}
+    return put(args, told, *comparison_lines(found), *quality)
 
 
 def act_rate(args: argparse.Namespace) -> int:
@@ -159,13 +136,8 @@ def act_rate(args: argparse.Namespace) -> int:
     from trainwatch.core.app.checkpoint_tools import rate
 
     found, rating = rate(args.path, args.stars, args.note)
-    if args.json:
-        print_json(
-            {"path": found.path, "name": found.name, "rating": rating.stars or None, "note": rating.note or None}
-        )
-    else:
-        print(f"{printable(found.name)}: {printable(rating.words) or 'not rated'}")
-    return ExitCode.DONE
+    told = {"path": found.path, "name": found.name, "rating": rating.stars or None, "note": rating.note or None}
+    return put(args, told, f"{found.name}: {rating.words or 'not rated'}")
 
 
 def act_prune(args: argparse.Namespace) -> int:
@@ -174,10 +146,7 @@ def act_prune(args: argparse.Namespace) -> int:
 
     plan = prune_plan(args.directory, args.keep)
     outcome = delete_planned(plan) if args.apply else None
-    if args.json:
-        print_json({"plan": plan, "applied": outcome})
-    else:
-        print_plan(plan, outcome)
+    put(args, {"plan": plan, "applied": outcome}, *plan_lines(plan, outcome))
     return ExitCode.FAILED if outcome is not None and outcome.refused else ExitCode.DONE
 
 
@@ -186,12 +155,8 @@ def act_backup(args: argparse.Namespace) -> int:
     from trainwatch.core.app.checkpoint_tools import back_up
 
     done = back_up(args.path, args.destination)
-    if args.json:
-        print_json(done)
-    else:
-        told = "and verified" if done.checkpoint.understood else "byte for byte; whether it is whole cannot be told"
-        print(f"{printable(done.destination)}: copied {told} ({verdict_word(done.checkpoint.verdict)})")
-    return ExitCode.DONE
+    told = "and verified" if done.checkpoint.understood else "byte for byte; whether it is whole cannot be told"
+    return put(args, done, f"{done.destination}: copied {told} ({verdict_word(done.checkpoint.verdict)})")
 
 
 SHOWN_METADATA = 24
@@ -275,72 +240,71 @@ def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[
     }
 
 
-def print_overview(overview: "CheckpointOverview") -> None:
-    """What is inside one."""
-    print(*rows([(overview.checkpoint, "")]))
+def overview_lines(overview: "CheckpointOverview") -> Iterator[str]:
+    yield from rows([(overview.checkpoint, "")])
     if overview.unknown:
         from trainwatch.core.views import quantity
 
-        print(f"  saved       {quantity.duration(max(0.0, time.time() - overview.checkpoint.mtime))} ago")
-        print(f"  unknown     {overview.unknown}")
+        yield f"  saved       {quantity.duration(max(0.0, time.time() - overview.checkpoint.mtime))} ago"
+        yield f"  unknown     {overview.unknown}"
     types = ", ".join(f"{name} {count:,}" for name, count in overview.dtypes.items())
-    print(f"  layout      {overview.layout}")
-    print(f"  parameters  {overview.parameters:,} ({types})" if types else "  parameters  not listed")
+    yield f"  layout      {overview.layout}"
+    yield f"  parameters  {overview.parameters:,} ({types})" if types else "  parameters  not listed"
     holds = [
         ("optimizer", overview.has_optimizer),
         ("EMA", overview.has_ema),
         ("compiled model keys", overview.compiled),
     ]
     nothing = "weights only" if types else "nothing that can be listed without running code"
-    print(f"  holds       {', '.join(name for name, there in holds if there) or nothing}")
+    yield f"  holds       {', '.join(name for name, there in holds if there) or nothing}"
     for key, value in overview.state.items():
-        print(f"  state       {printable(f'{key} = {value}')}")
+        yield f"  state       {printable(f'{key} = {value}')}"
     for key, value in list(overview.metadata.items())[:SHOWN_METADATA]:
-        print(f"  metadata    {printable(f'{key} = {value}')[:METADATA_WIDTH]}")
+        yield f"  metadata    {printable(f'{key} = {value}')[:METADATA_WIDTH]}"
     if len(overview.metadata) > SHOWN_METADATA:
-        print(f"  … and {len(overview.metadata) - SHOWN_METADATA:,} metadata values more (--json lists all)")
+        yield f"  … and {len(overview.metadata) - SHOWN_METADATA:,} metadata values more (--json lists all)"
     for member in overview.members:
-        print(f"  member      {size(member.size_bytes):>9}  {printable(member.name)}")
+        yield f"  member      {size(member.size_bytes):>9}  {member.name}"
     for tensor in overview.tensors[:SHOWN_TENSORS]:
-        print(f"  tensor      {tensor.dtype:6} {'×'.join(map(str, tensor.shape)):>18}  {printable(tensor.name)}")
+        yield f"  tensor      {tensor.dtype:6} {'×'.join(map(str, tensor.shape)):>18}  {tensor.name}"
     if len(overview.tensors) > SHOWN_TENSORS:
-        print(f"  … and {len(overview.tensors) - SHOWN_TENSORS:,} tensors more (--json lists all)")
+        yield f"  … and {len(overview.tensors) - SHOWN_TENSORS:,} tensors more (--json lists all)"
 
 
-def print_comparison(found: "Comparison") -> None:
+def comparison_lines(found: "Comparison") -> Iterator[str]:
     """How far the weights moved, the largest changes first."""
     moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
-    print(f"{printable(found.a)} -> {printable(found.b)}: weights moved by {moved}")
+    yield f"{found.a} -> {found.b}: weights moved by {moved}"
     for sentence in found.wrong_checksums:
-        print(f"  WARNING {printable(sentence)}")
+        yield f"  WARNING {sentence}"
     for title, names in (("only in the first", found.only_in_a), ("only in the second", found.only_in_b)):
         if names:
-            print(f"  {title}: {len(names)} tensors, such as {names[0]}")
+            yield f"  {title}: {len(names)} tensors, such as {names[0]}"
     for name, before, after in found.other_shape:
-        print(f"  shape of {name}: {before} -> {after}")
+        yield f"  shape of {name}: {before} -> {after}"
     for name, kind, other in found.other_type:
-        print(f"  type of {name}: {kind} -> {other}")
+        yield f"  type of {name}: {kind} -> {other}"
     if found.nonfinite_a or found.nonfinite_b:
-        print(f"  NaN or Inf: {found.nonfinite_a:,} in the first, {found.nonfinite_b:,} in the second")
+        yield f"  NaN or Inf: {found.nonfinite_a:,} in the first, {found.nonfinite_b:,} in the second"
     ordered = sorted(
         found.changes, key=lambda c: -1.0 if c.relative_change is None else c.relative_change, reverse=True
     )
     for change in ordered[:SHOWN_TENSORS]:
         amount = "–" if change.relative_change is None else f"{change.relative_change:.2%}"
-        print(f"  {amount:>9}  norm {change.norm_a:.4g} -> {change.norm_b:.4g}  {change.name}")
+        yield f"  {amount:>9}  norm {change.norm_a:.4g} -> {change.norm_b:.4g}  {change.name}"
     for name, why in found.skipped:
-        print(f"  not compared: {name} ({why})")
+        yield f"  not compared: {name} ({why})"
 
 
-def print_plan(plan: "PrunePlan", outcome: "PruneOutcome | None") -> None:
+def plan_lines(plan: "PrunePlan", outcome: "PruneOutcome | None") -> Iterator[str]:
     """The checkpoints that are kept, with reasons, and those that would be (or were) deleted."""
     for kept in plan.keep:
-        print(f"keep    {printable(kept.checkpoint.name):36} {kept.why}")
+        yield f"keep    {kept.checkpoint.name:36} {kept.why}"
     for checkpoint in plan.delete:
-        print(f"delete  {printable(checkpoint.name):36} {size(checkpoint.size_bytes)}")
+        yield f"delete  {checkpoint.name:36} {size(checkpoint.size_bytes)}"
     if outcome is None:
-        print(f"{size(plan.freed_bytes)} would be freed; nothing was deleted (--apply deletes)")
+        yield f"{size(plan.freed_bytes)} would be freed; nothing was deleted (--apply deletes)"
         return
     for path, why in outcome.refused:
-        print(f"refused {printable(path)}: {why}")
-    print(f"{len(outcome.deleted)} deleted, {size(outcome.freed_bytes)} freed")
+        yield f"refused {path}: {why}"
+    yield f"{len(outcome.deleted)} deleted, {size(outcome.freed_bytes)} freed"

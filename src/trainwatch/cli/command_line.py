@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from trainwatch.core.app.errors import CliError, ExitCode, says_what_cannot_be_read
 
 from .output import discard_stdout, make_writable, warn, without_secrets
-from .parser import build_parser, refuse_unknown, spelled_out
+from .parser import build_parser, refuse_misplaced, refuse_unknown, spelled_out
 
 
 def run_verb(words: Sequence[str]) -> int:
@@ -31,18 +31,11 @@ def _run(words: list[str]) -> int:
     try:
         if any(word == "--on" or word.startswith("--on=") for word in words):
             return on_host(words, command)
-        words, run_in_front = spelled_out(words), None
-        if words and words[0].startswith("-"):
-            from .bare_command import moved_behind
-
-            words, run_in_front = moved_behind(words)
+        words = spelled_out(words)
         parser = build_parser(words)
         args, unknown = parser.parse_known_args(words)
+        refuse_misplaced(words, args.verb)
         refuse_unknown(unknown, parser, args.verb)
-        if run_in_front is not None:
-            from .bare_command import use_run
-
-            use_run(args, run_in_front)
         args.command_after_dashes = command
         args.typed = words if command is None else [*words, "--", *command]
         code = int(args.act(args))
@@ -106,7 +99,6 @@ def on_host(words: Sequence[str], command: Sequence[str] | None) -> int:
 
 
 def _list_all(words: Sequence[str]) -> int:
-    """``runs`` of this machine and of all others."""
     if words[:1] != ["runs"]:
         raise CliError(ExitCode.USAGE, ALL_OF)
     parser = build_parser(words)

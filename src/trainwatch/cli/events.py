@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model import fact as facts
@@ -229,7 +229,6 @@ class EventPrinter:
         self._gives_way = gives_way
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Print them."""
         with self._lock:
             for record in records:
                 show(record, self._run.id, as_json=self._as_json)
@@ -259,14 +258,13 @@ class EventPrinter:
 
         status, still = read_run(self._run)
         said = [*status_lines(status, still)[:4], *machine_lines(status)]
-        said += [f"ALERT {i['kind']} since {_clock(i['t'], status['wall0'])}: {i['reason']}" for i in _alerts(status)]
+        said += [
+            f"ALERT {i['kind']} since {_clock(i['t'], status['wall0'])}: {i['reason']}"
+            for i in status["incidents"]
+            if i["open"] and not i["acknowledged"] and i["severity"] != "info"
+        ]
         now = time.strftime("%Y-%m-%d %H:%M:%S")
         return f"{now}  health: {' | '.join(' '.join(x.split()) for x in said)}"
-
-
-def _alerts(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Open incidents that are not acknowledged."""
-    return [i for i in status["incidents"] if i["open"] and not i["acknowledged"] and i["severity"] != "info"]
 
 
 def _clock(t: float, wall0: float) -> str:

@@ -168,7 +168,6 @@ def diagnose_verb(args: argparse.Namespace) -> int:
 
 
 def _end(args: argparse.Namespace) -> "EndedAttempt | None":
-    """What the run of ``--run`` knows of its end."""
     if args.run is None:
         return None
     from trainwatch.core.app.runs.ended_attempt import ended_attempt
@@ -178,7 +177,6 @@ def _end(args: argparse.Namespace) -> "EndedAttempt | None":
 
 
 def _facts(args: argparse.Namespace) -> dict[str, object]:
-    """The facts that were given as options."""
     given = {
         "oom_kills": args.oom_kills,
         "disk_free_bytes": args.disk_free,

@@ -1,5 +1,6 @@
 """What verbs print: one JSON object (or JSON lines) on stdout, or plain text. No NaN, no Infinity: null."""
 
+import argparse
 import contextlib
 import io
 import math
@@ -9,17 +10,17 @@ from _thread import RLock  # ``threading`` is not needed for anything else in a 
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
+from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.edge import EDGE
 from trainwatch.core.model.text import printable, printable_json, printable_lines, printable_output
 
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
 
-__all__ = ["check_line", "jsonable", "print_json", "printable", "printable_lines", "warn"]
+__all__ = ["check_line", "jsonable", "print_json", "printable", "printable_lines", "put", "warn"]
 
 
 def warn(text: str) -> None:
-    """One line on standard error."""
     print(f"trainwatch: {printable_lines(text)}", file=sys.stderr, flush=True)
 
 
@@ -56,6 +57,16 @@ def print_json(value: Any) -> None:
         text = json.dumps(json.loads(text)) + "\n"
     getattr(sys.stdout, "write_redacted", sys.stdout.write)(text)
     sys.stdout.flush()
+
+
+def put(args: argparse.Namespace, told: Any, *lines: str) -> int:
+    """Print the object of ``--json``, else the lines. Returns 0."""
+    if args.json:
+        print_json(told)
+    else:
+        for line in lines:
+            print(printable(line))
+    return ExitCode.DONE
 
 
 def make_writable() -> None:
@@ -115,7 +126,6 @@ class SafeStream:
             self._put(text)
 
     def pass_on(self) -> None:
-        """Write what is kept of an unfinished line."""
         with self._lock:
             kept, self._kept = self._kept, ""
             if kept:

@@ -1,8 +1,6 @@
 """The command line's parser. Each file that ``SECTIONS`` names has a table ``VERBS`` (verb.py)."""
 
 import argparse
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
@@ -66,47 +64,10 @@ STARTING = frozenset({"run", "adopt", "restart", "resume", "trial", "rehearse", 
 _CHOICE = r"(?s)argument (?P<what>[^:]+): invalid choice: '(?P<word>.*?)' \(choose from (?P<known>.*)\)"
 
 
-class Formatter(argparse.HelpFormatter):
-    """As argparse's own. Asks for the terminal's width without ``shutil``, which loads three compression libraries.
-
-    argparse makes one for every argument that is added.
-    """
-
-    def __init__(self, prog: str, indent_increment: int = 2, max_help_position: int = 24) -> None:
-        super().__init__(prog, indent_increment, max_help_position, width=terminal_columns() - 2)
-
-
-class PlainFormatter(Formatter, argparse.RawDescriptionHelpFormatter):
-    """The same, with the line ends of description and examples."""
-
-
-def terminal_columns() -> int:
-    """As ``shutil.get_terminal_size``: COLUMNS, else the terminal of standard output, else 80."""
-    try:
-        columns = int(os.environ["COLUMNS"])
-    except (KeyError, ValueError):
-        columns = 0
-    if columns > 0:
-        return columns
-    if sys.__stdout__ is None:
-        return 80
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80
-    except (ValueError, OSError):  # closed, or no terminal
-        return 80
-
-
 class OneLineParser(argparse.ArgumentParser):
     """Reports an error in one line with the nearest valid word. ``top``: the parser of the verbs themselves."""
 
     top = False
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"formatter_class": Formatter, **kwargs})
-
-    def long_options(self) -> dict[str, str]:
-        """Its options of two dashes, each with the name of its value."""
-        return {option: action.dest for option, action in self._option_string_actions.items() if option[:2] == "--"}
 
     def error(self, message: str) -> NoReturn:
         """End the verb with exit code 2."""
@@ -164,7 +125,6 @@ def build_parser(words: Sequence[str]) -> OneLineParser:
 
 
 def whole_parser() -> OneLineParser:
-    """The parser with all verbs."""
     return _parser(list(verbs()), overview=True, bare=True)
 
 
@@ -175,7 +135,7 @@ def _parser(wanted: Sequence[str], *, overview: bool, bare: bool) -> OneLinePars
         description="Supervises a long training run: launches it, shows it, detects when it hangs\n"
         "or crashes, reports why, and restarts it from a verified checkpoint.\nWithout a verb: the screen.",
         epilog=f"{_overview()}\n{EXAMPLES}" if overview else EXAMPLES,
-        formatter_class=PlainFormatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.top = True
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
@@ -215,38 +175,28 @@ def _overview() -> str:
     return "\n".join(lines)
 
 
+def refuse_misplaced(words: Sequence[str], verb: str | None) -> None:
+    """End with exit code 2 if something stands before the verb: argparse would not give it to the verb."""
+    if verb is not None and words[0] != verb:
+        told = f"{words[0]} stands before the verb; write options behind it: trainwatch {verb} …"
+        raise CliError(ExitCode.USAGE, f"{told}; see `trainwatch {verb} --help`")
+
+
 def refuse_unknown(extra: Sequence[str], parser: argparse.ArgumentParser, verb: str | None) -> None:
     """End with exit code 2 if words were left over that no verb and no option takes."""
     if not extra:
         return
-    inner = _parser_of(parser, verb)
+    inner = next((p for a in _subparsers(parser) for name, p in a.choices.items() if name == verb), parser)
     word = extra[0].partition("=")[0]
     where = f"{parser.prog} {verb}" if verb else parser.prog
     if not word.startswith("-"):
         raise CliError(ExitCode.USAGE, f"unexpected: {extra[0]}; see `{where} --help`")
-    known = sorted({option for p in _family(inner) for option in _options(p) if option.startswith("--")})
+    family = [inner, *(part for a in _subparsers(inner) for part in a.choices.values())]
+    known = sorted({o for p in family for o in p._option_string_actions if o.startswith("--")})  # noqa: SLF001
     raise CliError(ExitCode.USAGE, f"unknown option {word}{did_you_mean(word, known)}; see `{where} --help`")
 
 
-def options_of_verb(parser: argparse.ArgumentParser, verb: str) -> Sequence[str]:
-    """The options that a verb of this parser takes."""
-    return _options(_parser_of(parser, verb))
-
-
-def _parser_of(parser: argparse.ArgumentParser, verb: str | None) -> argparse.ArgumentParser:
-    return next((p for action in _subparsers(parser) for name, p in action.choices.items() if name == verb), parser)
-
-
-def _family(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """A verb's parser and those of its parts (``checkpoints list``)."""
-    return [parser, *(p for action in _subparsers(parser) for p in action.choices.values())]
-
-
 # argparse gives its options and subparsers in private attributes only; they are the same in all Pythons from 3.11 on.
-
-
-def _options(parser: argparse.ArgumentParser) -> Sequence[str]:
-    return list(parser._option_string_actions)  # noqa: SLF001
 
 
 def every_action(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trainwatch import __version__
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .output import jsonable, print_json, printable, warn
+from .output import jsonable, print_json, printable, put, warn
 from .parser import every_action, whole_parser
 from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, flag, one_of, usage
 
@@ -113,10 +113,7 @@ def rehearse_verb(args: argparse.Namespace) -> int:
         warn(unused)
     limits = Limits(limit_s=args.timeout, scratch=Path(args.scratch) if args.scratch else None, keep=args.keep)
     result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))
-    if args.json:
-        print_json(rehearsal_object(result))
-    else:
-        print("\n".join(printable(line) for line in rehearsal_lines(result)))
+    put(args, rehearsal_object(result), *rehearsal_lines(result))
     return ExitCode.DONE if result.safe else ExitCode.FAILED
 
 
@@ -176,10 +173,7 @@ def trial_verb(args: argparse.Namespace) -> int:
         trial = Trial(profile=name, length=length, extra=extra)
         print(f"trial {number} of {len(names)}: {name}", file=sys.stderr, flush=True)
         results.append(try_here(spec, trial, scratch, keep=args.keep))
-    if args.json:
-        print_json({"run": spec.name, "trials": [trial_object(result) for result in results]})
-    else:
-        print("\n".join(table(results)))
+    put(args, {"run": spec.name, "trials": [trial_object(result) for result in results]}, *table(results))
     return ExitCode.FAILED if any(result.stable is False for result in results) else ExitCode.DONE
 
 
@@ -351,12 +345,8 @@ def notify_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.operate import send_test_notice
 
     result = send_test_notice(args.run)
-    if args.json:
-        print_json(result)
-    else:
-        print(f"{'ok' if result['ok'] else 'FAILED'}: {result['detail']}")
-        if result["output"]:
-            print(result["output"])
+    said = f"{'ok' if result['ok'] else 'FAILED'}: {result['detail']}"
+    put(args, result, said, *str(result["output"] or "").splitlines())
     return ExitCode.DONE if result["ok"] else ExitCode.FAILED
 
 

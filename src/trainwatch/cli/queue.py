@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .output import print_json, printable, warn
+from .output import print_json, put, warn
 from .start import add_launch_options, overrides_of
 from .verb import Act, Verbs, act_part, add_part, add_parts
 
 if TYPE_CHECKING:
-    from trainwatch.core.model.trial import Queue, QueueEntry
+    from trainwatch.core.model.trial import QueueEntry
 
 
 VERBS = Verbs()
@@ -113,12 +113,12 @@ def act_add(args: argparse.Namespace) -> int:
         os.environ,
     )
     pid = ensure_worker(home())
-    if args.json:
-        print_json({**_as_json(entry, place), "worker": pid})
-        return ExitCode.DONE
-    print(f"{entry.id}: {printable(entry.name)} is queued, place {place}; {_need(entry)}")
-    print("look at it with `trainwatch queue list`; after a reboot: `trainwatch queue work` (`queue enable` does it)")
-    return ExitCode.DONE
+    return put(
+        args,
+        {**_as_json(entry, place), "worker": pid},
+        f"{entry.id}: {entry.name} is queued, place {place}; {_need(entry)}",
+        "look at it with `trainwatch queue list`; after a reboot: `trainwatch queue work` (`queue enable` does it)",
+    )
 
 
 def act_list(args: argparse.Namespace) -> int:
@@ -127,15 +127,12 @@ def act_list(args: argparse.Namespace) -> int:
     from trainwatch.core.views.columns import QUEUE, text_rows
 
     queue, pid, alive = queue_now()
-    if args.json:
-        print_json({"queue": _rows(queue), "worker": {"pid": pid, "alive": alive}})
-        return ExitCode.DONE
-    if not queue.entries:
-        print("the queue is empty: add a run with `trainwatch queue add -- COMMAND`")
     places = {entry.id: place for place, entry in enumerate(queue.waiting, 1)}
-    for line in text_rows(QUEUE, [(entry, places.get(entry.id)) for entry in queue.entries]):
-        print(printable(line))
-    if queue.waiting and not alive:
+    entries = [(entry, places.get(entry.id)) for entry in queue.entries]
+    told = [_as_json(entry, place) for entry, place in entries]
+    lines = text_rows(QUEUE, entries) or ["the queue is empty: add a run with `trainwatch queue add -- COMMAND`"]
+    put(args, {"queue": told, "worker": {"pid": pid, "alive": alive}}, *lines)
+    if queue.waiting and not alive and not args.json:
         warn("nobody starts these runs now: `trainwatch queue work --detach` does")
     return ExitCode.DONE
 
@@ -145,11 +142,7 @@ def act_move(args: argparse.Namespace) -> int:
     from trainwatch.core.app.queue import move_entry
 
     place = move_entry(args.entry, args.place)
-    if args.json:
-        print_json({"id": args.entry, "place": place})
-    else:
-        print(f"{args.entry}: place {place}")
-    return ExitCode.DONE
+    return put(args, {"id": args.entry, "place": place}, f"{args.entry}: place {place}")
 
 
 def act_remove(args: argparse.Namespace) -> int:
@@ -157,11 +150,7 @@ def act_remove(args: argparse.Namespace) -> int:
     from trainwatch.core.app.queue import remove_entry
 
     entry = remove_entry(args.entry)
-    if args.json:
-        print_json(_as_json(entry, None))
-    else:
-        print(f"{entry.id}: {printable(entry.name)} is removed")
-    return ExitCode.DONE
+    return put(args, _as_json(entry, None), f"{entry.id}: {entry.name} is removed")
 
 
 def act_work(args: argparse.Namespace) -> int:
@@ -177,7 +166,6 @@ def act_work(args: argparse.Namespace) -> int:
 
 
 def act_enable(args: argparse.Namespace) -> int:
-    """Write the unit that goes on with the queue after a reboot."""
     from trainwatch.core.app.enable import enabling_of_queue
     from trainwatch.core.app.runs.known_runs import home
 
@@ -195,11 +183,6 @@ def act_start(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.NOT_FOUND, f"entry {args.entry} is not to be started; the queue starts its runs itself")
     print_json(start_entry(entry))
     return ExitCode.DONE
-
-
-def _rows(queue: "Queue") -> list[dict[str, Any]]:
-    places = {entry.id: place for place, entry in enumerate(queue.waiting, 1)}
-    return [_as_json(entry, places.get(entry.id)) for entry in queue.entries]
 
 
 def _as_json(entry: "QueueEntry", place: int | None) -> dict[str, Any]:

@@ -412,7 +412,6 @@ OVERRIDES = {
 
 
 def overrides_of(args: argparse.Namespace) -> "Overrides":
-    """The run's overrides from the options."""
     from trainwatch.core.app.plan.specs import Overrides
 
     told = {field: getattr(args, option, None) for field, option in OVERRIDES.items()}

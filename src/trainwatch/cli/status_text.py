@@ -36,7 +36,8 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     progress = status["progress"]
     alive = status["supervisor"]["alive"]
     said = reason_words(status, still)
-    lines = [_head(status) + (f" ({said})" if said else "")]
+    head = ", ".join(filter(None, (f"{status['run']}: {status['state']}", status["unconfirmed"])))
+    lines = [head + (f" ({said})" if said else "")]
     position = []
     overall = status["overall"]
     if overall["step"] is not None:
@@ -124,12 +125,7 @@ def _advice(i: dict[str, Any]) -> list[str]:
 _VALUE = LazyPattern(r": [^(]*(?= \(limit)")
 
 
-def _head(status: dict[str, Any]) -> str:
-    return ", ".join(filter(None, (f"{status['run']}: {status['state']}", status["unconfirmed"])))
-
-
 def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
-    """The newest one, and what evaluations say."""
     newest = known["newest"]
     if newest is None:
         return ["  no checkpoint yet"]

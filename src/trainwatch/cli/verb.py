@@ -51,7 +51,6 @@ class Verbs(dict[str, Verb]):
 
 
 def arg(*names: str, **options: Any) -> Argument:
-    """As ``add_argument`` of argparse."""
     return lambda parser: parser.add_argument(*names, **options)
 
 
@@ -94,7 +93,6 @@ def add_part(parts: Any, name: str, what: str, example: str, act: Act | None = N
 
 
 def act_part(args: argparse.Namespace) -> int:
-    """Carry out the part that was given."""
     return int(args.act_part(args))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.suggestion import typed
 
-from .output import end_when_unread, print_json, printable, warn
+from .output import end_when_unread, print_json, printable, put, warn
 from .verb import JSON, RUN, Verbs, arg, flag, run_of, run_to_read
 
 if TYPE_CHECKING:
@@ -151,7 +151,6 @@ def _name(row: dict[str, Any], name: str) -> str:
 
 
 def _is_ended_example(row: dict[str, Any]) -> bool:
-    """A run of demo or drill that has ended."""
     from trainwatch.core.model.run import LIVE_STATES
 
     return row.get("stand_in") is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
@@ -276,11 +275,9 @@ def wait_verb(args: argparse.Namespace) -> int:
         raise
     code, now = wait_for(run, args.until, args.timeout)
     name = run.load_spec().name
-    if args.json:
-        print_json({"run": name, "state": now.state, "step": now.step, "reason": now.reason})
-    else:
-        late = f" after {args.timeout:g} s" if code is ExitCode.TIMEOUT else ""
-        print(printable(f"{name} is {now.state.replace('_', ' ')}{late}" + (f": {now.reason}" if now.reason else "")))
+    late = f" after {args.timeout:g} s" if code is ExitCode.TIMEOUT else ""
+    said = f"{name} is {now.state.replace('_', ' ')}{late}" + (f": {now.reason}" if now.reason else "")
+    put(args, {"run": name, "state": now.state, "step": now.step, "reason": now.reason}, said)
     return code
 
 
