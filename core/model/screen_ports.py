@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .attempt import EvidenceFile
     from .change import Change
     from .checkpoint import Checkpoint, CheckpointListing, Sample
-    from .checkpoint_results import CheckpointOverview, Comparison, PrunePlan
+    from .checkpoint_results import CheckpointOverview, PrunePlan
     from .control_messages import Reply
     from .launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
     from .log_lines import LogStretch, Stopped
@@ -161,21 +161,8 @@ class LaunchSettings(Protocol):
 class Trials(Protocol):
     """Trials of a profile for some minutes, beside the run. All methods may block; called in threads."""
 
-    def rivals(self) -> Sequence[str]:
-        """Live runs that a trial would slow down or take memory from, as sentences."""
-        ...
-
     def results(self) -> Mapping[str, TrialResult]:
         """The newest result of each profile that was measured on this machine."""
-        ...
-
-    def attempt(
-        self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
-    ) -> TrialResult:
-        """Run a trial to its end; without a profile the run's settings are tried as they are.
-
-        ``beside``: despite rivals. ``progress`` (seconds, total seconds) may raise. Raises RuntimeError.
-        """
         ...
 
 
@@ -203,10 +190,6 @@ class CheckpointJobs(Protocol):
         ...
 
     def show(self, path: str) -> CheckpointOverview: ...
-
-    def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison:
-        """How far the weights moved."""
-        ...
 
     def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
         """Make a verified copy; never overwrites. Returns its path."""

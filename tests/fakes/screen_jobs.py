@@ -12,12 +12,10 @@ from trainwatch.core.model.change import Change
 from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
 from trainwatch.core.model.checkpoint_results import (
     CheckpointOverview,
-    Comparison,
     KeepReason,
     Kept,
     MemberOverview,
     PrunePlan,
-    TensorChange,
 )
 from trainwatch.core.model.decision import (
     CaptureStacks,
@@ -114,26 +112,6 @@ def overview(found: Checkpoint, *, compiled: bool = False) -> CheckpointOverview
     )
 
 
-def moved(name: str, share: float) -> TensorChange:
-    """A tensor of a comparison."""
-    return TensorChange(
-        name=name, shape=(1,), norm_a=1.0, norm_b=1.0, relative_change=share, nonfinite_a=0, nonfinite_b=0
-    )
-
-
-def comparison(**changes: Any) -> Comparison:
-    """Two checkpoints whose weights moved by 8.3 %."""
-    usual: dict[str, Any] = {
-        "a": "a", "b": "b", "only_in_a": (), "only_in_b": (), "other_shape": (), "other_type": (),
-        "changes": (
-            moved("lora_unet_mid_block.lora_up.weight", 0.31),
-            moved("lora_unet_down_1.lora_down.weight", 0.02),
-        ),
-        "skipped": (), "relative_change": 0.083, "nonfinite_a": 0, "nonfinite_b": 0,
-    }  # fmt: skip
-    return Comparison(**(usual | changes))
-
-
 def prune_plan(keep: Sequence[tuple[Checkpoint, KeepReason]], delete: Sequence[Checkpoint]) -> PrunePlan:
     """A dry run over ``/out``."""
     return PrunePlan(
@@ -179,10 +157,6 @@ class FakeCheckpoints:
     def show(self, path: str) -> CheckpointOverview:
         self.asked.append(("show", path))
         return overview(next(c for c in self.checkpoints if c.path == path))
-
-    def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison:
-        self._work(progress, "compare", a, b)
-        return comparison()
 
     def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
         self._work(progress, "backup", path, destination)

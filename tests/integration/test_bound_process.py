@@ -18,7 +18,6 @@ OUTLIVE = {
     ("core/act/launch/keep_alive.py", "_start"): "a new supervisor",
     ("core/app/start/detached.py", "_start"): "a supervisor",
     ("core/app/queue/worker.py", "ensure_worker"): "starts the queued runs, until none waits",
-    ("core/app/screen/run_services.py", "attempt"): "a trial of some minutes, whose result is kept",
     ("core/app/apart.py", "run_apart"): "asks the kernel itself, and then ends its trainer (inside.py)",
     ("core/app/screen/folder_launcher.py", "rehearse_in_child"): "ends its trainer and removes its folder first",
     ("core/sense/gpu/gpu_sensor.py", "_use_child"): "asks the kernel itself (nvml_child.end_with)",

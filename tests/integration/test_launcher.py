@@ -12,10 +12,8 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.launch_plan import plan_project
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.screen.run_looks import RunProfiles
-from trainwatch.core.app.screen.run_services import RunTrials
 from trainwatch.core.model.launch import LaunchCheck, LaunchRequest
 from trainwatch.core.store.lock import holder_pid, is_held
-from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.screens.launch import plan_rows
 
 __all__ = ["world"]
@@ -91,46 +89,6 @@ def test_launch_screen_starts_a_typed_command_or_refuses_it(here: World) -> None
     run_id = launcher.start(LaunchRequest(command=f"{sys.executable} {TRAINER} --output-dir {out} --steps 5"))
     assert run_id == here.run.id
     here.in_state("finished")
-
-
-@SECOND_TIER
-def test_a_trial_from_the_screen_runs_the_verb_and_can_be_cancelled(here: World) -> None:
-    class OffError(Exception):
-        pass
-
-    folder = here.project / "profiles"
-    folder.mkdir()
-    (folder / "calm.toml").write_text('title = "Calm"\nflags = ["--step-time", "0.04"]\n')
-    trainer = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
-    command = [sys.executable, str(trainer), "--output-dir", "{output_dir}", "--steps", "4000", "--save-every", "20"]
-    here.write(command=command)
-    planned = plan_project(None)
-    assert planned is not None
-    spec = planned.spec
-    run = RunDirectory.create(here.home, spec)
-    trials = RunTrials(run.load_spec())
-    assert trials.rivals() == []
-
-    def tell(done: int, total: int) -> None:
-        assert total == 300
-        if trial_runs(here):
-            raise OffError
-
-    with pytest.raises(OffError):
-        trials.attempt("calm", 5.0, beside=False, progress=tell)
-    until(lambda: not any(is_held(r.lock) for r in trial_runs(here)) or None, "the trial's own run ended")
-    assert trials.results() == {}
-
-    result = trials.attempt("calm", 0.02, beside=False, progress=lambda _, __: None)
-    assert result.started
-    assert trials.results()["calm"].profile == "calm"
-    with pytest.raises(RuntimeError, match='no profile "clam"'):
-        trials.attempt("clam", 1.0, beside=False, progress=lambda _, __: None)
-
-
-def trial_runs(world: World) -> list[RunDirectory]:
-    folder = world.home / "trials" / "runs"
-    return [RunDirectory(p) for p in folder.iterdir() if (p / "journal.jsonl").exists()] if folder.is_dir() else []
 
 
 @SECOND_TIER

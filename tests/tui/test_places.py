@@ -405,21 +405,6 @@ async def test_checkpoint_screen_shows_the_contents_of_a_checkpoint() -> None:
         assert isinstance(front(app), CheckpointsScreen)
 
 
-async def test_two_marked_checkpoints_are_compared_older_first() -> None:
-    async with open_place("4", size=(120, 40)) as (app, pilot):
-        await pilot.press("d")
-        assert "Mark two checkpoints" in footer(app)
-        await pilot.press("down", "space", "down", "space")
-        await pilot.pause()
-        assert text(app, "table").count("*") == 2
-        await pilot.press("d")
-        await until(pilot, lambda: "8.3 % of their norm" in text(app, "detail"))
-        asked = checkpoints_of(app).asked[-1]
-        assert asked[0] == "compare"
-        assert asked[1].endswith("5356-state")
-        assert asked[2].endswith("6148-state")
-
-
 async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_dashboard() -> None:
     async with open_place("4") as (app, pilot):
         await pilot.press("r")

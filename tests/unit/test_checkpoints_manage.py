@@ -23,7 +23,6 @@ from trainwatch.core.checkpoints import (
     show,
     verify,
 )
-from trainwatch.core.views.screens.checkpoint_details import delta_facts
 
 
 def epochs(root: Path, *numbers: int) -> list[Path]:
@@ -335,10 +334,3 @@ def test_backup_copies_what_is_not_understood_byte_for_byte(tmp_path: Path) -> N
 
     assert (done.checkpoint.verdict, done.checkpoint.understood) == ("opaque", False)
     assert (tmp_path / "copies" / "checkpoint-50" / "weights.q7").read_bytes() == b"Q7\x00\x01abc"
-
-
-def test_the_screen_counts_the_files_of_two_that_are_not_understood(tmp_path: Path) -> None:
-    a, b = unknown_folder(tmp_path / "checkpoint-50", b"abc"), unknown_folder(tmp_path / "checkpoint-60", b"abd")
-    facts = {fact.label: fact.text for fact in delta_facts("checkpoint-50", "checkpoint-60", compare(a, b))}
-    assert facts["files"] == "1 of 2 files have the same bytes"
-    assert "cannot be told" in facts["unknown"]

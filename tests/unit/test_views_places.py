@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import PROFILES, checkpoint, crashed, empty, finished, given_up, healthy
-from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, comparison, dump, overview, prune_plan, troubled
+from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, dump, overview, prune_plan, troubled
 from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.attempt import EvidenceFile
 from trainwatch.core.model.change import Change
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows
-from trainwatch.core.views.screens.checkpoint_details import delta_facts, overview_facts, prune_facts
+from trainwatch.core.views.screens.checkpoint_details import overview_facts, prune_facts
 from trainwatch.core.views.screens.confirmation import (
     kill_price,
     profile_price,
@@ -64,16 +64,9 @@ def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_rewritten
     assert rows[0].verified == ""
 
 
-def test_checkpoint_view_shows_contents_and_weight_changes() -> None:
+def test_checkpoint_view_shows_contents() -> None:
     compiled = {f.label: f for f in overview_facts(overview(checkpoint(1, 1.0), compiled=True))}
     assert compiled["note"].style == "warning"
-    facts = delta_facts("a", "b", comparison(only_in_b=("x",), nonfinite_b=3, relative_change=0.0))
-    labels = {f.label: f.text for f in facts}
-    assert labels["NaN, Inf"] == "0 before, 3 after"
-    assert labels["only new"] == "x"
-    assert labels["note"] == "the weights are identical"
-    unknown = {f.label: f.text for f in delta_facts("a", "b", comparison(relative_change=None, changes=()))}
-    assert unknown["moved"].startswith("– of their norm")
 
 
 def test_prune_dry_run_lists_deletions_and_reasons_to_keep() -> None:

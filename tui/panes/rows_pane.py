@@ -402,21 +402,19 @@ class LadderRows(RowsPane):
 
 
 class CheckpointRows(RowsPane):
-    """Shows CheckpointRows; ``marked``: paths chosen for a comparison."""
+    """Shows CheckpointRows."""
 
     views: tuple[CheckpointRow, ...] = ()
-    marked: frozenset[str] = frozenset()
 
-    def show_checkpoints(self, views: Sequence[CheckpointRow], marked: Collection[str], message: str) -> None:
-        self.views, self.marked = tuple(views), frozenset(marked)
+    def show_checkpoints(self, views: Sequence[CheckpointRow], message: str) -> None:
+        self.views = tuple(views)
         self.set_title(f"checkpoints · {count_text(views)}" if views else "checkpoints")
         width = max(0, self.size.width - 2)
-        head = (("label", "    "), *heading_cells(CHECKPOINT_COLUMNS, views, width))
+        head = (("label", "  "), *heading_cells(CHECKPOINT_COLUMNS, views, width))
         self.show([self._row(v, width) for v in views], head=[head], message=message)
 
     def _row(self, v: CheckpointRow, width: int) -> Line:
         line: list[Span] = [
-            ("accent", "* " if v.path in self.marked else "  "),
             (v.level, f"{self.glyphs.levels[v.level]} "),
             *row_cells(CHECKPOINT_COLUMNS, v, self.views, width, self.glyphs),
         ]

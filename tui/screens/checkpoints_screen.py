@@ -1,4 +1,4 @@
-"""Key 4: all checkpoints of the run with their verdicts and contents; verify, compare, back up, prune, resume."""
+"""Key 4: all checkpoints of the run with their verdicts and contents; verify, back up, prune, resume."""
 
 from collections.abc import Sequence
 from time import time
@@ -11,7 +11,7 @@ from ...core.model.checkpoint_results import PrunePlan
 from ...core.model.screen_ports import CheckpointJobs
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
-from ...core.views.screens.checkpoint_details import checkpoint_facts, delta_facts, overview_facts, prune_facts
+from ...core.views.screens.checkpoint_details import checkpoint_facts, overview_facts, prune_facts
 from ...core.views.screens.confirmation import Price
 from ...core.views.words import Paragraph
 from ..background import Progress
@@ -41,8 +41,6 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key(key="V", shown="V", action="verify(True)", label="deep",
         help="read every byte and value; continues while other screens are open"),
     Key(key="s", shown="s", action="show_state", label="show", help="show what it contains"),
-    Key(key="space", shown="space", action="mark", label="mark", help="mark for a comparison (two)"),
-    Key(key="d", shown="d", action="compare", label="compare", help="compare the marked two (or marked and chosen)"),
     Key(key="r", shown="r", action="resume", label="resume", acts=True, when=lambda c: c.started,
         help="resume or restart from this one (asks)"),
     Key(key="b", shown="b", action="backup", label="back up", acts=True,
@@ -120,7 +118,7 @@ class CheckpointsScreen(RunPage):
         self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.state.chosen), 0)
         self.table.cursor = at
-        self.table.show_checkpoints(self.rows, self.state.marked, self.message())
+        self.table.show_checkpoints(self.rows, self.message())
         self.state.chosen = self.rows[at].path if self.rows else None
         self.work.show(self.session.long_task.state)
         self._show_detail()
@@ -153,8 +151,6 @@ class CheckpointsScreen(RunPage):
         self._reading = False
         if found is not None:
             self.state.listing = found.checkpoints
-            here = {c.path for c in found.checkpoints}
-            self.state.marked = [p for p in self.state.marked if p in here]
         self._trouble = trouble
         self.draw()
 
@@ -177,19 +173,6 @@ class CheckpointsScreen(RunPage):
             self.state.close()
             self.draw()
         self.table.move(rows)
-
-    def action_mark(self) -> None:
-        """Mark or unmark; of more than two the newest stay."""
-        row = self._row
-        if row is None:
-            return
-        marked = self.state.marked
-        if row.path in marked:
-            marked.remove(row.path)
-        else:
-            marked.append(row.path)
-            del marked[:-2]
-        self.draw()
 
     def action_copy(self) -> None:
         if self._row is not None:
@@ -265,29 +248,6 @@ class CheckpointsScreen(RunPage):
             return ""
 
         self.start_task(f"open {row.name}", lambda _: jobs.show(row.path), done)
-
-    def action_compare(self) -> None:
-        """The marked two, the older first; a single marked one with the chosen one."""
-        row, jobs = self._row, self._able(self._row)
-        if row is None or jobs is None:
-            return
-        paths = list(self.state.marked)
-        if len(paths) == 1 and row.path not in paths:
-            paths.append(row.path)
-        if len(paths) != 2:
-            self.show_message("Mark two checkpoints with space, then press d.")
-            return
-        known = {c.path: c for c in self.checkpoints}
-        old, new = sorted(paths, key=lambda p: (known[p].mtime, known[p].step or 0))
-
-        def work(progress: Progress) -> Any:
-            return jobs.compare(old, new, progress=progress)
-
-        def done(found: Any) -> str:
-            self.state.show_report("comparison", delta_facts(known[old].name, known[new].name, found))
-            return ""
-
-        self.start_task(f"compare {known[old].name} with {known[new].name}", work, done)
 
     def action_backup(self) -> None:
         row, jobs = self._row, self._able(self._row)
@@ -370,12 +330,11 @@ CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch ch
 
 
 class CheckpointsState:
-    """What the screen restores when it is opened again: verifications, marks, the newest report."""
+    """What the screen restores when it is opened again: verifications, the newest report."""
 
     def __init__(self) -> None:
         self.listing: tuple[Checkpoint, ...] | None = None
         self.verifications: dict[str, Verification] = {}
-        self.marked: list[str] = []
         self.chosen: str | None = None
         self.report: tuple[str, tuple[Paragraph, ...]] | None = None
         """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""

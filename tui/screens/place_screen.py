@@ -188,9 +188,7 @@ class RunPage(PlaceScreen):
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
 
-    def start_task(
-        self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str], *, timed: bool = False
-    ) -> None:
+    def start_task(self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str]) -> None:
         """Start the run's long task. ``done`` keeps the result and returns a sentence; another page may be open."""
         session, place = self.session, self.place
 
@@ -200,7 +198,7 @@ class RunPage(PlaceScreen):
             if text:
                 session.show_message(text)
 
-        if not session.long_task.start(title, work, then, timed=timed):
+        if not session.long_task.start(title, work, then):
             self.show_message(ONE_AT_A_TIME)
         self.draw()
 
