@@ -227,10 +227,6 @@ class Launcher(Protocol):
         """
         ...
 
-    def mark(self) -> object:
-        """A value that is another one if the offers may have changed. Cheap: it is asked for every few seconds."""
-        ...
-
     def preset_of(self, command: str) -> str:
         """The framework that a command belongs to, in words."""
         ...
@@ -266,18 +262,6 @@ class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
     extra: tuple[str, ...] = ()
 
 
-class Causes(Protocol):
-    """Failure classes, and what a person teaches about them."""
-
-    def classes(self) -> Sequence[tuple[str, str]]:
-        """Name and title of each that can be named. May block. Raises RuntimeError with a sentence."""
-        ...
-
-    def teach(self, attempt: int, failure: str) -> str:
-        """Learn the line that ended this attempt; a sentence. May block. Raises RuntimeError with a sentence."""
-        ...
-
-
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that the screen can show: its ports in one value. ``plan``: what the first start would launch."""
 
@@ -290,7 +274,6 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     ladder: tuple[str, ...] = ()
     """Names of profiles, safest first; empty = no ladder is configured."""
     incident_files: IncidentFiles | None = None
-    causes: Causes | None = None
     looks: Looks | None = None
     checkpoints: CheckpointJobs | None = None
     launch: LaunchSettings | None = None

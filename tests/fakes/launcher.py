@@ -59,9 +59,6 @@ class FakeLauncher:
             raise RuntimeError(self.trouble)
         return self.given
 
-    def mark(self) -> object:
-        return self.given, self.trouble
-
     def preset_of(self, command: str) -> str:
         if command.count('"') % 2:
             raise RuntimeError("the command cannot be read: no closing quotation")

@@ -299,21 +299,17 @@ async def test_cursor_moves_between_lines_of_evidence() -> None:
         assert page.link == 0
 
 
-async def test_two_stack_dumps_of_a_process_are_shown_side_by_side() -> None:
+async def test_looks_at_a_process_are_pages_with_what_moved() -> None:
     async with open_place("3s", size=(120, 40)) as (app, pilot):
         await until(pilot, lambda: bool(front(app).pages))
-        left, right = front(app).left, front(app).right
-        assert left.region.y == right.region.y
-        assert "It was at the same place in both looks." in text(app, "left")
-        assert "_try_get_data" in text(app, "right")
+        assert "It was at the same place in both looks." in text(app, "file")
+        await pilot.press("right", "right", "right")
+        await pilot.pause()
+        assert "It moved between the looks." in text(app, "file")
+        assert any(style == "warning" and "decode" in t for line in front(app).page._lines for style, t in line)
         await pilot.press("right")
         await pilot.pause()
-        assert "It moved between the looks." in text(app, "left")
-        assert any(style == "warning" and "decode" in t for line in right._lines for style, t in line)
-        await pilot.press("right")
-        await pilot.pause()
-        assert "epoch 8/12" in text(app, "left")
-        assert not right.display
+        assert "epoch 8/12" in text(app, "file")
         await pilot.press("escape")
         await pilot.pause()
         assert isinstance(front(app), IncidentsScreen)
@@ -321,10 +317,10 @@ async def test_two_stack_dumps_of_a_process_are_shown_side_by_side() -> None:
 
 async def test_missing_or_unreadable_incident_files_show_the_reason() -> None:
     async with open_place("3s", incident_files=FakeIncidentFiles([])) as (app, pilot):
-        await until(pilot, lambda: "There are no files of this incident" in flowing(text(app, "left")))
+        await until(pilot, lambda: "There are no files of this incident" in flowing(text(app, "file")))
     error = PermissionError(13, "Permission denied")
     async with open_place("3s", incident_files=FakeIncidentFiles(error=error)) as (app, pilot):
-        await until(pilot, lambda: "Permission denied" in text(app, "left"))
+        await until(pilot, lambda: "Permission denied" in text(app, "file"))
 
 
 async def test_without_incidents_the_screen_shows_a_message() -> None:
@@ -639,12 +635,3 @@ def test_nothing_of_a_closed_incident_is_under_way() -> None:
         card = incident_card(replace(now, story=replace(now.story, actions=actions, incidents=incidents)), 2)
         assert card is not None
         assert any("under way" in row.text for row in card.rows) == expected
-
-
-async def test_threads_of_both_looks_stand_beside_each_other() -> None:
-    async with open_place("3s", size=(200, 50)) as (app, pilot):
-        await until(pilot, lambda: bool(front(app).pages), "the stacks")
-        await pilot.pause()
-        left, right = (front(app).panes[name].plain_lines() for name in ("left", "right"))
-    first = [next(y for y, row in enumerate(rows) if row.startswith("Thread ")) for rows in (left, right)]
-    assert first[0] == first[1] > 0

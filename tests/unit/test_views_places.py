@@ -17,7 +17,7 @@ from trainwatch.core.views.screens.confirmation import (
     resume_price,
     stop_price,
 )
-from trainwatch.core.views.screens.incident_card import spreads
+from trainwatch.core.views.screens.incident_card import evidence_pages
 from trainwatch.core.views.screens.profiles import (
     profiles_view,
     switch_differences,
@@ -28,27 +28,26 @@ from trainwatch.tui.panes.timeline_pane import MARK_STYLES
 pytestmark = pytest.mark.usefixtures("utc")
 
 
-def test_stack_dumps_are_paired_by_process_and_compared_by_frames() -> None:
-    pages = spreads(FILES)
-    assert [p.title for p in pages] == ["process 4202", "process 4207", "log-tail.txt", "proc-4202.txt"]
+def test_looks_at_a_process_show_what_moved_and_other_files_follow() -> None:
+    pages = list(evidence_pages(FILES))
+    assert [page.title for page in pages][:2] == ["process 4202 · first look", "process 4202 · last look"]
     assert pages[0].verdict == "It was at the same place in both looks."
-    moved = pages[1].sheets[1]
-    assert [moved.lines[i].strip() for i in sorted(moved.differs)] == ["decode (PIL/Image.py:712)"]
+    moved = [page for page in pages if page.verdict == "It moved between the looks."]
+    assert moved
+    assert all(page.differs for page in moved)
+    assert not any(page.verdict for page in pages if not page.title.startswith("process "))
 
 
 def test_a_thread_that_only_changed_from_idle_to_active_did_not_move() -> None:
-    busy = dump(7).replace("(idle)", "(active)")
-    files = (
-        EvidenceFile(name="stacks-7-1.txt", text=dump(7)),
-        EvidenceFile(name="stacks-7-2.txt", text=busy),
-    )
-    assert spreads(files)[0].verdict == "It was at the same place in both looks."
+    texts = (dump(7), dump(7).replace("(idle)", "(active)"))
+    files = [EvidenceFile(name=f"stacks-7-{number}.txt", text=text) for number, text in enumerate(texts, 1)]
+    assert {page.verdict for page in evidence_pages(files)} == {"It was at the same place in both looks."}
 
 
-def test_a_single_stack_dump_gives_no_comparison() -> None:
-    (page,) = spreads([EvidenceFile(name="stacks-7-1.txt", text=dump(7), cut=True)])
-    assert "whether it moved is unknown" in page.verdict
-    assert page.sheets[0].cut
+def test_one_look_tells_nothing_of_a_move_and_a_cut_file_says_so() -> None:
+    (page,) = evidence_pages([EvidenceFile(name="stacks-7-1.txt", text=dump(7), cut=True)])
+    assert page.verdict == "One look only: whether it moved is unknown."
+    assert page.cut
 
 
 def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_rewritten() -> None:

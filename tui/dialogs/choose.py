@@ -112,14 +112,6 @@ def choose_act(current: str) -> Choice:
     return Choice("Without you", "What is done without you?", rows, "[Enter] choose   [Esc] cancel", chosen=current)
 
 
-def choose_cause(classes: Sequence[tuple[str, str]]) -> Choice:
-    """The dialog to name the cause of an end. ``classes``: name and title."""
-    wide = max((len(name) for name, _ in classes), default=0)
-    rows = [(name, f"{name:<{wide}}  {title}") for name, title in classes]
-    body = "What ended it? The line that ended the log will be known as this."
-    return Choice("Name the cause", body, rows, "[Enter] choose   [Esc] cancel")
-
-
 # The dialog to choose the remedies of a resume: keep or undo the applied ones, take proposed ones.
 
 TICKED, FREE = "[x]", "[ ]"

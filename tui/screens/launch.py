@@ -30,8 +30,6 @@ SIDE_FROM = 120
 """Columns from which plan and checks are side by side."""
 LOOK_AFTER_S = 0.25
 """Delay before the checks, so that moving over the list does not start them for each row."""
-NEWS_S = 3.0
-"""How often it is looked for news, seconds: some lock files are tried; the offers are read again only if it changed."""
 CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
 PRICE = Price(
@@ -95,8 +93,7 @@ class LaunchScreen(PlaceScreen):
         self.checks_first = True
         self._checks: dict[int, LaunchCheck] = {}
         self._asked = 0
-        self._wanted = self._looking = False
-        self._mark: object = None
+        self._wanted = False
 
     def head_alone(self) -> HeaderView:
         """The worst first: what the checks found."""
@@ -145,8 +142,6 @@ class LaunchScreen(PlaceScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        if self.application.interval_s > 0:
-            self.set_interval(NEWS_S, self.look_for_news)
 
     def on_unmount(self) -> None:
         self._wanted = False
@@ -223,12 +218,11 @@ class LaunchScreen(PlaceScreen):
         else:
             self.tasks.fetch(self.launcher.offers, lambda found, trouble: self._take_offers(found or (), trouble))
 
-    def _take_offers(self, offers: Sequence[LaunchOffer], trouble: str, *, ask: bool = True) -> None:
-        """Show these. ``ask``: plan and check what is chosen among them."""
+    def _take_offers(self, offers: Sequence[LaunchOffer], trouble: str) -> None:
+        """Show these; plan and check what is chosen among them."""
         self.read_offers, self.file_trouble = tuple(offers), trouble
         self.draw()
-        if ask:
-            self.ask()
+        self.ask()
 
     def ask(self) -> None:
         """Plan what is chosen now, and check it."""
@@ -279,47 +273,6 @@ class LaunchScreen(PlaceScreen):
                 self.answered()
 
         self.tasks.fetch(lambda: launcher.check(order, seen, wanted), done)
-
-    def look_for_news(self) -> None:
-        """A run that is started elsewhere, an edited file. Not while a start is under way: that is news of our own."""
-        launcher, known = self.launcher, self._mark
-        if launcher is None or self._looking or self.starting or self.read_offers is None or not self.is_active:
-            return
-        self._looking = True
-
-        def look() -> tuple[object, tuple[LaunchOffer, ...] | None]:
-            mark = launcher.mark()
-            return mark, None if mark == known else tuple(launcher.offers())
-
-        def take(found: tuple[object, tuple[LaunchOffer, ...] | None] | None, trouble: str) -> None:
-            self._looking = False
-            mark, offers = found or (None, ())
-            if self.starting or offers is None:
-                return  # the next look sees it
-            self._mark = mark
-            before = self.offers
-            if (offers, trouble) == (before, self.file_trouble):
-                return
-            self._renew_offers(offers, trouble)
-            known = {offer.run_id for offer in before}
-            began = next((o for o in offers if o.run_id is not None and o.run_id not in known), None)
-            if began is not None:
-                chosen = self.offer is not None and self.offer.run_id == began.run_id
-                how = "Enter opens it" if chosen else "choose it, and Enter opens it"
-                self.show_message(f"{began.name} was started elsewhere: {how}.")
-
-        self.tasks.fetch(look, take)
-
-    def _renew_offers(self, offers: tuple[LaunchOffer, ...], trouble: str) -> None:
-        """Show other offers. Plan and checks are made again only if what is under the cursor changed."""
-        chosen, on_typed = self.offer, self.offer is None and bool(self.typed)
-        same = next((at for at, offer in enumerate(offers) if chosen is not None and offer.name == chosen.name), None)
-        if on_typed:
-            self.table.cursor = len(offers)
-        elif same is not None:
-            self.table.cursor = same
-        unchanged = on_typed or (same is not None and offers[same] == chosen)
-        self._take_offers(offers, trouble, ask=not unchanged)
 
     def on_screen_resume(self) -> None:
         self.answered()

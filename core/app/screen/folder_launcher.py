@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 APART = frozenset({"rehearsal_of", "trial_of"})
 """Labels of runs that belong to a rehearsal or a trial."""
-YOUNG = frozenset({"idle", "starting"})
-"""States that change soon, without a sign outside of the journal."""
 CHECKERS = 4
 """Threads: a check that waits (for a driver, torch's import, a slow disk) does not delay the others."""
 
@@ -51,15 +49,11 @@ class FolderLauncher:
 
     def __init__(self) -> None:
         self._planned: tuple[LaunchRequest, LaunchPlan] | None = None
-        self._young: frozenset[str | None] = frozenset()
-        """Ids of offered runs that were about to start."""
 
     def offers(self) -> Sequence[LaunchOffer]:
         """The runs of the nearest trainwatch.toml, and those of commands in this folder that a supervisor holds."""
         path = find_project(here())
-        offers = (*self._of_file(path), *_commands_here(here()))
-        self._young = frozenset(offer.run_id for offer in offers if offer.state in YOUNG)
-        return offers
+        return (*self._of_file(path), *_commands_here(here()))
 
     @staticmethod
     def _of_file(path: Path | None) -> tuple[LaunchOffer, ...]:
@@ -73,18 +67,6 @@ class FolderLauncher:
             project = load_project(path, profiles=known.profiles, presets=known.presets)
         usual = project.settings.profiles.use
         return tuple(_offer(r.name, shlex.join(r.command), usual, path) for r in project.runs.values())
-
-    def mark(self) -> object:
-        """The file, which runs are there, and which of them are held or have an attempt."""
-        path = find_project(here())
-        runs: list[tuple[object, ...]] = []
-        with contextlib.suppress(OSError):
-            for folder in runs_folder(home()).iterdir():
-                run = RunDirectory(folder)
-                young = folder.name in self._young and run.journal.exists()
-                grows = run.journal.stat().st_size if young else None
-                runs.append((folder.name, is_held(run.lock), any(run.attempt_folders()), grows))
-        return path, None if path is None else path.stat().st_mtime_ns, frozenset(runs)
 
     def preset_of(self, command: str) -> str:
         """Detection on what is typed so far."""

@@ -55,7 +55,6 @@ class MachineRuns:
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
             incident_files=later(".run_services", "IncidentFolder", run),
-            causes=later(".run_services", "RunCauses", run),
             looks=RunLooks(run),
             checkpoints=later(".run_services", "RunCheckpoints", spec, run.load_spec),
             launch=later(".run_services", "RunLaunch", spec),
