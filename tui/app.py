@@ -233,7 +233,7 @@ class TrainwatchApp(App[None]):
 
         screen = LogScreen(self, dashboard)  # over the current screen: Escape returns to it
         self.push_screen(screen)
-        screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
+        screen.call_after_refresh(screen.to_line, log, line)
 
     def action_leave(self) -> None:
         self.exit_message = exit_message(self.dashboard)

@@ -61,10 +61,6 @@ class LogStamps(Protocol):
         """Run seconds at which the line at ``offset`` was there, to about a second; None = nobody watched."""
         ...
 
-    def offset_at(self, attempt: int, t: float) -> int | None:
-        """About where the log ended at ``t`` (run seconds); None = nobody watched yet."""
-        ...
-
 
 class SupervisorStarter(Protocol):
     """Starts a detached supervisor for a run."""

@@ -114,10 +114,6 @@ class AttemptStamps:
         """Run seconds of a line; None = no supervisor ran."""
         return LogIndex(self._run.attempt(attempt) / LOG_INDEX).time_of(offset)
 
-    def offset_at(self, attempt: int, t: float) -> int | None:
-        """Size of the log at ``t``."""
-        return LogIndex(self._run.attempt(attempt) / LOG_INDEX).offset_at(t)
-
 
 # Names the cause of an end: a person chooses the class, and the line that ended the log is learned.
 
