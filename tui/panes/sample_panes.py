@@ -43,11 +43,10 @@ HALF = "▀"
 
 
 class PicturePane(Pane):
-    """Shows a Picture, or a sentence. ``native``: the terminal draws the picture itself, over this pane."""
+    """Shows a Picture, or a sentence."""
 
     picture: Picture | None = None
     message = ""
-    native = False
 
     class Room(Message):
         """The size changed: the picture must be decoded again."""
@@ -73,7 +72,7 @@ class PicturePane(Pane):
 
     def render_line(self, y: int) -> Strip:
         """Two rows of pixels."""
-        if self.picture is None or self.native:
+        if self.picture is None:
             return super().render_line(y)
         strip = self._strips.get(y)
         if strip is None:

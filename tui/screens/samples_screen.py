@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from time import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from ...core.model.checkpoint import Sample
@@ -15,7 +14,7 @@ from ..panes.rows_pane import RowsPane
 from ..panes.sample_panes import CaptionPane, PicturePane, SampleRows
 from ..run_session import Box
 from ..ui.cells import Line, clauses
-from ..ui.picture import EXTRA, Picture, Way, can_decode, decode, image_widget, room_pixels, way_here
+from ..ui.picture import EXTRA, Picture, can_decode, decode
 from .place_screen import HELP, RunPage, bindings_of
 
 if TYPE_CHECKING:
@@ -67,24 +66,11 @@ class SamplesScreen(RunPage):
         self._chosen: str | None = None
         self._reading = False
         self._asked = 0
-        self.way: Way = "blocks"
-        self.graphics: Any = None
 
     def bodies(self) -> Sequence[Pane]:
         self.caption = CaptionPane(id="caption", classes="-bare")
         self.view, self.table = PicturePane(id="picture", classes="-bare"), SampleRows(id="samples")
         return (self.caption, self.view, self.table)
-
-    def compose(self) -> ComposeResult:
-        yield from super().compose()
-        self.way = way_here() if can_decode() else "blocks"
-        self.graphics = image_widget(self.way)
-        if self.graphics is None:
-            self.way = "blocks"
-        else:
-            self.view.native = True
-            self.graphics.display = False
-            yield self.graphics
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """The picture gets the rest of the screen."""
@@ -133,8 +119,8 @@ class SamplesScreen(RunPage):
         """A picture is shown, shrunk for the room that it has."""
         if self.picture is None:
             return False
-        (width, height), (columns, rows) = self.picture.pixels.size, room_pixels(self.way, *self.view.size)
-        return bool(width <= columns and height <= rows)
+        (width, height), (columns, rows) = self.picture.pixels.size, self.view.size
+        return bool(width <= columns and height <= 2 * rows)
 
     def show(self) -> None:
         samples = self.samples or ()
@@ -146,7 +132,6 @@ class SamplesScreen(RunPage):
             self._decode(chosen)
         self.caption.show(self._caption())
         self.view.show(self.picture if chosen is not None else None, self._message())
-        self._show_graphics()
 
     def _caption(self) -> Line:
         if not self.rows:
@@ -182,7 +167,7 @@ class SamplesScreen(RunPage):
             return
         self.shown = wanted
         self._asked += 1
-        asked, room = self._asked, room_pixels(self.way, columns, rows)
+        asked, room = self._asked, (columns, 2 * rows)
         if self.picture is None:
             self.trouble = ""
 
@@ -192,18 +177,6 @@ class SamplesScreen(RunPage):
                 self.draw()
 
         self.tasks.fetch(lambda: decode(sample.path, room), take)
-
-    def _show_graphics(self) -> None:
-        graphics = self.graphics
-        if graphics is None:
-            return
-        picture = self.picture if self.samples else None
-        graphics.display = picture is not None and self.view.display
-        if picture is None or graphics.image is picture.pixels:
-            return
-        x, y, width, height = self.view.content_region
-        graphics.styles.offset, graphics.styles.width, graphics.styles.height = (x, y), width, height
-        graphics.image = picture.pixels
 
     def on_picture_pane_room(self, _: PicturePane.Room) -> None:
         self.draw()
