@@ -22,8 +22,7 @@ from ..core.model.screen_ports import Attacher, Launcher, OpenRun, RunPicker, Su
 from ..core.model.suggestion import typed
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES
-from .run_session import PaneFocus, Remembered, keep, recall
-from .screens.away_watch import AwayWatch
+from .run_session import AwayWatch, PaneFocus, Remembered, keep, recall
 from .screens.dashboard import Dashboard
 from .screens.pane_screen import is_place
 from .ui.cells import ASCII, draws_letters, glyphs_for

@@ -18,9 +18,8 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.report import LossCourse, Report, ReportSources, overview
-from trainwatch.core.views.report_building import build_report, with_machine
+from trainwatch.core.views.report_building import SummaryNumbers, build_report, summary_sentence, with_machine
 from trainwatch.core.views.report_pages import html, markdown
-from trainwatch.core.views.short_report import SummaryNumbers, summary_sentence
 
 TEXTS = Path(__file__).parent / "report_texts"
 SCENES = {

@@ -18,8 +18,8 @@ from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RECORD_BYTES, LifeSignWriter, RunDirectory, boot_id, read_life_sign
+from trainwatch.core.views.state.concerns import troubles
 from trainwatch.core.views.state.status import status_object
-from trainwatch.core.views.state.troubles import troubles
 
 ALIVE = SupervisorLife(pid=7, alive=True, responsive=True, age_s=0.5)
 FROZEN = SupervisorLife(pid=7, alive=True, age_s=40.0, stopped=True)

@@ -21,7 +21,7 @@ from ...core.views.screens.run_list import RUN_COLUMNS, RunRow
 from ...core.views.words import Paragraph
 from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, spread, width_of, wrap_words
 from ..ui.chart import bar
-from .checkpoint_panes import KIND_FROM
+from .dashboard_panes import KIND_FROM
 from .pane import Pane
 
 Row = TypeVar("Row")

@@ -9,8 +9,18 @@ from ...core.views.metrics import fitted, shown_values, words_of
 from ...core.views.quantity import percent, size, three_digits
 from ...core.views.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from ..ui.cells import Line, Span, fit, pad, right
-from ..ui.chart import Columns, Scale, SeriesQuery, calm_scale, curve, joined, placed, tick_rows
-from ..ui.recent import COLUMN_LEAST_S, TimeWindow
+from ..ui.chart import (
+    COLUMN_LEAST_S,
+    Columns,
+    Scale,
+    SeriesQuery,
+    TimeWindow,
+    calm_scale,
+    curve,
+    joined,
+    placed,
+    tick_rows,
+)
 from .pane import Pane
 
 GUTTER = 15

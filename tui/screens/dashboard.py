@@ -19,17 +19,14 @@ from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
 from ..log.dashboard_log import DashboardLog
 from ..log.log_view import LogView
 from ..operations import ACTS, Operations
-from ..panes.checkpoint_panes import CheckpointsPane, IncidentsPane
-from ..panes.gpu_pane import PRESSING, GpuPane, MemoryPane
+from ..panes.dashboard_panes import PRESSING, CheckpointsPane, GpuPane, IncidentsPane, MemoryPane
 from ..panes.head import Head, KeyBar, head_rows
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
 from ..places import TerminalTitle
-from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, Box, PaneFocus, next_pane, zoomed
+from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Box, PaneFocus, next_pane, zoomed
 from ..ui.cells import glyphs_for
-from ..ui.chart import SeriesQuery, same_charts
-from ..ui.recent import WHOLE, TimeWindow, window, zoomed_by
-from .away_watch import AwayWatch
+from ..ui.chart import WHOLE, SeriesQuery, TimeWindow, same_charts, window, zoomed_by
 from .pane_screen import PanedScreen, is_place
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ...core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, Launch
 from ...core.model.screen_ports import Launcher
 from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
-from ...core.views.rehearsal_text import rehearsal_lines
+from ...core.views.length_words import rehearsal_lines
 from ...core.views.screens.confirmation import Price
 from ...core.views.screens.launch import check_rows, check_sum, failed_names, plan_rows
 from ...core.views.words import Paragraph

@@ -10,20 +10,23 @@ from textual.binding import BindingType
 from ...core.model.machine_details import GpuProcess, MachineDetails, TreeProcess
 from ...core.model.nodes import RankTable
 from ...core.views.columns import Column
-from ...core.views.gpu_page import (
+from ...core.views.machine_page import (
     PROCESS_COLUMNS,
     PROCESS_SORTS,
+    TREE_COLUMNS,
+    TREE_SORTS,
     GpuPageView,
+    HostPageView,
+    command,
     gpu_page_view,
+    host_page_view,
     most_first,
     worst_card,
 )
-from ...core.views.host_page import TREE_COLUMNS, TREE_SORTS, HostPageView, command, host_page_view
 from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, ranks_page_view
 from ...core.views.words import passing
 from ..keys import Key
-from ..panes.machine import FactsPane, GaugesPane
-from ..panes.machine_rows import GpuRows, NodeRows
+from ..panes.machine import FactsPane, GaugesPane, GpuRows, NodeRows
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Box

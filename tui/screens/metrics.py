@@ -12,7 +12,7 @@ from ..keys import Key
 from ..panes.charts_pane import ChartsPane
 from ..panes.pane import Pane
 from ..run_session import Box
-from ..ui.recent import WHOLE, TimeWindow
+from ..ui.chart import WHOLE, TimeWindow
 from .place_screen import HELP, RunPage, bindings_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ...model.run import RunSpec
 from ...model.wrappers import Layer
 from ...source.shell_text import ShellCommand, commands_of
 from ...source.trainer_source import TrainerSource, source_of
-from ...views.place_words import deciding_layer, words_of
+from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import undeclared
 from .check import Check, Machine, failed, passed, warned

@@ -17,10 +17,9 @@ from ...model.story import ActionStory, RunStory, lacks_place
 from .. import quantity
 from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView, incident_view
-from ..state.by_itself import reason_of
+from ..state.concerns import reason_of
 from ..state.run_progress import last_step
-from ..withheld_words import would_have
-from ..words import how_likely, of_incident, sentence, shown
+from ..words import how_likely, of_incident, sentence, shown, would_have
 
 Heading = Literal["happened", "why", "where", "done", "cost", "end"]
 HEADINGS: dict[Heading, str] = {

@@ -15,7 +15,7 @@ from trainwatch.core.app.runs.output_claim import OutputClaim
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.views.state.by_itself import reason_of
+from trainwatch.core.views.state.concerns import reason_of
 
 from .output import outlive_reader, printable, warn
 from .watch import show
