@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from .attempt import EvidenceFile
     from .change import Change
     from .checkpoint import Checkpoint, CheckpointListing, Sample
-    from .checkpoint_results import CheckpointOverview, PrunePlan
+    from .checkpoint_results import CheckpointOverview
     from .control_messages import Reply
-    from .launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
+    from .launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
     from .log_lines import LogStretch, Stopped
     from .machine_details import MachineDetails
     from .nodes import RankTable
@@ -187,18 +187,6 @@ class CheckpointJobs(Protocol):
 
     def show(self, path: str) -> CheckpointOverview: ...
 
-    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
-        """Make a verified copy; never overwrites. Returns its path."""
-        ...
-
-    def plan_prune(self, keep: int, *, progress: OnProgress) -> PrunePlan:
-        """What would stay and what would be deleted. Changes nothing."""
-        ...
-
-    def prune(self, plan: PrunePlan) -> str:
-        """Delete what a plan lists; each is checked again. Returns the outcome as a sentence."""
-        ...
-
 
 class SampleFolder(Protocol):
     """The run's sample images."""
@@ -242,13 +230,6 @@ class Launcher(Protocol):
         """Launch it under a detached supervisor, as ``trainwatch run --detach`` does. Returns the run's id."""
         ...
 
-    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:
-        """Train to the first checkpoint, kill, resume, prove it, in a scratch folder.
-
-        ``say`` gets lines of progress; it is interrupted when ``wanted`` returns False.
-        """
-        ...
-
 
 class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
     """How the run's logs are read. ``extra``: paths of its logs other than those of its attempts."""
@@ -278,8 +259,6 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     details: Source[MachineDetails] | None = None
     ranks: Source[RankTable] | None = None
     screen: ScreenSettings = ScreenSettings()
-    keep_last: int = 0
-    """How many checkpoints retention keeps; 0 = all."""
 
 
 class RunPicker(Protocol):

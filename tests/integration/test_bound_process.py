@@ -19,7 +19,6 @@ OUTLIVE = {
     ("core/app/start/detached.py", "_start"): "a supervisor",
     ("core/app/queue/worker.py", "ensure_worker"): "starts the queued runs, until none waits",
     ("core/app/apart.py", "run_apart"): "asks the kernel itself, and then ends its trainer (inside.py)",
-    ("core/app/screen/folder_launcher.py", "rehearse_in_child"): "ends its trainer and removes its folder first",
     ("core/sense/gpu/gpu_sensor.py", "_use_child"): "asks the kernel itself (nvml_child.end_with)",
 }
 """Where a process is started that does not end with its parent, or sees to that itself, and why."""

@@ -14,7 +14,7 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.launch import LaunchPreview, LaunchRequest
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Consent, Dialog, TypeCommand
+from trainwatch.tui.dialogs.dialog import Consent, TypeCommand
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.launch import LaunchScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
@@ -313,34 +313,6 @@ async def test_read_only_mode_launches_nothing() -> None:
         await pilot.press("l")
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
-
-
-async def test_r_rehearses_after_a_confirmation_and_shows_the_result() -> None:
-    launcher = FakeLauncher()
-    async with launching(launcher) as (app, pilot):
-        await pilot.press("R")
-        await until(pilot, lambda: isinstance(front(app), Consent), "the confirmation")
-        assert not launcher.rehearsed
-        await pilot.press("y")
-        await until(pilot, lambda: bool(launcher.rehearsed), "the rehearsal")
-        await until(pilot, lambda: isinstance(front(app), Dialog), "the result")
-        shown = str(front(app).query_one("#text").render())
-        assert "tonight: SAFE: resume proven: step 41" in shown
-        assert launcher.rehearsed == [LaunchRequest(run="luca")]
-        assert launcher.started == []
-
-
-async def test_r_again_ends_a_rehearsal_and_leaving_the_screen_does_too() -> None:
-    launcher = FakeLauncher()
-    async with launching(launcher) as (app, pilot):
-        launcher.gate.clear()
-        await pilot.press("R")
-        await until(pilot, lambda: isinstance(front(app), Consent), "the confirmation")
-        await pilot.press("y")
-        await until(pilot, lambda: front(app).rehearsing, "the rehearsal")
-        await pilot.press("R")
-        await until(pilot, lambda: not front(app).rehearsing, "its end")
-        assert not isinstance(front(app), Dialog)
 
 
 async def test_the_plan_of_a_run_that_was_started_before_has_the_room_of_its_checks() -> None:

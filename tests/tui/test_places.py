@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
 
 from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, finished, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
@@ -23,7 +22,7 @@ from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Ask, Consent
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard import Dashboard
@@ -410,38 +409,6 @@ async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_d
         assert isinstance(front(app), Consent)
         await pilot.press(*"yes", "enter")
         await until(pilot, lambda: [c.checkpoint for c in sent(app)] == ["/data/outputs/luca/luca-step00005356-state"])
-
-
-async def test_a_backup_shows_a_prompt_for_the_target_folder() -> None:
-    async with open_place("4") as (app, pilot):
-        await pilot.press("down", "b")
-        await pilot.pause()
-        assert isinstance(front(app), Ask)
-        await pilot.press(*"usb", "enter")
-        await until(pilot, lambda: "Copied, flushed and read back: usb/copy" in footer(app))
-        checkpoints_of(app).refusal = "usb exists already; nothing is overwritten: choose another name"
-        await pilot.press("b", *"usb", "enter")
-        await until(pilot, lambda: "nothing is overwritten" in footer(app))
-
-
-async def test_prune_is_a_dry_run_until_the_run_name_is_typed() -> None:
-    async with open_place("4", size=(120, 40)) as (app, pilot):
-        door = checkpoints_of(app)
-        await pilot.press("D")
-        await pilot.pause()
-        front(app).query_one(Input).value = "2"
-        await pilot.press("enter")
-        await until(pilot, lambda: "dry run" in footer(app))
-        assert "6 checkpoints, 5.22 GB" in text(app, "detail")
-        assert not any(a[0] == "prune" for a in door.asked)
-        await pilot.press("D")
-        await pilot.pause()
-        assert isinstance(front(app), Consent)
-        await pilot.press("y", "enter")
-        assert not any(a[0] == "prune" for a in door.asked)
-        await pilot.press("backspace", *"yes", "enter")
-        await until(pilot, lambda: "Deleted 6" in footer(app))
-        assert len(next(a for a in door.asked if a[0] == "prune")) == 7
 
 
 async def test_without_an_output_folder_the_checkpoint_screen_shows_what_to_set() -> None:

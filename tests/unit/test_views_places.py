@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import PROFILES, checkpoint, crashed, empty, finished, given_up, healthy
-from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, dump, overview, prune_plan, troubled
+from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, dump, overview, troubled
 from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.attempt import EvidenceFile
 from trainwatch.core.model.change import Change
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows
-from trainwatch.core.views.screens.checkpoint_details import overview_facts, prune_facts
+from trainwatch.core.views.screens.checkpoint_details import overview_facts
 from trainwatch.core.views.screens.confirmation import (
     kill_price,
     profile_price,
@@ -66,16 +66,6 @@ def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_rewritten
 def test_checkpoint_view_shows_contents() -> None:
     compiled = {f.label: f for f in overview_facts(overview(checkpoint(1, 1.0), compiled=True))}
     assert compiled["note"].style == "warning"
-
-
-def test_prune_dry_run_lists_deletions_and_reasons_to_keep() -> None:
-    old, new = checkpoint(100, 10.0), checkpoint(200, 20.0)
-    plan = prune_plan([(new, "next to a damaged one")], [old])
-    texts = [f.text for f in prune_facts(plan)]
-    assert texts[0] == "1 checkpoint, 870 MB"
-    assert texts[-1].endswith("is next to a damaged one")
-    nothing = prune_plan([(new, "newest")], [])
-    assert prune_facts(nothing)[0].text.startswith("nothing")
 
 
 def test_the_ladder_shows_which_profile_runs_and_which_is_next() -> None:

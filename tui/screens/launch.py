@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 from textual.binding import BindingType
 
-from ...core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
+from ...core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...core.model.screen_ports import Launcher
 from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
-from ...core.views.length_words import rehearsal_lines
 from ...core.views.screens.confirmation import Price
 from ...core.views.screens.launch import check_rows, check_sum, failed_names, plan_rows
 from ...core.views.words import Paragraph
-from ..dialogs.dialog import Dialog, confirm
+from ..dialogs.dialog import confirm
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import OffersPane, PagePane, RowsPane
@@ -32,24 +31,12 @@ LOOK_AFTER_S = 0.25
 """Delay before the checks, so that moving over the list does not start them for each row."""
 CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
-PRICE = Price(
-    title="Rehearse it before the night?",
-    lines=(
-        "In a scratch folder it trains to its first checkpoint, is killed, and is resumed as tonight.",
-        "Then you see whether step and loss go on, and what a crash, a hang or a full GPU would do.",
-        "No file of yours is written. It takes as long as the first checkpoint; R again ends it.",
-    ),
-    confirm="rehearse",
-    lost_steps=0,
-)
 
 LAUNCH_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="go", label="start", acts=True,
         help="start it under a supervisor of its own; one that was started before is opened"),
     Key(key="left", shown="← →", action="profile(-1)", label="profile",
         help="choose another profile; the plan shows what it changes"),
-    Key(key="R", shown="R", action="rehearse", label="rehearse", acts=True,
-        help="train to the first checkpoint in a scratch folder, kill, resume, and see whether tonight is safe"),
     Key(key="t", shown="t", action="type", label="type", help="type a command to start; no file is needed"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose what to start (also j, Home, End)",
         footer=False),
@@ -72,7 +59,7 @@ class LaunchScreen(PlaceScreen):
 
     ``offers`` None: not read yet. ``trouble``: why the file, or what is chosen, cannot be started: a line a problem;
     ``file_trouble``: why the file cannot be read. ``checked``: all checks are done. ``waits``: Enter was pressed before
-    plan and checks were there; it is started when they are. ``starting``, ``rehearsing``: that is under way.
+    plan and checks were there; it is started when they are. ``starting``: that is under way.
     """
 
     place = "launch"
@@ -87,13 +74,12 @@ class LaunchScreen(PlaceScreen):
         self.read_offers: tuple[LaunchOffer, ...] | None = None
         self.plan: LaunchPreview | None = None
         self.trouble = self.file_trouble = ""
-        self.checked = self.waits = self.starting = self.rehearsing = False
+        self.checked = self.waits = self.starting = False
         self.typed = ""
         self.profile: str | None = None
         self.checks_first = True
         self._checks: dict[int, LaunchCheck] = {}
         self._asked = 0
-        self._wanted = False
 
     def head_alone(self) -> HeaderView:
         """The worst first: what the checks found."""
@@ -142,9 +128,6 @@ class LaunchScreen(PlaceScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-
-    def on_unmount(self) -> None:
-        self._wanted = False
 
     def show(self) -> None:
         offers = self.offers
@@ -336,38 +319,6 @@ class LaunchScreen(PlaceScreen):
     def action_copy(self) -> None:
         if self.plan is not None:
             self.application.copy(shlex.join(self.plan.command))
-
-    def action_rehearse(self) -> None:
-        """Rehearse what is chosen after a question, or end the rehearsal that is under way."""
-        order, launcher = self.order, self.launcher
-        if self.rehearsing:
-            self._wanted = False
-            self.show_message("Ending the rehearsal …")
-        elif self.offer is not None and not self.offer.of_file:
-            self.show_message("It runs already: Enter opens it.")
-        elif self.offer is None and not self.typed:
-            self.action_type()
-        elif launcher is not None:
-            confirm(self.app, PRICE, lambda: self._rehearse(launcher, order))
-
-    def _rehearse(self, launcher: Launcher, order: LaunchRequest) -> None:
-        if self.rehearsing:
-            return
-        self.rehearsing = self._wanted = True
-        self.show_message("The rehearsal begins: to the first checkpoint …")
-
-        def say(text: str) -> None:
-            self.tasks.show(lambda: self.show_message(f"Rehearsal: {text}"))
-
-        def done(result: Rehearsal | None, trouble: str) -> None:
-            self.rehearsing = False
-            self.show_message(f"Rehearsal: {trouble if result is None else result.verdict}")
-            if result is not None:
-                text = "\n".join(rehearsal_lines(result))
-                dialog: Dialog[None] = Dialog("Rehearsal", text, "[Esc] close", danger=not result.safe)
-                self.app.push_screen(dialog)
-
-        self.tasks.fetch(lambda: launcher.rehearse(order, say, lambda: self._wanted), done)
 
     def action_go(self) -> None:
         """Open a run that was started before, else start it when its checks are done; pressed again: do not wait.

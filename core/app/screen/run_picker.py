@@ -63,7 +63,6 @@ class MachineRuns:
             details=later("...store.detail_files", "DetailReader", run.path),
             ranks=later(".run_services", "RunRanks", run),
             screen=spec.settings.screen,
-            keep_last=spec.settings.checkpoints.keep_last,
             plan=plan_of(spec),
             logs=LogAccess(
                 browser=later("...sense.log.log_browser", "FileLogBrowser"),

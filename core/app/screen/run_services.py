@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ...model.attempt import EvidenceFile
 from ...model.change import Change
@@ -27,7 +27,7 @@ from ..runs.job_now import nodes_of
 from ..runs.run_usage import rank_table
 
 if TYPE_CHECKING:
-    from ...checkpoints import CheckpointOverview, PrunePlan
+    from ...checkpoints import CheckpointOverview
 
 
 FILE_BYTES = 200_000
@@ -178,37 +178,6 @@ class RunCheckpoints:
         if found is None:
             raise RuntimeError(f"{path} is not a checkpoint any more")
         return found
-
-    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
-        """``~`` is the home folder; a relative path starts beside the output directory."""
-        from ...checkpoints import backup
-        from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
-
-        target = Path(destination).expanduser()
-        if not target.is_absolute():
-            target = self._folder().parent / target
-        done = _sentence(
-            lambda: backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S)
-        )
-        return done.destination
-
-    def plan_prune(self, keep: int, *, progress: OnProgress) -> "PrunePlan":
-        from ...checkpoints import plan_prune
-
-        folder, globs = self._folder(), self._preset.checkpoint_globs
-        return _sentence(lambda: plan_prune(folder, keep, progress=progress, globs=globs))
-
-    def prune(self, plan: Any) -> str:
-        """Delete what the plan lists."""
-        from ...checkpoints import PrunePlan, apply_prune
-
-        assert isinstance(plan, PrunePlan)
-        outcome = _sentence(lambda: apply_prune(plan))
-        text = f"Deleted {len(outcome.deleted)} of {len(plan.delete)}, {outcome.freed_bytes / 1e6:,.0f} MB freed"
-        if outcome.refused:
-            path, why = outcome.refused[0]
-            text += f"; kept: {Path(path).name} {why}" + (" and others" if len(outcome.refused) > 1 else "")
-        return text
 
 
 def _sentence(do: Callable[[], Answer]) -> Answer:

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint, Sample, score_words
-from ...model.checkpoint_results import CheckpointOverview, PrunePlan
+from ...model.checkpoint import Sample, score_words
+from ...model.checkpoint_results import CheckpointOverview
 from .. import quantity
 from ..checkpoint_list import CheckpointRow, how_many
 from ..columns import Column
 from ..state.concerns import AFTER_NAN
 from ..words import Paragraph
-
-KEEP_WORDS: dict[str, str] = {"a link": "is a link", "next to a damaged one": "is next to a damaged one"}
 
 
 def short_age_text(row: CheckpointRow) -> str:
@@ -121,25 +119,6 @@ def overview_facts(seen: CheckpointOverview) -> tuple[Paragraph, ...]:
 
 def _tensors(count: int | None) -> str:
     return "" if count is None else f", {quantity.plural(count, 'tensor')}"
-
-
-def prune_facts(plan: PrunePlan) -> tuple[Paragraph, ...]:
-    """The dry run: what would be deleted, what stays and why."""
-    if not plan.delete:
-        facts = [Paragraph(label="deletes", text="nothing: all checkpoints have to stay", style="safe")]
-    else:
-        freed = f"{quantity.plural(len(plan.delete), 'checkpoint')}, {quantity.size(plan.freed_bytes)}"
-        facts = [Paragraph(label="deletes", text=freed, style="warning")]
-    facts += [Paragraph(label="- deleted", text=_named(c), style="warning") for c in plan.delete]
-    facts += [
-        Paragraph(label="stays", text=f"{_named(k.checkpoint)}: {KEEP_WORDS.get(k.why, k.why)}") for k in plan.keep
-    ]
-    return tuple(facts)
-
-
-def _named(c: Checkpoint) -> str:
-    step = "" if c.step is None else f", step {quantity.count(c.step)}"
-    return f"{c.name}{step}, {quantity.size(c.size_bytes)}"
 
 
 # The list of sample images.
