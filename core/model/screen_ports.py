@@ -285,11 +285,3 @@ class RunPicker(Protocol):
     def hide(self, run_id: str, hidden: bool) -> None:
         """Leave it out of the list, or show it again. Raises RuntimeError with a sentence."""
         ...
-
-    def kept_about(self, run_id: str) -> str:
-        """What ``forget`` would remove. May block. Raises RuntimeError with a sentence if it may not be."""
-        ...
-
-    def forget(self, run_id: str) -> str:
-        """Remove what is kept about it, never its outputs; what was removed. Raises RuntimeError with a sentence."""
-        ...

@@ -361,8 +361,7 @@ class Dashboard(PanedScreen):
         self.head.show(view.header)
         self.gpu.show(view.gpu, series, shown)
         self.memory.show(view.memory, series, shown)
-        first_gpu = view.gpu.gpus[0].index if view.gpu.gpus else None
-        self.timeline.show(view.timeline, series, first_gpu, shown if part else None)
+        self.timeline.show(view.timeline, series, shown if part else None)
         self.incidents.show(view.incidents, view.incident_count)
         self.checkpoints.show(view.checkpoints)
 

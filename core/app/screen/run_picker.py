@@ -82,30 +82,6 @@ class MachineRuns:
         except OSError as error:
             raise RuntimeError(f"{run.hidden}: {error.strerror or error}") from error
 
-    def kept_about(self, run_id: str) -> str:
-        """As ``trainwatch forget`` asks."""
-        from ..runs.forgetting import kept_about
-
-        _refuse(run_id, "forget")
-        run, _ = open_run(run_id)
-        try:
-            return kept_about(run)
-        except (CliError, OSError) as error:
-            raise RuntimeError(str(error)) from error
-
-    def forget(self, run_id: str) -> str:
-        """As ``trainwatch forget`` does."""
-        from ..runs.forgetting import forget, kept_about
-
-        _refuse(run_id, "forget")
-        run, _ = open_run(run_id)
-        try:
-            kept = kept_about(run)
-            forget(run)
-        except (CliError, OSError) as error:
-            raise RuntimeError(str(error)) from error
-        return kept
-
 
 def _refuse(run_id: str, verb: str = "") -> None:
     """Raise RuntimeError if the row is no run of this machine. ``verb``: what does it on another one, if one does."""
