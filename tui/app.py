@@ -74,7 +74,6 @@ class TrainwatchApp(App[None]):
         self.home, self.remembered = home, recall(home)
         self._ascii = _ascii_filter()
         self.pane_focus = PaneFocus()
-        self.pane_focus.focused, self.pane_focus.whole = self.remembered.pane, self.remembered.whole
         self.exit_message = ""
         """Printed on the terminal after exit."""
         self.animation_level = "none"
@@ -116,13 +115,8 @@ class TrainwatchApp(App[None]):
     def on_mount(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
         self.app_resume_signal.subscribe(self, self._paint_again)
-        if self.first_run is not None:
-            if self.remembered.place and self.remembered.run == self.first_run.run_id:
-                self.call_after_refresh(self.action_place, self.remembered.place)
-        elif self.launch_first:
-            self.action_place("launch")
-        else:
-            self.action_runs()
+        if self.first_run is None:
+            self.action_place("launch" if self.launch_first else "runs")
 
     def _paint_again(self, _app: App[Any]) -> None:
         """Paint every cell: the terminal is empty after Ctrl-Z and ``fg``, and Textual paints only what changes."""
@@ -156,7 +150,7 @@ class TrainwatchApp(App[None]):
             memory=self.pane_focus,
         )
         dashboard.away = AwayWatch(dashboard)
-        dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
+        dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else None
         return dashboard
 
     def show_run(self, run: OpenRun) -> None:
@@ -236,24 +230,8 @@ class TrainwatchApp(App[None]):
 
     def action_leave(self) -> None:
         self.exit_message = exit_message(self.dashboard)
-        self.remember()
+        keep(self.home, Remembered(theme=self.theme))
         self.exit()
-
-    def remember(self) -> None:
-        """Save what the next start begins with."""
-        dashboard = self.dashboard
-        place = next((s.place for s in reversed(self.screen_stack) if is_place(s)), "")
-        keep(
-            self.home,
-            Remembered(
-                theme=self.theme,
-                pane=self.pane_focus.focused,
-                whole=self.pane_focus.whole,
-                zoom=dashboard.zoom if dashboard is not None else self.remembered.zoom,
-                run=dashboard.run.run_id if dashboard is not None else self.remembered.run,
-                place=place if dashboard is not None else "",
-            ),
-        )
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         from .palette import commands

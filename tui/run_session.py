@@ -14,8 +14,6 @@ from ..core.store.atomic import write_atomically
 from ..core.store.home import make_private
 from ..core.views.run_summary import AWAY_S, is_due, since_wall, urgent_keys
 from .panes.pane import Pane
-from .places import PLACES
-from .ui.chart import WHOLE
 
 if TYPE_CHECKING:
     from .screens.dashboard import Dashboard
@@ -64,22 +62,13 @@ def zoomed(boxes: Mapping[str, Box], name: str, width: int, height: int) -> dict
     return kept | ({name: (0, head[3], width, room)} if room >= 3 else {})
 
 
-# What the screen saves for its next start: theme, focused pane, zoom, and the open screen.
-#
-# A small file in the state folder. Read and write errors are ignored: it is only a convenience.
+# What the screen saves for its next start, in a small file in the state folder: it is only a convenience.
 
 FILE_NAME = "screen.json"
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):
-    """``place``: the screen of ``run`` that was open; empty = the dashboard."""
-
     theme: str = ""
-    pane: str | None = None
-    whole: bool = False
-    zoom: int | None = None
-    run: str = ""
-    place: str = ""
 
 
 def recall(home: Path | None) -> Remembered:
@@ -87,16 +76,9 @@ def recall(home: Path | None) -> Remembered:
     if home is None:
         return Remembered()
     try:
-        found = msgspec.json.decode((home / FILE_NAME).read_bytes(), type=Remembered)
+        return msgspec.json.decode((home / FILE_NAME).read_bytes(), type=Remembered)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return Remembered()
-    return msgspec.structs.replace(
-        found,
-        pane=found.pane if found.pane in PANES else None,
-        whole=found.whole and found.pane in PANES,
-        zoom=found.zoom if found.zoom in range(WHOLE + 1) else None,
-        place=found.place if found.place in {p.name for p in PLACES} - {"dashboard", "runs"} else "",
-    )
 
 
 def keep(home: Path | None, remembered: Remembered) -> None:

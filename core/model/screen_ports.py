@@ -211,10 +211,6 @@ class Launcher(Protocol):
         """
         ...
 
-    def preset_of(self, command: str) -> str:
-        """The framework that a command belongs to, in words."""
-        ...
-
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         """What a launch would do; nothing is written."""
         ...

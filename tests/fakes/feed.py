@@ -530,10 +530,7 @@ class FakePicker:
 
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
         known = self._known()
-        return tuple(
-            msgspec.structs.replace(card, hidden=card.id in self.hidden)
-            for card in known
-        )
+        return tuple(msgspec.structs.replace(card, hidden=card.id in self.hidden) for card in known)
 
     def hide(self, run_id: str, hidden: bool) -> None:
         (self.hidden.add if hidden else self.hidden.discard)(run_id)

@@ -58,11 +58,6 @@ class FakeLauncher:
             raise RuntimeError(self.trouble)
         return self.given
 
-    def preset_of(self, command: str) -> str:
-        if command.count('"') % 2:
-            raise RuntimeError("the command cannot be read: no closing quotation")
-        return "preset kohya: recognised from the command" if "train_network" in command else "preset generic: ?"
-
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         self.planned.append(order)
         offer = next((o for o in self.given if o.name == order.run), None)

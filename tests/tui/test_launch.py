@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
 
 from tests.fakes.feed import FakePicker, FakeStarter, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
@@ -14,7 +13,7 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.launch import LaunchPreview, LaunchRequest
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Consent, TypeCommand
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.launch import LaunchScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
@@ -198,29 +197,6 @@ async def test_a_failed_check_requires_confirmation() -> None:
         assert launcher.started == []
         await pilot.press("y")
         await until(pilot, lambda: bool(launcher.started))
-
-
-async def test_preset_of_a_typed_command_is_shown_while_typing() -> None:
-    launcher = FakeLauncher(offers=())
-    app = TrainwatchApp(None, picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "Press t (or Enter)" in text(app, "plan"))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(front(app), TypeCommand))
-        front(app).query_one(Input).value = 'python "train'
-        await until(pilot, lambda: "no closing quotation" in front(app).message)
-        front(app).query_one(Input).value = "python train_network.py"
-        await until(pilot, lambda: front(app).message == "preset kohya: recognised from the command")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(front(app), LaunchScreen))
-        await checked(pilot, app)
-        assert "none, your own config as it is · 3 profiles" in text(app, "plan")
-        await pilot.press("right")
-        await until(pilot, lambda: "balanced · 1 of 3" in text(app, "plan"))
-        await checked(pilot, app)
-        await pilot.press("enter")
-        await until(pilot, lambda: bool(launcher.started))
-        assert launcher.started == [LaunchRequest(command="python train_network.py", profile="balanced")]
 
 
 async def test_an_invalid_project_file_shows_its_lines_and_is_read_again() -> None:

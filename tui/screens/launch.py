@@ -14,7 +14,7 @@ from ...core.views.dashboard import HeaderView
 from ...core.views.screens.confirmation import Price
 from ...core.views.screens.launch import check_rows, check_sum, failed_names, plan_rows
 from ...core.views.words import Paragraph
-from ..dialogs.dialog import confirm
+from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import OffersPane, PagePane, RowsPane
@@ -30,6 +30,8 @@ SIDE_FROM = 120
 LOOK_AFTER_S = 0.25
 """Delay before the checks, so that moving over the list does not start them for each row."""
 CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
+TYPE_BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
+TYPE_KEYS = "[Enter] plan and check it   [Esc] cancel"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
 
 LAUNCH_KEYS: tuple[Key, ...] = (
@@ -303,8 +305,6 @@ class LaunchScreen(PlaceScreen):
         self.ask()
 
     def action_type(self) -> None:
-        from ..dialogs.dialog import TypeCommand
-
         if self.launcher is None:
             return
 
@@ -314,7 +314,7 @@ class LaunchScreen(PlaceScreen):
                 self.table.cursor = len(self.offers)
                 self.ask()
 
-        self.app.push_screen(TypeCommand(self.launcher, self.typed), typed)
+        self.app.push_screen(Ask("A command to start", TYPE_BODY, TYPE_KEYS, before=self.typed), typed)
 
     def action_copy(self) -> None:
         if self.plan is not None:

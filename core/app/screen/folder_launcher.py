@@ -61,19 +61,6 @@ class FolderLauncher:
         usual = project.settings.profiles.use
         return tuple(_offer(r.name, shlex.join(r.command), usual, path) for r in project.runs.values())
 
-    def preset_of(self, command: str) -> str:
-        """Detection on what is typed so far."""
-        from ...config.spec import Overrides
-        from ..plan.specs import read_definitions, spec_of_command
-
-        with _sentences():
-            words = _split(command)
-            if not words:
-                return ""
-            definitions = read_definitions(here() / FILE_NAME)
-            spec = spec_of_command(words, Overrides(), definitions)
-            return f"preset {spec.preset}: {_preset_why(spec, definitions.preset_of(spec))}"
-
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         """The first launch as it would be now."""
         from ..plan.trainer_folders import not_used_for_a_command
