@@ -13,7 +13,7 @@ from ..model.checkpoint import Checkpoint
 from ..model.fact import CommandReceived
 from ..model.particulars import Particulars
 from ..model.redact import Redaction, url_secrets
-from ..model.run import RunSpec, RunState
+from ..model.run import RunSpec
 from ..model.situation import Situation
 from ..model.story import RunStory, Summary
 from ..views import quantity
@@ -49,29 +49,14 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     unproven = story.state_why.kind == "unproven"
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
     lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now), unseen_from_t=_unseen_from_t(now))
-    numbers = SummaryNumbers(
-        wall_s=wall_s,
-        step=step,
-        total_steps=total,
-        crashes=sum(i.kind == "crash" for i in incidents),
-        hangs=sum(i.kind == "hang" for i in incidents),
-        recovered=_recovered(now),
-        lost_steps=redone or (None if any(i.lost_steps is None for i in _followed(now)) else 0),
-        lost_s=sum(i.down_s or 0.0 for i in incidents),
-        waiting=sum(need.is_due for need in needed),
-        nan=said.nan,
-        diverged=said.diverged,
-        unproven=unproven,
-        last_seen=said.last_seen,
-    )
     changes = tuple(_changes(now, sources.particulars))
-    return Report(
+    made = Report(
         run=sources.spec.name,
         id=sources.spec.id,
         state=story.state,
         reason=hide.text(reason_of(story)),
         unproven=unproven,
-        summary=summary_sentence(story.state, numbers),
+        summary="",
         written_wall=now.now_wall,
         began_wall=began,
         ended_wall=None if ended_t is None else story.wall0 + ended_t,
@@ -102,6 +87,10 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         change_walls=tuple(wall for wall, _ in changes),
         environment=tuple(_environment(now, sources, hide)),
     )
+    followed = _followed(now)
+    lost_steps = redone or (None if any(i.lost_steps is None for i in followed) else 0)
+    said_of_it = summary_sentence(made, len(followed), lost_steps, diverged=said.diverged)
+    return msgspec.structs.replace(made, summary=said_of_it)
 
 
 def _newest_followed(now: Situation) -> Incident | None:
@@ -156,11 +145,6 @@ def _withheld(now: Situation) -> Iterable[str]:
         why = f": {held.action.why}" if held.action.why else ""
         price = f" ({held.action.price})" if held.action.price else ""
         yield f"{would_have(held, now.story.wall0, now.now_wall)}{why}{price}"
-
-
-def _recovered(now: Situation) -> int:
-    """Crashes and hangs that were followed by another attempt."""
-    return len(_followed(now))
 
 
 def _followed(now: Situation) -> list[Incident]:
@@ -459,7 +443,7 @@ def _incident_line(row: IncidentRow, report: Report) -> str:
 
 # The summary of a report in one sentence: duration, progress, trouble and open decisions.
 
-OPENINGS: dict[RunState, str] = {
+OPENINGS: dict[str, str] = {
     "idle": "Nothing has run yet",
     "starting": "It is being started",
     "running": "It is running",
@@ -479,64 +463,38 @@ OPENINGS: dict[RunState, str] = {
 TIMES = ("", "once", "twice")
 
 
-class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """``recovered``: crashes and hangs that the run recovered from. ``lost_s``: time without training.
+def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diverged: bool) -> str:
+    """The sentence; unknown parts are left out.
 
-    ``lost_steps``: None = not known.
+    ``recovered``: crashes and hangs that another attempt followed; ``diverged``: the loss is, or was at the end.
     """
-
-    wall_s: float | None
-    step: int | None
-    total_steps: int | None
-    crashes: int
-    hangs: int
-    recovered: int
-    lost_steps: int | None
-    lost_s: float
-    waiting: int
-    nan: bool = False
-    """The loss is NaN now, or was at the end."""
-    diverged: bool = False
-    """The loss is diverged now, or was at the end."""
-    unproven: bool = False
-    """It ended with success, and nothing shows whether that was the end of the training."""
-    last_seen: str = ""
-    """If nobody watches the run now: in which state it was last seen, and when; what went on since is not known."""
-
-
-def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
-    """The sentence; unknown parts are left out."""
-    clauses = [f"It was {n.last_seen}" if n.last_seen else OPENINGS[state]]
-    if n.wall_s is not None and not n.last_seen:
-        clauses[0] += f" after {quantity.duration(n.wall_s)}"
-    if n.step is not None:
-        total = f" of {quantity.count(n.total_steps)}" if n.total_steps else ""
-        clauses[0] += f" at step {quantity.count(n.step)}{total}"
-    troubles = n.crashes + n.hangs
-    if n.unproven:
+    clauses = [f"It was {r.last_seen}" if r.last_seen else OPENINGS[r.state]]
+    if r.wall_s is not None and not r.last_seen:
+        clauses[0] += f" after {quantity.duration(r.wall_s)}"
+    if r.step is not None:
+        total = f" of {quantity.count(r.total_steps)}" if r.total_steps else ""
+        clauses[0] += f" at step {quantity.count(r.step)}{total}"
+    if r.unproven:
         clauses.append("nothing in the log says that this was the end")
-    if troubles:
-        said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("hung", n.hangs)) if count]
-        clauses.append("it " + " and ".join(said) + _brought_back(troubles, n.recovered))
-    elif n.wall_s is not None and not (n.nan or n.diverged or n.unproven or n.last_seen):
+    counts = {word: sum(i.kind == kind for i in r.incidents) for kind, word in (("crash", "crashed"), ("hang", "hung"))}
+    if troubles := sum(counts.values()):
+        said = [f"{word} {_times(count)}" for word, count in counts.items() if count]
+        clauses.append("it " + " and ".join(said) + _brought_back(troubles, recovered))
+    elif r.wall_s is not None and not (r.loss_is_nan or diverged or r.unproven or r.last_seen):
         clauses.append("nothing went wrong")
-    if n.nan or n.diverged:
-        clauses.append("its loss is NaN" if n.nan else "its loss diverged")
-    again = "no step was lost" if n.lost_steps == 0 else "how many steps were lost is not known"
-    if n.lost_steps:
-        again = f"{quantity.plural(n.lost_steps, 'step')} had to be repeated"
-    if n.recovered:
-        clauses.append(f"{again}, {quantity.duration(n.lost_s)} without training")
-    elif n.lost_steps:
+    if r.loss_is_nan or diverged:
+        clauses.append("its loss is NaN" if r.loss_is_nan else "its loss diverged")
+    again = "no step was lost" if lost_steps == 0 else "how many steps were lost is not known"
+    if lost_steps:
+        again = f"{quantity.plural(lost_steps, 'step')} had to be repeated"
+    if recovered:
+        down_s = sum(i.down_s or 0.0 for i in r.incidents)
+        clauses.append(f"{again}, {quantity.duration(down_s)} without training")
+    elif lost_steps:
         clauses.append(again)
-    clauses.append(
-        "nothing needs your decision"
-        if not n.waiting
-        else "one thing needs your decision"
-        if n.waiting == 1
-        else f"{n.waiting} things need your decision"
-    )
-    return "; ".join(clauses) + "."
+    waiting = sum(need.is_due for need in r.needs)
+    number = {0: "nothing needs", 1: "one thing needs"}.get(waiting, f"{waiting} things need")
+    return "; ".join([*clauses, f"{number} your decision"]) + "."
 
 
 def _times(count: int) -> str:

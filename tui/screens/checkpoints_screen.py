@@ -1,6 +1,6 @@
 """Key 4: all checkpoints of the run with their verdicts and contents; verify, show, resume."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,14 +9,15 @@ from textual.binding import BindingType
 from ...core.model.checkpoint import Checkpoint, CheckpointListing
 from ...core.model.screen_ports import CheckpointJobs
 from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
-from ...core.views.screens.checkpoint_details import checkpoint_facts, overview_facts
+from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, checkpoint_facts, count_text, overview_facts
 from ...core.views.words import Paragraph
 from ..background import Progress
 from ..keys import Key
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
-from ..panes.rows_pane import CheckpointRows, PagePane, RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
+from ..ui.cells import Span
 from .place_screen import HELP, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class CheckpointsScreen(RunPage):
         return self.session.run.checkpoints
 
     def bodies(self) -> Sequence[Pane]:
-        self.table, self.page, self.work = CheckpointRows(id="table"), PagePane(id="detail"), TaskPane(id="job")
+        self.table, self.page, self.work = RowsPane(id="table"), PagePane(id="detail"), TaskPane(id="job")
         return (self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -110,10 +111,23 @@ class CheckpointsScreen(RunPage):
         self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.state.chosen), 0)
         self.table.cursor = at
-        self.table.show_checkpoints(self.rows, self.message())
+        title = f"checkpoints · {count_text(self.rows)}" if self.rows else "checkpoints"
+        self.table.show_table(
+            CHECKPOINT_COLUMNS, self.rows, title=title, message=self.message(), level=lambda row: row.level,
+            tail=self._tail,
+        )  # fmt: skip
         self.state.chosen = self.rows[at].path if self.rows else None
         self.work.show(self.session.long_task.state)
         self._show_detail()
+
+    def _tail(self, row: CheckpointRow, left: int) -> Iterator[Span]:
+        """That a resume takes it, in so many cells; what else is known of it."""
+        cursor = self.table.glyphs.cursor
+        if row.resume:
+            mark = f"  {cursor} resume point"
+            yield "accent", mark if len(mark) <= left else f" {cursor}"
+        if detail := row.why or row.verified:
+            yield "label", f" · {detail}"
 
     def _show_detail(self) -> None:
         if self.state.report is not None:

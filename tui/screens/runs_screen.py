@@ -13,6 +13,7 @@ from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
 from ...core.views.screens.run_list import (
     DONE,
+    RUN_COLUMNS,
     SORTS,
     WHICH,
     WHICH_WORDS,
@@ -36,7 +37,7 @@ from ...core.views.words import Paragraph
 from ..dialogs.dialog import Ask
 from ..keys import Key
 from ..panes.pane import Pane
-from ..panes.rows_pane import PagePane, RowsPane, RunsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
 from .place_screen import HELP, PlaceScreen, bindings_of, headline, share
 
@@ -49,6 +50,7 @@ AGAIN_S = 5.0
 """How often the list is read again, seconds; every journal of the machine is read each time."""
 ASKED_S = 1.0
 """The same while a machine is asked for the first time."""
+HEADING_FROM = 62
 ABOUT_ROWS = 10
 """Rows of the details of the chosen run."""
 NONE_YET = "Press l to start one, or use: trainwatch run -- COMMAND"
@@ -124,7 +126,7 @@ class RunsScreen(PlaceScreen):
         return tuple(key for key in keys if key.action not in idle)
 
     def bodies(self) -> Sequence[Pane]:
-        self.table, self.page = RunsPane(id="runs"), PagePane(id="about")
+        self.table, self.page = RowsPane(id="runs"), PagePane(id="about")
         return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -151,7 +153,10 @@ class RunsScreen(PlaceScreen):
     def show(self) -> None:
         wall = self.now.now_wall or time()
         rows = [run_row(c, wall, self.current) for c in self.listed]
-        self.table.show_runs(rows, self._message, title=self._title(len(rows)))
+        self.table.show_table(
+            RUN_COLUMNS, rows, title=self._title(len(rows)), message=self._message, level=lambda row: row.level,
+            head_from=HEADING_FROM,
+        )  # fmt: skip
         at = min(self.table.cursor, len(rows) - 1)
         self.page.show(about_run(rows[at]) if rows else (), title=shown_name(rows[at].card) if rows else "")
 
