@@ -131,7 +131,6 @@ class TrainwatchApp(App[None]):
 
     @property
     def dashboard(self) -> Dashboard | None:
-        """The dashboard on the stack of screens."""
         return next((s for s in reversed(self.screen_stack) if isinstance(s, Dashboard)), None)
 
     def get_default_screen(self) -> Screen[Any]:

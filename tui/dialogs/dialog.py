@@ -82,7 +82,6 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
             static.update(self.text_at(self._room))
 
     def set_body(self, body: str) -> None:
-        """Replace the body of an open dialog."""
         if body != self._body:
             self._body = body
             self._show_body()
@@ -173,7 +172,6 @@ class Ask(Dialog[str]):
         return "" if text or self._empty else "Type something, or press Esc."
 
     def answer(self, text: str) -> None:
-        """Close with the text."""
         self.dismiss(text)
 
 

@@ -143,7 +143,6 @@ class Pane(Widget, can_focus=False):
 
     @property
     def subtitle(self) -> str:
-        """The text on the lower border."""
         return self._edges[1]
 
     class Pressed(Message):

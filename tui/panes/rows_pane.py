@@ -242,7 +242,6 @@ class PagePane(Pane):
 
     @property
     def links(self) -> list[int]:
-        """The link targets, in order."""
         return [p.link for p in self.paragraphs if p.link is not None]
 
     def scroll(self, rows: int) -> None:

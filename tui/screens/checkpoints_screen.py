@@ -262,7 +262,6 @@ class CheckpointsState:
         """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
 
     def show_report(self, title: str, facts: tuple[Paragraph, ...]) -> None:
-        """Show the result of a task."""
         self.report = (title, facts)
 
     def close(self) -> None:

@@ -177,7 +177,6 @@ class Dashboard(PanedScreen):
 
     @property
     def context(self) -> KeyContext:
-        """What decides which keys apply."""
         return KeyContext(
             now=self.now,
             startable=self.starter is not None,
@@ -189,7 +188,6 @@ class Dashboard(PanedScreen):
 
     @property
     def window(self) -> TimeWindow:
-        """The stretch of the run that the charts show."""
         return self.window_of(self.zoom)
 
     def window_of(self, zoom: int | None) -> TimeWindow:
@@ -232,7 +230,6 @@ class Dashboard(PanedScreen):
             self.poll()
 
     def zoom_time(self, steps: int) -> None:
-        """All charts over a shorter or longer time."""
         self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
         self.call_later(self.poll)  # once the charts are known that are wanted now
 

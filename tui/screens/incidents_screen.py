@@ -154,7 +154,6 @@ class IncidentsScreen(RunPage):
         self.choose(self.views[pane.cursor].id)
 
     def choose(self, incident: int) -> None:
-        """Show this incident."""
         self.page.top, self.page.link = 0, None
         self.chosen = incident
         self.draw()
@@ -241,7 +240,6 @@ class StacksScreen(RunPage):
         return (self.page,)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """One file at a time."""
         return {"file": (0, top, width, height)}
 
     def on_mount(self) -> None:
@@ -291,7 +289,6 @@ def evidence_lines(page: EvidencePage) -> list[Paragraph]:
 
 
 def explain(application: "TrainwatchApp", number: int) -> None:
-    """Open the page at an incident."""
     application.action_place("incidents")
     page = application.screen
     if isinstance(page, IncidentsScreen):

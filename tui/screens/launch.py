@@ -92,7 +92,6 @@ class LaunchScreen(PlaceScreen):
 
     @property
     def offers(self) -> tuple[LaunchOffer, ...]:
-        """The runs of the file."""
         return self.read_offers or ()
 
     @property
@@ -188,7 +187,6 @@ class LaunchScreen(PlaceScreen):
 
     @property
     def order(self) -> LaunchRequest:
-        """What Enter would start."""
         offer = self.offer
         if offer is not None:
             return LaunchRequest(run=offer.name, profile=self.profile) if offer.of_file else LaunchRequest()

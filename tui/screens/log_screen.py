@@ -83,7 +83,6 @@ class LogScreen(RunPage):
         self.viewer.close()
 
     def look(self) -> None:
-        """Read what was written since."""
         self.driver.look()
 
     def show(self) -> None:
@@ -107,7 +106,6 @@ class LogScreen(RunPage):
             self.viewer.open(LogSource(file, self.access.browser, self.access.stamps))
 
     def head(self) -> None:
-        """Update tabs, title and message."""
         view, story = self.view, self.now.story
         marks = [(mark_of(f, story), f.label) for f in self.files]
         tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)

@@ -126,7 +126,6 @@ class MachineScreen(RunPage):
             self.take_details(details)
 
     def take_details(self, details: MachineDetails) -> None:
-        """Keep them, and draw."""
         self.state.details = details
         self.draw()
 
@@ -174,7 +173,6 @@ class MachineScreen(RunPage):
         self.show_message(f"Charts show {self.session.window.words}; [ shorter, ] longer")
 
     def passes(self, row: "GpuProcess | TreeProcess") -> bool:
-        """Whether a process passes the filter."""
         found = passing(self.state.filter)
         return not self.state.filter or any(map(found, (row.command or "", row.user or "", str(row.pid))))
 
@@ -184,7 +182,6 @@ class MachineScreen(RunPage):
 
     @property
     def listed(self) -> Sequence[Any]:
-        """The processes that are offered, in their usual order."""
         return ()
 
     @property
@@ -265,7 +262,6 @@ class MachineScreen(RunPage):
         raise NotImplementedError
 
     def tell(self, title: str, facts: Sequence[tuple[str, str]]) -> None:
-        """Show all that is known of a process."""
         from textual.content import Content
 
         from ..dialogs.dialog import Dialog
@@ -396,7 +392,6 @@ class GpuScreen(MachineScreen):
 
     @property
     def chosen(self) -> int:
-        """Place of the GPU that is shown."""
         asked = self.opened_on or 0 if self.state.chosen is None else self.state.chosen
         return max(0, min(asked, len(self.view.cards) - 1))
 
@@ -501,7 +496,6 @@ class HostScreen(MachineScreen):
 
     @property
     def listed(self) -> Sequence[TreeProcess]:
-        """Below their parents."""
         return (*self.view.rows, *self.view.others) if self.state.wide else self.view.rows
 
 

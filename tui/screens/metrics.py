@@ -69,7 +69,6 @@ class MetricsScreen(RunPage):
         return (self.pane,)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """One pane for all charts."""
         return {"charts": (0, top, width, height)}
 
     def on_unmount(self) -> None:

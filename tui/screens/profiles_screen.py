@@ -98,7 +98,6 @@ class ProfilesScreen(RunPage):
         return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The ladder above, what a switch would change below it."""
         rows = share(height, len(self.profiles) + 2, 3, max(4, height // 2))
         rest = height - rows
         if not self.profiles or rest < 3:

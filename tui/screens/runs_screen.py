@@ -146,7 +146,6 @@ class RunsScreen(PlaceScreen):
 
     @property
     def listed(self) -> tuple[RunCard, ...]:
-        """The runs that are shown, in their order."""
         choice = self.choice
         return listed(self.cards or (), sort=choice.sort, which=choice.which, words=choice.words, hidden=choice.hidden)
 
@@ -185,7 +184,6 @@ class RunsScreen(PlaceScreen):
 
     @property
     def current(self) -> str | None:
-        """The id of the run that is open."""
         return self.session.run.run_id if self.session is not None else None
 
     def action_reload(self, *, anew: bool = False) -> None:
@@ -291,7 +289,6 @@ class RunsScreen(PlaceScreen):
         self.app.push_screen(dialog, answered)
 
     def action_hide(self) -> None:
-        """Hide the run under the cursor, or show it again."""
         picker, run_id = self.application.picker, self._under_cursor
         card = next((card for card in self.cards or () if card.id == run_id), None)
         if picker is None or card is None:

@@ -77,7 +77,6 @@ class SamplesScreen(RunPage):
         return (self.caption, self.view, self.table)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The picture gets the rest of the screen."""
         if not self.samples:
             return {"picture": (0, top, width, height)}
         if not can_decode():
@@ -120,7 +119,6 @@ class SamplesScreen(RunPage):
 
     @property
     def fits(self) -> bool:
-        """A picture is shown, shrunk for the room that it has."""
         if self.picture is None:
             return False
         (width, height), (columns, rows) = self.picture.pixels.size, self.view.size
@@ -265,7 +263,6 @@ class PicturePane(Pane):
         return above + [(("label", f"  {row}"),) for row in rows]
 
     def render_line(self, y: int) -> Strip:
-        """Two rows of pixels."""
         if self.picture is None:
             return super().render_line(y)
         strip = self._strips.get(y)

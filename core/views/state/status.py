@@ -174,7 +174,6 @@ def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:
 
 
 def _output(story: RunStory) -> tuple[OutputPlace, ...]:
-    """The folders that the run saves to, and how they are known."""
     told = story.run.output_dir if story.run is not None else None
     if told is None or story.run is None:
         return story.outputs
