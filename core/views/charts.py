@@ -259,7 +259,7 @@ def value_range(values: Sequence[float | None], *, cut_share: float = 0.0) -> tu
         return low, high
     if high == low == 0:
         return 0.0, 1.0
-    middle = (high + low) / 2
+    middle = low / 2 + high / 2
     half = max(abs(middle) * 0.05, 1e-9)
     return middle - half, middle + half
 
