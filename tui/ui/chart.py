@@ -91,7 +91,7 @@ def calm_scale(values: Values) -> tuple[float, float] | None:
     A new extreme beyond them moves it by a step, others leave it as it is.
     """
     bounds = value_range(values, cut_share=0.05)
-    if bounds is None:
+    if bounds is None or not math.isfinite(bounds[1] - bounds[0]):
         return None
     low, high = bounds
     step = round_step(high - low, SCALE_STEPS)
