@@ -22,8 +22,7 @@ from ..core.model.screen_ports import Attacher, Launcher, OpenRun, RunPicker, Su
 from ..core.model.suggestion import typed
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES
-from .run_session import PaneFocus, Remembered, keep, recall
-from .screens.away_watch import AwayWatch
+from .run_session import AwayWatch, PaneFocus, Remembered, keep, recall
 from .screens.dashboard import Dashboard
 from .screens.pane_screen import is_place
 from .ui.cells import ASCII, draws_letters, glyphs_for
@@ -75,7 +74,6 @@ class TrainwatchApp(App[None]):
         self.home, self.remembered = home, recall(home)
         self._ascii = _ascii_filter()
         self.pane_focus = PaneFocus()
-        self.pane_focus.focused, self.pane_focus.whole = self.remembered.pane, self.remembered.whole
         self.exit_message = ""
         """Printed on the terminal after exit."""
         self.animation_level = "none"
@@ -117,13 +115,8 @@ class TrainwatchApp(App[None]):
     def on_mount(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
         self.app_resume_signal.subscribe(self, self._paint_again)
-        if self.first_run is not None:
-            if self.remembered.place and self.remembered.run == self.first_run.run_id:
-                self.call_after_refresh(self.action_place, self.remembered.place)
-        elif self.launch_first:
-            self.action_place("launch")
-        else:
-            self.action_runs()
+        if self.first_run is None:
+            self.action_place("launch" if self.launch_first else "runs")
 
     def _paint_again(self, _app: App[Any]) -> None:
         """Paint every cell: the terminal is empty after Ctrl-Z and ``fg``, and Textual paints only what changes."""
@@ -138,7 +131,6 @@ class TrainwatchApp(App[None]):
 
     @property
     def dashboard(self) -> Dashboard | None:
-        """The dashboard on the stack of screens."""
         return next((s for s in reversed(self.screen_stack) if isinstance(s, Dashboard)), None)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -157,7 +149,7 @@ class TrainwatchApp(App[None]):
             memory=self.pane_focus,
         )
         dashboard.away = AwayWatch(dashboard)
-        dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
+        dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else None
         return dashboard
 
     def show_run(self, run: OpenRun) -> None:
@@ -233,28 +225,12 @@ class TrainwatchApp(App[None]):
 
         screen = LogScreen(self, dashboard)  # over the current screen: Escape returns to it
         self.push_screen(screen)
-        screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
+        screen.call_after_refresh(screen.to_line, log, line)
 
     def action_leave(self) -> None:
         self.exit_message = exit_message(self.dashboard)
-        self.remember()
+        keep(self.home, Remembered(theme=self.theme))
         self.exit()
-
-    def remember(self) -> None:
-        """Save what the next start begins with."""
-        dashboard = self.dashboard
-        place = next((s.place for s in reversed(self.screen_stack) if is_place(s)), "")
-        keep(
-            self.home,
-            Remembered(
-                theme=self.theme,
-                pane=self.pane_focus.focused,
-                whole=self.pane_focus.whole,
-                zoom=dashboard.zoom if dashboard is not None else self.remembered.zoom,
-                run=dashboard.run.run_id if dashboard is not None else self.remembered.run,
-                place=place if dashboard is not None else "",
-            ),
-        )
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         from .palette import commands

@@ -137,13 +137,12 @@ class Cancelled(Exception):  # noqa: N818  not an error: the user cancelled it
 
 
 class LongTaskState(msgspec.Struct, frozen=True, kw_only=True):
-    """``done``/``total`` in bytes, or in seconds if ``timed``; total 0: not known yet."""
+    """``done``/``total`` in bytes; total 0: not known yet."""
 
     title: str
     done: int = 0
     total: int = 0
     cancelled: bool = False
-    timed: bool = False
 
 
 class LongTask:
@@ -164,20 +163,18 @@ class LongTask:
         """The running task; None if there is none."""
         return self._state
 
-    def start(
-        self, title: str, work: Callable[[Progress], Any], then: Callable[[Any, str], None], *, timed: bool = False
-    ) -> bool:
+    def start(self, title: str, work: Callable[[Progress], Any], then: Callable[[Any, str], None]) -> bool:
         """Start; ``then(result, error message)`` is called on the screen's thread. False if another task runs."""
         if self._state is not None:
             return False
         self._cancel.clear()
         self._ended.clear()
-        self._state = LongTaskState(title=title, timed=timed)
+        self._state = LongTaskState(title=title)
 
         def progress(done: int, total: int) -> None:
             if self._cancel.is_set():
                 raise Cancelled
-            self._state = LongTaskState(title=title, done=done, total=total, timed=timed)
+            self._state = LongTaskState(title=title, done=done, total=total)
             if not self._drawing:  # not more often than the screen draws it
                 self._drawing = True
                 self._queue.show(self._draw)

@@ -3,13 +3,19 @@
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..core.model.situation import Situation
+from ..core.model.story import Look, Summary
 from ..core.store.home import make_private, write_atomically
+from ..core.views.run_summary import AWAY_S, is_due, since_wall, urgent_keys
 from .panes.pane import Pane
-from .places import PLACES
-from .ui.recent import WHOLE
+
+if TYPE_CHECKING:
+    from .screens.dashboard import Dashboard
 
 # Where a pane lies on its screen.
 
@@ -55,22 +61,13 @@ def zoomed(boxes: Mapping[str, Box], name: str, width: int, height: int) -> dict
     return kept | ({name: (0, head[3], width, room)} if room >= 3 else {})
 
 
-# What the screen saves for its next start: theme, focused pane, zoom, and the open screen.
-#
-# A small file in the state folder. Read and write errors are ignored: it is only a convenience.
+# What the screen saves for its next start, in a small file in the state folder: it is only a convenience.
 
 FILE_NAME = "screen.json"
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):
-    """``place``: the screen of ``run`` that was open; empty = the dashboard."""
-
     theme: str = ""
-    pane: str | None = None
-    whole: bool = False
-    zoom: int | None = None
-    run: str = ""
-    place: str = ""
 
 
 def recall(home: Path | None) -> Remembered:
@@ -78,16 +75,9 @@ def recall(home: Path | None) -> Remembered:
     if home is None:
         return Remembered()
     try:
-        found = msgspec.json.decode((home / FILE_NAME).read_bytes(), type=Remembered)
+        return msgspec.json.decode((home / FILE_NAME).read_bytes(), type=Remembered)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return Remembered()
-    return msgspec.structs.replace(
-        found,
-        pane=found.pane if found.pane in PANES else None,
-        whole=found.whole and found.pane in PANES,
-        zoom=found.zoom if found.zoom in range(WHOLE + 1) else None,
-        place=found.place if found.place in {p.name for p in PLACES} - {"dashboard", "runs"} else "",
-    )
 
 
 def keep(home: Path | None, remembered: Remembered) -> None:
@@ -96,3 +86,100 @@ def keep(home: Path | None, remembered: Remembered) -> None:
         return
     with contextlib.suppress(OSError):
         write_atomically(make_private(home) / FILE_NAME, msgspec.json.encode(remembered))
+
+
+# Greets somebody who comes back to a run, and remembers when a person last looked at it.
+
+
+KEEP_S = 60.0
+"""How often a look is written while keys are pressed."""
+AGAIN = "m shows what happened while you were away"
+
+
+class AwayWatch:
+    """Of one dashboard. ``see`` is called with each poll, ``used`` with each key, click and focus."""
+
+    def __init__(self, on: "Dashboard") -> None:
+        self._on = on
+        self._last: Look | None = None
+        self._known = self._decided = self._reading = False
+        self._used_at = self._kept_at = time()
+        self._keys = 0
+
+    def begin(self) -> None:
+        """Read when a person last looked."""
+        looks = self._on.run.looks
+        if looks is None:
+            return
+
+        def take(last: Look | None, _: str) -> None:
+            self._last, self._known = last, True
+            if self._on.now.now_wall:
+                self.see(self._on.now)
+
+        self._on.tasks.fetch(looks.last, take)
+
+    def see(self, now: Situation) -> None:
+        """Decide once, when the run is known, whether the card is shown."""
+        if not self._known or self._decided or not now.now_wall:
+            return
+        self._decided = True
+        if is_due(self._last, now):
+            self._read(since_wall(self._last, now), asked=False)
+        self._keep()
+
+    def show(self) -> None:
+        looks = self._on.run.looks
+        if looks is None:
+            self._on.show_message("This screen has no summary; use: trainwatch report --short")
+            return
+        self._read(since_wall(self._last, self._on.now), asked=True)
+
+    def used(self, *, pressed: bool) -> None:
+        """A person is at the screen; ``pressed``: a key or a button, not only the focus."""
+        self._keys += pressed
+        away_s, self._used_at = time() - self._used_at, time()
+        if not self._decided:
+            return
+        now = self._on.now
+        if away_s > AWAY_S:
+            self._last = Look(wall=now.now_wall - away_s)
+            self._on.show_message(AGAIN)
+        if away_s > AWAY_S or time() - self._kept_at > KEEP_S:
+            self._keep()
+
+    def leave(self) -> None:
+        """The screen is left: it was looked at until now."""
+        looks = self._on.run.looks
+        if looks is not None and self._decided:
+            looks.keep(self._look())
+
+    def _look(self) -> Look:
+        return Look(wall=self._on.now.now_wall, needs=urgent_keys(self._on.now))
+
+    def _keep(self) -> None:
+        looks = self._on.run.looks
+        if looks is None:
+            return
+        self._kept_at, look = time(), self._look()
+
+        self._on.tasks.fetch(lambda: looks.keep(look), lambda _, __: None)
+
+    def _read(self, since: float | None, *, asked: bool) -> None:
+        looks = self._on.run.looks
+        if looks is None or self._reading:
+            return
+        self._reading, keys = True, self._keys
+
+        def show(said: Summary | None, trouble: str) -> None:
+            self._reading = False
+            if said is None:
+                self._on.show_message(f"The summary cannot be read: {trouble}")
+            elif asked or keys == self._keys:
+                from .dialogs.cards import AwayDialog  # the first picture does not wait for it
+
+                self._on.app.push_screen(AwayDialog(said, read_only=self._on.context.read_only))
+            else:  # somebody is at work here already
+                self._on.show_message(AGAIN)
+
+        self._on.tasks.fetch(lambda: looks.summary(since), show)

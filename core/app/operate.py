@@ -102,7 +102,7 @@ def goes_on_waiting(run: RunDirectory, command: Command) -> str:
     """
     from ..store.journal import load_story
     from ..store.lock import is_held
-    from ..views.state.by_itself import reason_of
+    from ..views.state.concerns import reason_of
 
     if not _is_plain_resume(command) or is_held(run.lock):
         return ""

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from .attempt import EvidenceFile
     from .change import Change
     from .checkpoint import Checkpoint, CheckpointListing, Sample
-    from .checkpoint_results import CheckpointOverview, Comparison, PrunePlan
+    from .checkpoint_results import CheckpointOverview
     from .control_messages import Reply
-    from .launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
+    from .launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
     from .log_lines import LogStretch, Stopped
     from .machine_details import MachineDetails
     from .nodes import RankTable
@@ -54,7 +54,6 @@ class LogStamps(Protocol):
     """
 
     def time_of(self, attempt: int, offset: int) -> float | None: ...
-    def offset_at(self, attempt: int, t: float) -> int | None: ...
 
 
 class SupervisorStarter(Protocol):
@@ -131,16 +130,10 @@ class LaunchSettings(Protocol):
 class Trials(Protocol):
     """Trials of a profile for some minutes, beside the run. May block; called in threads.
 
-    ``rivals``: live runs that a trial would slow down or take memory from, as sentences. ``results``: the newest of
-    each profile on this machine. ``attempt``: to its end; without a profile the run's settings are tried as they are;
-    ``beside``: despite rivals; ``progress`` (seconds, total seconds) may raise. Raises RuntimeError.
+    ``results``: the newest of each profile on this machine.
     """
 
-    def rivals(self) -> Sequence[str]: ...
     def results(self) -> Mapping[str, TrialResult]: ...
-    def attempt(
-        self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
-    ) -> TrialResult: ...
 
 
 OnProgress = Callable[[int, int], None]
@@ -151,8 +144,7 @@ class CheckpointJobs(Protocol):
     """Work on the checkpoints of one run; it takes as long as gigabytes take. Raises RuntimeError with a sentence.
 
     ``directory`` None: not configured. ``listing``: quick verdicts, newest first. ``verify`` ``deep``: every byte and
-    value. ``backup``: a verified copy, never over another; its path. ``plan_prune`` changes nothing; ``prune`` deletes
-    what the plan lists, each checked again, and returns the outcome as a sentence.
+    value.
     """
 
     @property
@@ -160,10 +152,6 @@ class CheckpointJobs(Protocol):
     def listing(self) -> CheckpointListing: ...
     def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint: ...
     def show(self, path: str) -> CheckpointOverview: ...
-    def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison: ...
-    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str: ...
-    def plan_prune(self, keep: int, *, progress: OnProgress) -> PrunePlan: ...
-    def prune(self, plan: PrunePlan) -> str: ...
 
 
 class SampleFolder(Protocol):
@@ -178,19 +166,14 @@ class Launcher(Protocol):
     """All methods may block and are called in threads. They raise RuntimeError with one or more sentences.
 
     ``offers``: the runs of this folder's ``trainwatch.toml`` (a broken file raises), and live ones of commands that
-    were started in it. ``mark``: a value that is another one if the offers may have changed; cheap. ``preset_of``: the
-    framework in words. ``plan`` writes nothing. ``check``: ``seen`` is called for each check when it begins and when it
+    were started in it. ``plan`` writes nothing. ``check``: ``seen`` is called for each check when it begins and when it
     is done; it ends early when ``wanted`` returns False. ``start``: as ``trainwatch run --detach``; the run's id.
-    ``rehearse``: ``say`` gets lines of progress; it is interrupted when ``wanted`` returns False.
     """
 
     def offers(self) -> Sequence[LaunchOffer]: ...
-    def mark(self) -> object: ...
-    def preset_of(self, command: str) -> str: ...
     def plan(self, order: LaunchRequest) -> LaunchPreview: ...
     def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None: ...
     def start(self, order: LaunchRequest) -> str: ...
-    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal: ...
 
 
 class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,16 +182,6 @@ class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
     browser: LogBrowser
     stamps: LogStamps | None = None
     extra: tuple[str, ...] = ()
-
-
-class Causes(Protocol):
-    """Failure classes (name, title), and what a person teaches about them. May block; raises RuntimeError.
-
-    ``teach``: learns the line that ended this attempt; a sentence.
-    """
-
-    def classes(self) -> Sequence[tuple[str, str]]: ...
-    def teach(self, attempt: int, failure: str) -> str: ...
 
 
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,7 +196,6 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     ladder: tuple[str, ...] = ()
     """Names of profiles, safest first; empty = no ladder is configured."""
     incident_files: IncidentFiles | None = None
-    causes: Causes | None = None
     looks: Looks | None = None
     checkpoints: CheckpointJobs | None = None
     launch: LaunchSettings | None = None
@@ -232,8 +204,6 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     details: Source[MachineDetails] | None = None
     ranks: Source[RankTable] | None = None
     screen: ScreenSettings = ScreenSettings()
-    keep_last: int = 0
-    """How many checkpoints retention keeps; 0 = all."""
 
 
 class RunPicker(Protocol):
@@ -248,5 +218,3 @@ class RunPicker(Protocol):
     def show_there(self, card: RunCard, *, read_only: bool) -> None: ...
     def open(self, run_id: str) -> OpenRun: ...
     def hide(self, run_id: str, hidden: bool) -> None: ...
-    def kept_about(self, run_id: str) -> str: ...
-    def forget(self, run_id: str) -> str: ...

@@ -206,8 +206,6 @@ def span_label(seconds: float) -> str:
 
 # Points of a metric as values at evenly spaced dots: merged by extremes, joined by lines, apart at gaps.
 
-Values = tuple[float | None, ...]
-"""One value a dot; None is a gap."""
 SPIKE = 4.0
 """How many times the usual distance from the mean makes an extreme of a column a spike."""
 SPIKE_SHARE = 0.02
@@ -242,70 +240,10 @@ def spiked(points: Sequence[Point]) -> list[float]:
     return values
 
 
-def merged(points: Sequence[Point], since: float, width: float, dots: int) -> dict[int, Point]:
-    """The points of each dot as one (mean x, min, mean, max). ``width``: of a dot. Points are ordered by x."""
-    first = bisect_left(points, since, key=_x)
-    last = bisect_right(points, since + width * dots, key=_x)
-    found: dict[int, Point] = {}
-    here, count = -1, 0
-    sum_x = sum_mean = lowest = highest = 0.0
-    for x, low, mean, high in points[first:last]:
-        dot = int((x - since) / width)
-        if dot != here:
-            if count:
-                found[min(here, dots - 1)] = (sum_x / count, lowest, sum_mean / count, highest)
-            here, count = dot, 1
-            sum_x, sum_mean, lowest, highest = x, mean, low, high
-            continue
-        count += 1
-        sum_x += x
-        sum_mean += mean
-        if low < lowest:  # noqa: PLR1730  three times as fast as a call, and this is the loop of every chart
-            lowest = low
-        if high > highest:  # noqa: PLR1730
-            highest = high
-    if count:
-        found[min(here, dots - 1)] = (sum_x / count, lowest, sum_mean / count, highest)
-    return found
-
-
 def usual_distance(points: Sequence[Point]) -> float:
     """The median distance of neighbouring points; 0 of fewer than two."""
     gaps = sorted(b[0] - a[0] for a, b in pairwise(points))
     return gaps[len(gaps) // 2] if gaps else 0.0
-
-
-def dotted(points: Sequence[Point], since: float, until: float, dots: int, *, gap: float = math.inf) -> Values:
-    """A value for each of ``dots`` evenly spaced dots from ``since`` to ``until``.
-
-    Dots between two points lie on the line between them, unless the points are more than ``gap`` apart. Points just
-    outside are used for the lines at the edges.
-    """
-    width = (until - since) / max(dots, 1)
-    if dots < 1 or width <= 0 or not points:
-        return (None,) * max(dots, 0)
-    inside = merged(points, since, width, dots)
-    order = sorted(inside)
-    values: list[float | None] = [None] * dots
-    for dot, value in zip(order, spiked([inside[d] for d in order]), strict=True):
-        values[dot] = value
-    places: list[tuple[float, float, float]] = [
-        (since + (dot + 0.5) * width, inside[dot][0], values[dot] or 0.0) for dot in order
-    ]
-    first, last = bisect_left(points, since, key=_x), bisect_right(points, until, key=_x)
-    if first > 0:
-        places.insert(0, (points[first - 1][0], points[first - 1][0], points[first - 1][2]))
-    if last < len(points):
-        places.append((points[last][0], points[last][0], points[last][2]))
-    for (a, ax, one), (b, bx, two) in pairwise(places):
-        if bx - ax > max(gap, width):
-            continue
-        for dot in range(
-            max(0, math.ceil((a - since) / width - 0.5)), min(dots, math.floor((b - since) / width + 0.5))
-        ):
-            if values[dot] is None:
-                values[dot] = one + (two - one) * ((since + (dot + 0.5) * width - a) / (b - a))
-    return tuple(values)
 
 
 def value_range(values: Sequence[float | None], *, cut_share: float = 0.0) -> tuple[float, float] | None:
@@ -321,7 +259,7 @@ def value_range(values: Sequence[float | None], *, cut_share: float = 0.0) -> tu
         return low, high
     if high == low == 0:
         return 0.0, 1.0
-    middle = (high + low) / 2
+    middle = low / 2 + high / 2
     half = max(abs(middle) * 0.05, 1e-9)
     return middle - half, middle + half
 
@@ -383,8 +321,6 @@ def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> str:
 WIDTH, HEIGHT = 720, 300
 """Pixels of a chart."""
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 30
-DOTS = 600
-"""Points of a curve."""
 TICK_COLUMNS, TICK_PIXELS = 12, 8
 CURVE, INK, GRID, DANGER = "#0f7285", "#2a3038", "#e8ebef", "#b8302a"
 
@@ -416,9 +352,8 @@ def charts_svg(
 
 def _chart(metric: str, unit: str, parts: Sequence[Sequence[Point]], top: float, end_t: float) -> Iterator[str]:
     right, bottom = WIDTH - RIGHT, top + HEIGHT - BOTTOM
-    gap = math.inf if metric.startswith("metric.") else GAP * max(map(usual_distance, parts), default=0.0)
-    values = [dotted(part, 0.0, end_t, DOTS, gap=gap) for part in parts]
-    low, high = value_range([v for dots in values for v in dots]) or (0.0, 1.0)
+    curves = [list(zip((p[0] for p in part), spiked(part), strict=True)) for part in parts]
+    low, high = value_range([v for curve in curves for _, v in curve]) or (0.0, 1.0)
     factor, word = axis_unit(unit, low, high)
 
     def y_of(value: float) -> float:
@@ -435,10 +370,11 @@ def _chart(metric: str, unit: str, parts: Sequence[Sequence[Point]], top: float,
         yield _line(((at, bottom), (at, bottom + 4)), INK)
         yield _text(at, bottom + 17, label, "middle")
     yield _line(((LEFT, top + TOP), (LEFT, bottom), (right, bottom)), INK)
-    for dots in values:
-        known = [(i, v) for i, v in enumerate(dots) if v is not None and math.isfinite(v)]
-        for _, run in itertools.groupby(enumerate(known), key=lambda each: each[1][0] - each[0]):  # gap by gap
-            yield _line([(LEFT + (i + 0.5) / DOTS * (right - LEFT), y_of(v)) for _, (i, v) in run], CURVE, 1.6)
+    gap = math.inf if metric.startswith("metric.") else GAP * max(map(usual_distance, parts), default=0.0)
+    for curve in curves:
+        cuts = [at for at, (a, b) in enumerate(pairwise(curve), 1) if b[0] - a[0] > gap]
+        for first, last in pairwise((0, *cuts, len(curve))):
+            yield _line([(LEFT + t / end_t * (right - LEFT), y_of(v)) for t, v in curve[first:last]], CURVE, 1.6)
 
 
 def _parts(

@@ -316,7 +316,6 @@ def memory_view(now: Situation) -> MemoryView:
 
 
 def _memory_scaled(bounds: Bounds, total: float | None) -> Bounds:
-    """Bounds in per cent as bounds in bytes."""
     return tuple((bound * (total or 0.0) / 100, level) for bound, level in bounds) if total else bounds
 
 

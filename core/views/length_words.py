@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ..model.launch import Rehearsal
 from ..model.length import ExpectedLength
 from ..model.resume_way import ResumeWay, SecondStart
-from . import quantity
+from ..model.wrappers import Layer, layers
+from ..views import quantity
 
 
 def by_words(total_by: str | None) -> str:
@@ -83,3 +85,74 @@ def second_start_line(second: SecondStart) -> str | None:
 def second_start_object(second: SecondStart, argv: Sequence[str]) -> dict[str, Any]:
     """The object of ``--json``. ``argv``: of a restart, with ``{resume}`` for the checkpoint."""
     return {"argv": list(argv), "drops": [change.key for change in second.drops], "destroys": list(second.destroys)}
+
+
+# Where the command lets the training run, if not as any process of this user: in a container, on another host.
+
+
+def deciding_layer(command: Sequence[str]) -> Layer | None:
+    """The wrapper that decides where it runs: a container, even if sudo starts it. None: it is a process like any."""
+    away = [layer for layer in layers(command) if layer.kind != "plain"]
+    return next((layer for layer in away if layer.kind != "user"), away[0] if away else None)
+
+
+def place_words(command: Sequence[str]) -> str:
+    """Where it runs, and what that means for a stop, as a clause; "" if it runs as any process of this user."""
+    layer = deciding_layer(command)
+    return "" if layer is None else words_of(layer)
+
+
+def words_of(layer: Layer) -> str:
+    """The same of a wrapper."""
+    name, tool = layer.names[0] if layer.names else "it", layer.program
+    match layer.kind:
+        case "container" | "service":
+            return f"runs in a container of {tool}: stopped, paused and measured through {tool}"
+        case "in_container":
+            return f"runs in the container {name}: {tool} exec passes no signal on, so a stop leaves it running"
+        case "services":
+            return f"runs in the containers of `{tool} {layer.verb}`: a stop may leave them running"
+        case "host":
+            return f"runs on {name}: nothing of it is measured, and a stop or a lost connection leaves it running"
+        case "pod":
+            return f"runs in the pod {name}: nothing of it is measured, and a stop leaves it running"
+        case "step":
+            return "runs as a step of Slurm: its CPU and GPU are not known"
+        case "environment":
+            return f"runs in an environment of {tool}: as any process of yours"
+        case "user" | "plain":
+            user = next(iter(layer.values("-u", "--user")), "root")
+            return f"runs as {user}: only {tool} may signal it"
+
+
+# The result of a rehearsal in words, for the command line and the screen.
+
+
+TOUCHED_SHOWN = 5
+
+
+def rehearsal_lines(result: Rehearsal) -> list[str]:
+    """For people: the proofs, what tonight will do, and the config."""
+    word = {"safe": "SAFE", "unsafe": "NOT SAFE", "unknown": "UNKNOWN"}[result.verdict]
+    marks = {True: "yes", False: "NO", None: "?"}
+    lines = [f"tonight: {word}: {result.reason}", ""]
+    if result.checkpoint is not None:
+        after = "" if result.checkpoint_after_s is None else f" after {result.checkpoint_after_s:.0f} s"
+        lines.append(f"checkpoint   yes  {result.checkpoint}{after}, in {result.saved_in or '?'}")
+    else:
+        lines.append("checkpoint   NO   none that a resume can use")
+    lines.append(f"step goes on {marks[result.steps.holds]:4} {result.steps.why}")
+    lines.append(f"loss goes on {marks[result.loss.holds]:4} {result.loss.why}")
+    will = {"yes": "yes", "self": "by itself", "no": "NO", "unknown": "unknown"}[result.will]
+    lines.append(f"resume       {will}{f': {result.how}' if result.how else ''}")
+    if result.faults:
+        lines += ["", "what tonight will do:"]
+        wide = max(len(fault.fault) for fault in result.faults)
+        for fault in result.faults:
+            after = "" if fault.after_s is None else f"seen after {fault.after_s:.0f} s: "
+            lines.append(f"  {fault.fault:{wide}}  {marks[fault.survives]:4} {after}{fault.then}")
+    for sentence in result.advice:
+        lines.append(f"change: {sentence}")
+    for path in result.touched[:TOUCHED_SHOWN]:
+        lines.append(f"changed meanwhile in your folder: {path}")
+    return lines

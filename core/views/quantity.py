@@ -107,7 +107,6 @@ def clock(wall: float | None, now_wall: float | None = None, *, seconds: bool = 
 
 
 def _day(wall: float) -> int:
-    """Number of the local day."""
     return int((wall + time.localtime(wall).tm_gmtoff) // DAY_S)
 
 

@@ -1,7 +1,7 @@
 """Builds a report from a run's story, its journal and facts about the machine. Pure."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,19 +15,17 @@ from ..model.record import Record
 from ..model.redact import Redaction, url_secrets
 from ..model.run import RunSpec
 from ..model.situation import Situation
-from ..model.story import RunStory
-from . import quantity
+from ..model.story import RunStory, Summary
+from ..views import quantity
 from .checkpoint_list import score_of, scores_of, step_words
-from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, Starts, targets
+from .length_words import by_words
+from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, Starts, state_words, targets
 from .run_summary import summarise
-from .short_report import SummaryNumbers, summary_sentence
-from .state.by_itself import next_by_itself, reason_of
-from .state.concerns import reason_now
-from .state.lost_time import lost_time
+from .state.concerns import next_by_itself, reason_now, reason_of
+from .state.lost_time import LostTime, lost_time
 from .state.position_words import nobody_sees
 from .state.run_progress import last_step, live_progress, overall_step
-from .withheld_words import would_have
-from .words import title_of
+from .words import title_of, would_have
 
 
 def build_report(now: Situation, sources: ReportSources, since_wall: float | None = None) -> Report:
@@ -51,29 +49,14 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     unproven = story.state_why.kind == "unproven"
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
     lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now), unseen_from_t=_unseen_from_t(now))
-    numbers = SummaryNumbers(
-        wall_s=wall_s,
-        step=step,
-        total_steps=total,
-        crashes=sum(i.kind == "crash" for i in incidents),
-        hangs=sum(i.kind == "hang" for i in incidents),
-        recovered=_recovered(now),
-        lost_steps=redone or (None if any(i.lost_steps is None for i in _followed(now)) else 0),
-        lost_s=sum(i.down_s or 0.0 for i in incidents),
-        waiting=sum(need.is_due for need in needed),
-        nan=said.nan,
-        diverged=said.diverged,
-        unproven=unproven,
-        last_seen=said.last_seen,
-    )
     changes = tuple(_changes(now, sources.particulars))
-    return Report(
+    made = Report(
         run=sources.spec.name,
         id=sources.spec.id,
         state=story.state,
         reason=hide.text(reason_of(story)),
         unproven=unproven,
-        summary=summary_sentence(story.state, numbers),
+        summary="",
         written_wall=now.now_wall,
         began_wall=began,
         ended_wall=None if ended_t is None else story.wall0 + ended_t,
@@ -103,6 +86,10 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         change_walls=tuple(wall for wall, _ in changes),
         environment=tuple(_environment(now, sources, hide)),
     )
+    followed = _followed(now)
+    lost_steps = redone or (None if any(i.lost_steps is None for i in followed) else 0)
+    said_of_it = summary_sentence(made, len(followed), lost_steps, diverged=said.diverged)
+    return msgspec.structs.replace(made, summary=said_of_it)
 
 
 def _newest_followed(now: Situation) -> Incident | None:
@@ -157,11 +144,6 @@ def _withheld(now: Situation) -> Iterable[str]:
         why = f": {held.action.why}" if held.action.why else ""
         price = f" ({held.action.price})" if held.action.price else ""
         yield f"{would_have(held, now.story.wall0, now.now_wall)}{why}{price}"
-
-
-def _recovered(now: Situation) -> int:
-    """Crashes and hangs that were followed by another attempt."""
-    return len(_followed(now))
 
 
 def _followed(now: Situation) -> list[Incident]:
@@ -366,3 +348,164 @@ def _environment(now: Situation, sources: ReportSources, hide: Redaction) -> Ite
         yield "GPU", now.gpu.trouble
     if now.host is not None and now.host.ram_total_bytes is not None:
         yield "RAM", quantity.memory(now.host.ram_total_bytes)
+
+
+# The report in a few lines: what a person reads first in the morning.
+
+
+MOST_INCIDENTS = 8
+MOST_CHANGES = 8
+
+
+def summary(report: Report) -> Summary:
+    """State, time, what happened in order, what was changed, loss then and now, next end, what needs a person."""
+    total = f" of {quantity.count(report.total_steps)}" if report.total_steps else ""
+    step = "" if report.step is None else f" · step {quantity.count(report.step)}{total}"
+    return Summary(title=f"{report.run}: {_state(report)}{step}", lines=tuple(_lines(report)), needs=report.needs)
+
+
+def short_report(report: Report) -> str:
+    said = summary(report)
+    ends = [f"{'needs you: ' if need.is_due else ''}{need.text}" for need in said.needs]
+    ends += [] if any(need.is_due for need in said.needs) else ["nothing needs you"]
+    return "\n".join((said.title, *(f"  {line}" for line in (*said.lines, *ends)))) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    since = 0.0 if report.away is None else report.away.since_wall
+    yield from _time(report)
+    if report.unproven:
+        yield report.reason
+    found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
+    found = [i for i in found if not (i.kind == "quiet" and i.ended_by == "hang")]
+    named = frozenset(need.incident for need in report.needs)
+    told = [i for i in found if not (i.open and i.id in named)]
+    yield from _newest([_incident_line(i, report) for i in told], MOST_INCIDENTS, "earlier incident")
+    walls = report.change_walls or [report.written_wall] * len(report.changes)
+    made = zip(walls, report.changes, strict=True)
+    changes = [f"changed: {text}" for wall, text in made if wall >= since]
+    yield from _newest(changes, MOST_CHANGES, "earlier change")
+    if (
+        report.away is not None
+        and report.wall_s
+        and not (found or report.unproven or any(need.is_due for need in report.needs))
+    ):
+        yield "nothing went wrong"
+    if report.loss.first is not None and report.loss.last is not None:
+        last = "NaN" if report.loss_is_nan else quantity.three_digits(report.loss.last)
+        yield f"loss {quantity.three_digits(report.loss.first)} → {last}"
+    if report.scores:
+        yield f"checkpoints: {report.scores}"
+    if report.eta_s is not None:
+        at = quantity.clock(report.written_wall + report.eta_s, report.written_wall)
+        yield f"done about {at}{by_words(report.total_by)}"
+
+
+def _newest(lines: Sequence[str], most: int, what: str) -> Iterator[str]:
+    if len(lines) > most:
+        yield f"{quantity.plural(len(lines) - most, what)} not shown here"
+    yield from lines[-most:]
+
+
+def _state(report: Report) -> str:
+    at = "" if report.ended_wall is None else f" {quantity.clock(report.ended_wall, report.written_wall)}"
+    return f"{state_words(report)}{at}"
+
+
+def _time(report: Report) -> Iterator[str]:
+    """``8 h 02 m in all, trained 7 h 31 m, lost 11 min (3 restarts)``; what is unknown is left out."""
+    away = report.away
+    if away is not None:
+        yield _went(f"away {quantity.duration(away.wall_s)}", away.lost, away.restarts)
+    elif report.wall_s is not None:
+        yield _went(f"{quantity.duration(report.wall_s)} in all", report.lost, report.restarts)
+
+
+def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
+    parts = [all_of_it]
+    if lost is not None and lost.trained_s is not None:
+        parts.append(f"trained {quantity.duration(lost.trained_s)}")
+        gone_s = lost.detection_s + lost.restart_s + lost.waited_s + lost.frozen_s + (lost.redone_s or 0.0)
+        if gone_s >= 1:
+            parts.append(f"lost {quantity.duration(gone_s)}")
+        if lost.silent_s >= 1:
+            parts.append(f"no step for {quantity.duration(lost.silent_s)}")
+        if lost.unknown_s >= 1:
+            parts.append(f"not known for {quantity.duration(lost.unknown_s)}")
+    return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
+
+
+def _incident_line(row: IncidentRow, report: Report) -> str:
+    named = row.kind in {"crash", "hang"} and row.class_ != "unknown"
+    what = row.title if named else row.seen
+    end = row.ending.removeprefix("still ") if row.open else row.ending.partition(":")[0] or "closed"
+    again = "" if not row.lost_steps else f", {quantity.plural(row.lost_steps, 'step')} again"
+    return f"{quantity.clock(row.wall, report.written_wall)}  {row.kind}: {what} → {end}{again}"
+
+
+# The summary of a report in one sentence: duration, progress, trouble and open decisions.
+
+OPENINGS: dict[str, str] = {
+    "idle": "Nothing has run yet",
+    "starting": "It is being started",
+    "running": "It is running",
+    "hung": "It seems to hang",
+    "stopping": "It is being ended",
+    "cleaning": "It is being restarted",
+    "backing_off": "It waits for its restart",
+    "paused": "It is paused",
+    "suspended": "It was stopped by a signal and waits to be continued",
+    "queued": "Its job waits in the queue",
+    "stopped": "It was stopped",
+    "interrupted": "It was interrupted",
+    "finished": "It finished",
+    "ended_early": "It ended early",
+    "given_up": "It was given up",
+}
+TIMES = ("", "once", "twice")
+
+
+def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diverged: bool) -> str:
+    """The sentence; unknown parts are left out.
+
+    ``recovered``: crashes and hangs that another attempt followed; ``diverged``: the loss is, or was at the end.
+    """
+    clauses = [f"It was {r.last_seen}" if r.last_seen else OPENINGS[r.state]]
+    if r.wall_s is not None and not r.last_seen:
+        clauses[0] += f" after {quantity.duration(r.wall_s)}"
+    if r.step is not None:
+        total = f" of {quantity.count(r.total_steps)}" if r.total_steps else ""
+        clauses[0] += f" at step {quantity.count(r.step)}{total}"
+    if r.unproven:
+        clauses.append("nothing in the log says that this was the end")
+    counts = {word: sum(i.kind == kind for i in r.incidents) for kind, word in (("crash", "crashed"), ("hang", "hung"))}
+    if troubles := sum(counts.values()):
+        said = [f"{word} {_times(count)}" for word, count in counts.items() if count]
+        clauses.append("it " + " and ".join(said) + _brought_back(troubles, recovered))
+    elif r.wall_s is not None and not (r.loss_is_nan or diverged or r.unproven or r.last_seen):
+        clauses.append("nothing went wrong")
+    if r.loss_is_nan or diverged:
+        clauses.append("its loss is NaN" if r.loss_is_nan else "its loss diverged")
+    again = "no step was lost" if lost_steps == 0 else "how many steps were lost is not known"
+    if lost_steps:
+        again = f"{quantity.plural(lost_steps, 'step')} had to be repeated"
+    if recovered:
+        down_s = sum(i.down_s or 0.0 for i in r.incidents)
+        clauses.append(f"{again}, {quantity.duration(down_s)} without training")
+    elif lost_steps:
+        clauses.append(again)
+    waiting = sum(need.is_due for need in r.needs)
+    number = {0: "nothing needs", 1: "one thing needs"}.get(waiting, f"{waiting} things need")
+    return "; ".join([*clauses, f"{number} your decision"]) + "."
+
+
+def _times(count: int) -> str:
+    return TIMES[count] if count < len(TIMES) else f"{count} times"
+
+
+def _brought_back(troubles: int, recovered: int) -> str:
+    if not recovered:
+        return ""
+    if recovered < troubles:
+        return f" and was restarted {_times(recovered)}"
+    return " and was restarted" + (" each time" if troubles > 1 else "")

@@ -1,20 +1,36 @@
 """A run as it is now, as one value: the screen, ``status``, ``runs``, the report and Prometheus show its fields."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
+from ..model.attempt import ADVISED
 from ..model.checkpoint import Checkpoint
 from ..model.progress import Level
-from ..model.run import LIVE_STATES, RunState
+from ..model.run import LIVE_STATES, TERMINAL_STATES, RunState
 from ..model.situation import Situation
-from ..model.story import Need
-from .away import needs
+from ..model.story import Look, Need, how_to_resume
+from ..model.suggestion import typed
+from ..views import quantity
 from .checkpoint_list import resume_point
-from .state.concerns import SILENT, Concern, concerns, diverged_since, loss_state, nan_since
-from .state.position_words import frozen, last_seen, nobody_sees, standstill, unwatched
+from .state.concerns import (
+    NAN,
+    SILENT,
+    Concern,
+    concerns,
+    diverged_since,
+    loss_state,
+    nan_since,
+    next_by_itself,
+    nobody_watches,
+    reason_now,
+    room_now,
+)
+from .state.position_words import frozen, last_seen, nobody_sees, standstill, unconfirmed, unwatched
 from .state.run_progress import LastStep, fraction, last_step, live_progress, run_progress
 from .state.verdict import Verdict, verdict
+from .words import commands, sentence, title_of, would_have
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,3 +144,163 @@ def _next(now: Situation) -> Next | None:
         return Next(what="end", at_t=story.until_t)
     due_t = now.outlook.hang_t
     return Next(what="end", at_t=due_t) if story.state == "running" and due_t is not None else None
+
+
+# Whether somebody who opens the screen was away, or has to know something first.
+
+
+AWAY_S = 3600.0
+"""A person who looked less than this ago knows what goes on."""
+
+
+def is_due(look: Look | None, now: Situation) -> bool:
+    """Whether the summary greets them: away for more than an hour in which something happened, or something needs them.
+
+    ``look``: the last one before now. What was seen then is not shown again.
+    """
+    if not now.story.attempts:
+        return False
+    seen = () if look is None else look.needs
+    return any(key not in seen for key in urgent_keys(now)) or was_away(look, now)
+
+
+def was_away(look: Look | None, now: Situation) -> bool:
+    """Whether the last look is more than an hour ago, and the run went on after it."""
+    since = look.wall if look is not None else now.story.wall0
+    return now.now_wall - since > AWAY_S and now.story.wall0 + now.story.t > since
+
+
+def since_wall(look: Look | None, now: Situation) -> float | None:
+    """What the summary is of: the time since the last look; None: the whole run, if nobody was away from it."""
+    return look.wall if look is not None and was_away(look, now) else None
+
+
+# What the user has to do or to decide.
+
+MARK_BAD = frozenset({"torn", "corrupt", "nonfinite"})
+
+
+def needs(now: Situation) -> Iterator[Need]:
+    """The most urgent first."""
+    of_the_end = tuple(_of_the_end(now))
+    yield from of_the_end
+    if unwatched(now):
+        text = f"No supervisor is watching. Start one with `{_typed(now, 'resume')}`."
+        yield Need(kind="unwatched", text=text, subject=_attempt(now))
+    elif frozen(now):
+        text = sentence(nobody_watches(now.frozen, *_run(now)))
+        yield Need(kind="frozen", text=f"{text}.", subject=_attempt(now))
+    said = {need.incident for need in of_the_end}
+    yield from (need for need in _of_incidents(now) if need.incident not in said)
+    yield from _of_checkpoints(now)
+    told = any(i.open and i.kind == "disk" for i in now.story.incidents) or now.story.state_why.kind == "disk_full"
+    for reading in now.story.health.values():
+        if reading.level == "danger" and reading.metric.endswith("disk_free") and not told:
+            yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")
+
+
+def urgent_keys(now: Situation) -> tuple[str, ...]:
+    """Of the urgent ones, to tell later which of them were seen."""
+    return tuple(need.key for need in needs(now) if need.urgent)
+
+
+def _run(now: Situation) -> tuple[str, ...]:
+    """The run's id, as a word of a command."""
+    return () if now.story.run is None else (now.story.run.run,)
+
+
+def _typed(now: Situation, verb: str, *words: str) -> str:
+    """The command that a person may paste, with the run's id."""
+    return typed(verb, *_run(now), *words)
+
+
+def _resume(now: Situation) -> str:
+    """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
+    return how_to_resume(now.story, _run(now))
+
+
+def _attempt(now: Situation) -> int:
+    return 0 if now.story.attempt is None else now.story.attempt.number
+
+
+def _of_the_end(now: Situation) -> Iterator[Need]:
+    story = now.story
+    reason = story.state_reason or "no reason given"
+    if story.state == "given_up":
+        text = f"No further attempt is made: {reason}. Fix the cause, then {_resume(now)}."
+        yield Need(kind="given_up", text=text, incident=story.state_why.incident, subject=_attempt(now))
+    if story.state == "ended_early":
+        read = _typed(now, "logs")
+        text = f"The trainer exited before the end: {reason}. Read the end of its log (`{read}`), then {_resume(now)}."
+        yield Need(kind="ended_early", text=text, incident=story.state_why.incident, subject=_attempt(now))
+    if story.question is not None:
+        asked = story.question.action
+        text = would_have(story.question, story.wall0, now.now_wall)
+        text = asked.question if asked.asks else text
+        answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
+        text = f"{text[:1].upper()}{text[1:]} {answers}."
+        yield Need(kind="question", text=text, subject=int(story.question.t))
+    elif story.state == "stopped":
+        unclear = any(i.open and i.class_ == "not_understood" for i in story.incidents)
+        named = _typed(now, "resume", "--from", "newest")
+        how = f"`{named}` or `{_typed(now, 'resume', '--fresh')}`" if unclear else _resume(now)
+        if story.state_why.kind == "person":  # who stopped it has decided
+            at = quantity.clock(story.wall0 + story.state_t, now.now_wall)
+            yield Need(
+                kind="stopped", text=f"You stopped it at {at}. {how} continues.", subject=_attempt(now), urgent=False
+            )
+        else:
+            text = f"The run is held: {story.state_reason or 'no reason given'}. Continue with {how}."
+            yield Need(
+                kind="held",
+                text=text,
+                incident=story.state_why.incident,
+                subject=_attempt(now),
+                urgent=story.state_why.holds,
+            )
+    elif story.state == "paused" and not unconfirmed(story):
+        since = quantity.clock(story.wall0 + story.state_t, now.now_wall)
+        text = f"The run is paused since {since}: `{_typed(now, 'resume')}` goes on."
+        yield Need(kind="paused", text=text, subject=int(story.state_t), urgent=False)
+    elif story.state not in TERMINAL_STATES and story.state_why.holds:
+        room = room_now(now)
+        text = f"The run is held: {story.state_reason}{room and f'; {room}'}."
+        yield Need(kind="held", text=text, incident=story.state_why.incident, subject=_attempt(now))
+
+
+def _of_incidents(now: Situation) -> Iterator[Need]:
+    nan = nan_since(now.story)
+    if nan is not None:
+        at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
+        text = f"The loss is NaN{at}: what was saved since then may be worthless. Resume from a checkpoint before it."
+        yield Need(kind="nan", text=text, incident=nan.id)
+    diverged = diverged_since(now.story)
+    if diverged is not None and not diverged.acknowledged:
+        at = "" if diverged.step is None else f" since step {quantity.count(diverged.step)}"
+        back = _typed(now, "resume", "--from", "CHECKPOINT")
+        text = f"The loss diverged{at}: what was saved since then may be worthless. `{back}` goes back."
+        yield Need(kind="diverged", text=text, incident=diverged.id)
+    for incident in sorted(now.story.incidents, key=lambda i: i.severity != "danger"):
+        if (incident.class_ in NAN and nan is not None) or incident is diverged or next_by_itself(incident, now):
+            continue
+        if incident.open and not incident.acknowledged and incident.severity != "info":
+            title = title_of(incident) if incident.kind in {"crash", "hang"} else reason_now(incident, now)
+            at = quantity.clock(incident.wall, now.now_wall)
+            how = f"; {incident.explanation}" if incident.class_ in ADVISED else ""
+            text = f"Incident {incident.id} is open since {at}: {title}{how}."
+            yield Need(kind="incident", text=text, incident=incident.id, urgent=incident.severity == "danger")
+
+
+def _of_checkpoints(now: Situation) -> Iterator[Need]:
+    found = now.story.checkpoints
+    bad = [c for c in found if c.verdict in MARK_BAD and c.understood]
+    if bad:
+        names = ", ".join(c.name for c in bad[-3:])
+        count, them = quantity.plural(len(bad), "checkpoint"), "it" if len(bad) == 1 else "them"
+        text = f"{count} cannot be resumed from; you may remove {them}: {names}."
+        yield Need(kind="checkpoints", text=text, urgent=False)
+    unclear = [c for c in found if not c.understood]
+    if unclear and not any(c.verdict == "complete" for c in found):
+        names = ", ".join(c.name for c in unclear[-3:])
+        text = f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
+        yield Need(kind="unclear", text=text, urgent=False)

@@ -524,7 +524,6 @@ class FakePicker:
         self.now = now or healthy()
         self.opened: list[str] = []
         self.hidden: set[str] = set()
-        self.forgotten: list[str] = []
         self.there: list[tuple[str, bool]] = []
 
     def show_there(self, card: RunCard, *, read_only: bool) -> None:
@@ -532,23 +531,10 @@ class FakePicker:
 
     def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
         known = self._known()
-        return tuple(
-            msgspec.structs.replace(card, hidden=card.id in self.hidden)
-            for card in known
-            if card.id not in self.forgotten
-        )
+        return tuple(msgspec.structs.replace(card, hidden=card.id in self.hidden) for card in known)
 
     def hide(self, run_id: str, hidden: bool) -> None:
         (self.hidden.add if hidden else self.hidden.discard)(run_id)
-
-    def kept_about(self, run_id: str) -> str:
-        if run_id == "old-3":
-            raise RuntimeError("old-3: its trainer (pid 7) is alive; end it first: trainwatch kill old-3")
-        return f"what is kept about {run_id}: journal, charts, evidence (12 files, 3 MB)"
-
-    def forget(self, run_id: str) -> str:
-        self.forgotten.append(run_id)
-        return self.kept_about(run_id)
 
     def _known(self) -> Sequence[RunCard]:
         return (

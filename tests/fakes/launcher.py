@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trainwatch.core.model.change import Change
-from trainwatch.core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
+from trainwatch.core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 
 OFFERS = (
     LaunchOffer(name="luca", command="accelerate launch train_network.py --config_file luca.toml", profile="balanced"),
@@ -49,7 +49,6 @@ class FakeLauncher:
     ) -> None:
         self.given, self.given_checks, self.trouble, self.refusal = tuple(offers), tuple(checks), trouble, refusal
         self.started: list[LaunchRequest] = []
-        self.rehearsed: list[LaunchRequest] = []
         self.planned: list[LaunchRequest] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -58,14 +57,6 @@ class FakeLauncher:
         if self.trouble:
             raise RuntimeError(self.trouble)
         return self.given
-
-    def mark(self) -> object:
-        return self.given, self.trouble
-
-    def preset_of(self, command: str) -> str:
-        if command.count('"') % 2:
-            raise RuntimeError("the command cannot be read: no closing quotation")
-        return "preset kohya: recognised from the command" if "train_network" in command else "preset generic: ?"
 
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         self.planned.append(order)
@@ -102,13 +93,3 @@ class FakeLauncher:
             raise RuntimeError(self.refusal)
         self.started.append(order)
         return "mira-2"
-
-    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:
-        self.rehearsed.append(order)
-        say("first checkpoint after 3 s")
-        while not self.gate.wait(0.01):
-            if not wanted():
-                raise RuntimeError("interrupted; nothing is left")
-        if self.refusal:
-            raise RuntimeError(self.refusal)
-        return Rehearsal(run="luca", command=("python",), wall=0.0, verdict="safe", reason="resume proven: step 41")

@@ -12,12 +12,7 @@ from trainwatch.core.model.change import Change
 from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
 from trainwatch.core.model.checkpoint_results import (
     CheckpointOverview,
-    Comparison,
-    KeepReason,
-    Kept,
     MemberOverview,
-    PrunePlan,
-    TensorChange,
 )
 from trainwatch.core.model.decision import (
     CaptureStacks,
@@ -114,37 +109,6 @@ def overview(found: Checkpoint, *, compiled: bool = False) -> CheckpointOverview
     )
 
 
-def moved(name: str, share: float) -> TensorChange:
-    """A tensor of a comparison."""
-    return TensorChange(
-        name=name, shape=(1,), norm_a=1.0, norm_b=1.0, relative_change=share, nonfinite_a=0, nonfinite_b=0
-    )
-
-
-def comparison(**changes: Any) -> Comparison:
-    """Two checkpoints whose weights moved by 8.3 %."""
-    usual: dict[str, Any] = {
-        "a": "a", "b": "b", "only_in_a": (), "only_in_b": (), "other_shape": (), "other_type": (),
-        "changes": (
-            moved("lora_unet_mid_block.lora_up.weight", 0.31),
-            moved("lora_unet_down_1.lora_down.weight", 0.02),
-        ),
-        "skipped": (), "relative_change": 0.083, "nonfinite_a": 0, "nonfinite_b": 0,
-    }  # fmt: skip
-    return Comparison(**(usual | changes))
-
-
-def prune_plan(keep: Sequence[tuple[Checkpoint, KeepReason]], delete: Sequence[Checkpoint]) -> PrunePlan:
-    """A dry run over ``/out``."""
-    return PrunePlan(
-        directory="/out",
-        keep=tuple(Kept(checkpoint=found, why=why) for found, why in keep),
-        delete=tuple(delete),
-        freed_bytes=sum(found.size_bytes for found in delete),
-        resume_point=None,
-    )
-
-
 class FakeCheckpoints:
     """Remembers what it was asked. ``gate``: work waits for it half-way, so that tests see it under way."""
 
@@ -179,24 +143,6 @@ class FakeCheckpoints:
     def show(self, path: str) -> CheckpointOverview:
         self.asked.append(("show", path))
         return overview(next(c for c in self.checkpoints if c.path == path))
-
-    def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison:
-        self._work(progress, "compare", a, b)
-        return comparison()
-
-    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
-        self._work(progress, "backup", path, destination)
-        return f"{destination}/copy"
-
-    def plan_prune(self, keep: int, *, progress: OnProgress) -> PrunePlan:
-        self._work(progress, "plan", str(keep))
-        good = [c for c in self.checkpoints if c.verdict == "complete"]
-        kept: list[tuple[Checkpoint, KeepReason]] = [(good[0], "resume point"), *((c, "newest") for c in good[1:keep])]
-        return prune_plan(kept, good[keep:])
-
-    def prune(self, plan: PrunePlan) -> str:
-        self.asked.append(("prune", *(c.path for c in plan.delete)))
-        return f"Deleted {len(plan.delete)}"
 
 
 class FakeLaunch:

@@ -1,7 +1,6 @@
-"""Trials that are over when the test says so."""
+"""Results of trials."""
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from tests.fakes.feed import WALL0
 from trainwatch.core.model.trial import TrialResult
@@ -14,29 +13,10 @@ MEASURED = TrialResult(
 
 
 class FakeTrials:
-    """Remembers what was tried. ``gate``: a trial goes on until it is set."""
+    """What was measured, by profile."""
 
-    def __init__(self, rivals: Sequence[str] = (), results: Mapping[str, TrialResult] | None = None) -> None:
-        self.said, self.kept = tuple(rivals), dict(results or {})
-        self.tried: list[tuple[str, float, bool]] = []
-        self.gate = threading.Event()
-        self.gate.set()
-        self.refusal = ""
-
-    def rivals(self) -> Sequence[str]:
-        return self.said
+    def __init__(self, results: Mapping[str, TrialResult] | None = None) -> None:
+        self.kept = dict(results or {})
 
     def results(self) -> Mapping[str, TrialResult]:
         return dict(self.kept)
-
-    def attempt(
-        self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
-    ) -> TrialResult:
-        self.tried.append((profile, minutes, beside))
-        if self.refusal:
-            raise RuntimeError(self.refusal)
-        progress(72, 300)
-        while not self.gate.wait(0.01):
-            progress(72, 300)
-        self.kept[profile] = MEASURED
-        return MEASURED

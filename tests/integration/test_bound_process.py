@@ -18,7 +18,6 @@ OUTLIVE = {
     ("core/act/launch/keep_alive.py", "_start"): "a new supervisor",
     ("core/app/start/detached.py", "_start"): "a supervisor",
     ("core/app/queue.py", "ensure_worker"): "starts the queued runs, until none waits",
-    ("core/app/screen/run_services.py", "verb_in_child"): "a trial or a rehearsal, which ends its trainer itself",
     ("core/app/apart.py", "ordered"): "asks the kernel itself, and then ends its trainer (obey)",
     ("core/sense/gpu/gpu_sensor.py", "_use_child"): "asks the kernel itself (nvml_child.end_with)",
 }

@@ -19,9 +19,8 @@ from trainwatch.core.store import journal
 from trainwatch.core.store.journal import NAME, JournalWriter, read_journal, read_stored
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.report import CHECKPOINTS_SHOWN
-from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.report_building import build_report, short_report
 from trainwatch.core.views.report_pages import markdown
-from trainwatch.core.views.short_report import short_report
 
 SPEC = RunSpec(id="luca-1a2b3c4d", name="luca", command=("python", "t.py"), cwd="/", created_wall=WALL0)
 Body = Fact | Decision | Outcome

@@ -32,9 +32,6 @@ class Stamps:
     def time_of(self, attempt: int, offset: int) -> float | None:
         return LogIndex(self.folder / f"{attempt}.index").time_of(offset)
 
-    def offset_at(self, attempt: int, t: float) -> int | None:
-        return LogIndex(self.folder / f"{attempt}.index").offset_at(t)
-
 
 class LogWorld:
     """Files and the app on them."""

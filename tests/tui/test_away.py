@@ -112,7 +112,7 @@ async def test_a_screen_that_nobody_touched_for_hours_offers_the_summary_at_the_
         look(app)
         await pilot.pause()
         later = time.time() + 8 * 3600
-        monkeypatch.setattr("trainwatch.tui.screens.away_watch.time", lambda: later)
+        monkeypatch.setattr("trainwatch.tui.run_session.time", lambda: later)
         await pilot.press("z")
         assert app.dashboard is not None
         assert "away" in app.dashboard.key_bar.message

@@ -20,8 +20,8 @@ from trainwatch.tui.ui.cells import (
     wrap,
 )
 from trainwatch.tui.ui.chart import calm_scale, curve, spark
-from trainwatch.tui.ui.looks import COLOURS, GROUNDS
-from trainwatch.tui.ui.looks import look as style_of
+from trainwatch.tui.ui.terminal import COLOURS, GROUNDS
+from trainwatch.tui.ui.terminal import look as style_of
 
 TEXTS = st.text(max_size=60)
 SPANS = st.lists(st.tuples(st.sampled_from(["a", "b"]), TEXTS.map(plain)), max_size=6)

@@ -142,40 +142,20 @@ async def test_escape_returns_from_the_log_to_the_incident() -> None:
         await until(pilot, lambda: app.screen is app.dashboard)
 
 
-async def test_zoom_pane_theme_and_screen_are_restored_at_the_next_start(tmp_path: Path) -> None:
+async def test_the_theme_is_restored_at_the_next_start(tmp_path: Path) -> None:
     app = app_of(home=tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         await begin(pilot, app)
-        await pilot.press("tab", "z", "left_square_bracket")
         app.theme = "trainwatch-light"
-        assert app.dashboard is not None
-        zoom, pane = app.dashboard.zoom, app.pane_focus.focused
-        await pilot.press("5")
-        await pilot.pause()
         await pilot.press("q")
         await until(pilot, lambda: app._exit)
-    assert pane is not None
-    assert zoom is not None
-
     again = app_of(home=tmp_path)
     async with again.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(again.screen, ProfilesScreen))
+        await begin(pilot, again)
         assert again.theme == "trainwatch-light"
-        assert again.dashboard is not None
-        assert (again.dashboard.zoom, again.pane_focus.focused, again.pane_focus.whole) == (zoom, pane, True)
-        await pilot.press("escape")
-        await until(pilot, lambda: again.screen is again.dashboard)
 
 
-async def test_the_remembered_screen_of_another_run_is_not_opened(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_bytes(msgspec.json.encode(Remembered(run="mira-2", place="log")))
-    app = app_of(home=tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await begin(pilot, app)
-        assert app.screen is app.dashboard
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"zoom": "x"}', b"\xff\xfe", b'{"zoom": -3, "pane": "no"}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"theme": 3}', b"\xff\xfe"])
 def test_an_invalid_file_of_remembered_settings_is_ignored(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
     assert recall(tmp_path) == Remembered()
@@ -190,8 +170,8 @@ async def test_the_app_works_with_a_state_folder_that_cannot_be_written(tmp_path
         await until(pilot, lambda: app._exit)
 
 
-async def test_an_invalid_remembered_zoom_or_theme_is_ignored(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_bytes(msgspec.json.encode(Remembered(zoom=99, theme="no such theme")))
+async def test_an_invalid_remembered_theme_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(msgspec.json.encode(Remembered(theme="no such theme")))
     app = app_of(healthy(), home=tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await begin(pilot, app)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
 
 from tests.fakes.feed import FakePicker, FakeStarter, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
@@ -14,7 +13,7 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.launch import LaunchPreview, LaunchRequest
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Consent, Dialog, TypeCommand
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.launch import LaunchScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
@@ -200,29 +199,6 @@ async def test_a_failed_check_requires_confirmation() -> None:
         await until(pilot, lambda: bool(launcher.started))
 
 
-async def test_preset_of_a_typed_command_is_shown_while_typing() -> None:
-    launcher = FakeLauncher(offers=())
-    app = TrainwatchApp(None, picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "Press t (or Enter)" in text(app, "plan"))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(front(app), TypeCommand))
-        front(app).query_one(Input).value = 'python "train'
-        await until(pilot, lambda: "no closing quotation" in front(app).message)
-        front(app).query_one(Input).value = "python train_network.py"
-        await until(pilot, lambda: front(app).message == "preset kohya: recognised from the command")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(front(app), LaunchScreen))
-        await checked(pilot, app)
-        assert "none, your own config as it is · 3 profiles" in text(app, "plan")
-        await pilot.press("right")
-        await until(pilot, lambda: "balanced · 1 of 3" in text(app, "plan"))
-        await checked(pilot, app)
-        await pilot.press("enter")
-        await until(pilot, lambda: bool(launcher.started))
-        assert launcher.started == [LaunchRequest(command="python train_network.py", profile="balanced")]
-
-
 async def test_an_invalid_project_file_shows_its_lines_and_is_read_again() -> None:
     launcher = FakeLauncher(trouble='trainwatch.toml:3: unknown key "comand"; did you mean "command"?')
     async with launching(launcher) as (app, pilot):
@@ -313,34 +289,6 @@ async def test_read_only_mode_launches_nothing() -> None:
         await pilot.press("l")
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
-
-
-async def test_r_rehearses_after_a_confirmation_and_shows_the_result() -> None:
-    launcher = FakeLauncher()
-    async with launching(launcher) as (app, pilot):
-        await pilot.press("R")
-        await until(pilot, lambda: isinstance(front(app), Consent), "the confirmation")
-        assert not launcher.rehearsed
-        await pilot.press("y")
-        await until(pilot, lambda: bool(launcher.rehearsed), "the rehearsal")
-        await until(pilot, lambda: isinstance(front(app), Dialog), "the result")
-        shown = str(front(app).query_one("#text").render())
-        assert "tonight: SAFE: resume proven: step 41" in shown
-        assert launcher.rehearsed == [LaunchRequest(run="luca")]
-        assert launcher.started == []
-
-
-async def test_r_again_ends_a_rehearsal_and_leaving_the_screen_does_too() -> None:
-    launcher = FakeLauncher()
-    async with launching(launcher) as (app, pilot):
-        launcher.gate.clear()
-        await pilot.press("R")
-        await until(pilot, lambda: isinstance(front(app), Consent), "the confirmation")
-        await pilot.press("y")
-        await until(pilot, lambda: front(app).rehearsing, "the rehearsal")
-        await pilot.press("R")
-        await until(pilot, lambda: not front(app).rehearsing, "its end")
-        assert not isinstance(front(app), Dialog)
 
 
 async def test_the_plan_of_a_run_that_was_started_before_has_the_room_of_its_checks() -> None:

@@ -202,51 +202,19 @@ async def test_log_can_be_limited_to_a_level_and_to_a_rank(world: LogWorld, open
     assert any("bucket 1998" in row for row in rows(screen))
 
 
-async def test_jumps_show_their_choices_and_find_an_incident_in_its_own_log(opened: Opened) -> None:
+async def test_brackets_go_from_error_to_error(opened: Opened) -> None:
     screen, pilot = opened
-    await pilot.press("left_square_bracket")
-    assert [k.label for k in screen.offered()] == ["error", "incident", "start of an attempt"]
-    await pilot.press("i")
+    await pilot.press("shift+tab")
     await settled(screen, pilot)
-    assert screen.file is not None
-    assert screen.file.attempt == 1
+    await pilot.press("left_square_bracket")
+    await settled(screen, pilot)
     assert under_cursor(screen) == OOM
-    assert "CUDA out of memory" in screen.key_bar.message
-    await pilot.press("left_square_bracket", "e")
+    await pilot.press("left_square_bracket")
     await settled(screen, pilot)
     assert under_cursor(screen).startswith("Traceback")
-    await pilot.press("right_square_bracket", "right_square_bracket")
+    await pilot.press("right_square_bracket")
     await settled(screen, pilot)
     assert under_cursor(screen) == OOM
-    await pilot.press("left_square_bracket", "a")
-    await settled(screen, pilot)
-    assert screen.driver.place == 0
-    await pilot.press("right_square_bracket", "a")
-    await settled(screen, pilot)
-    assert screen.file is not None
-    assert screen.file.attempt == 2
-
-
-async def test_an_incident_without_a_line_is_found_by_its_time(world: LogWorld, opened: Opened) -> None:
-    import msgspec
-
-    screen, pilot = opened
-    incident = screen.now.story.incidents[0]
-    moved = msgspec.structs.replace(incident, evidence=(), t=screen.now.story.attempts[0].t + 1000)
-    story = msgspec.structs.replace(screen.now.story, incidents=(moved,))
-    assert screen.session is not None
-    screen.session.now = msgspec.structs.replace(screen.now, story=story)
-    await pilot.press("left_square_bracket", "i")
-    await settled(screen, pilot)
-    at = screen.view.window.lines[screen.view.cursor]
-    t = screen.view.window.times[at.offset]
-    assert 900 <= t - story.attempts[0].t <= 1000
-
-
-async def test_letters_of_a_jump_do_nothing_without_the_jump_key(opened: Opened) -> None:
-    screen, pilot = opened
-    await pilot.press("e", "i", "a")
-    assert screen.view.following
 
 
 async def test_times_in_the_gutter_are_not_repeated(opened: Opened) -> None:

@@ -5,10 +5,9 @@ import pytest
 from tests.fakes.feed import FakeFeed, healthy
 from tests.tui.conftest import look, showing
 from tests.tui.test_partial_refresh import board, moved
-from trainwatch.tui.panes.pane import WHOLE_FOR
-from trainwatch.tui.panes.pieces import Piece, section
+from trainwatch.tui.panes.pane import WHOLE_FOR, Piece, section
 from trainwatch.tui.ui.cells import Line, width_of
-from trainwatch.tui.ui.looks import look as style_of
+from trainwatch.tui.ui.terminal import look as style_of
 
 LINE: Line = (("label", "RAM   "), ("strong", "12.1 GiB"), ("safe", " ● "), ("text", "▄▅▆"))
 

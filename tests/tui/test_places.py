@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
 
 from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, finished, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
@@ -23,7 +22,7 @@ from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Ask, Consent
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard import Dashboard
@@ -299,21 +298,17 @@ async def test_cursor_moves_between_lines_of_evidence() -> None:
         assert page.link == 0
 
 
-async def test_two_stack_dumps_of_a_process_are_shown_side_by_side() -> None:
+async def test_looks_at_a_process_are_pages_with_what_moved() -> None:
     async with open_place("3s", size=(120, 40)) as (app, pilot):
         await until(pilot, lambda: bool(front(app).pages))
-        left, right = front(app).left, front(app).right
-        assert left.region.y == right.region.y
-        assert "It was at the same place in both looks." in text(app, "left")
-        assert "_try_get_data" in text(app, "right")
+        assert "It was at the same place in both looks." in text(app, "file")
+        await pilot.press("right", "right", "right")
+        await pilot.pause()
+        assert "It moved between the looks." in text(app, "file")
+        assert any(style == "warning" and "decode" in t for line in front(app).page._lines for style, t in line)
         await pilot.press("right")
         await pilot.pause()
-        assert "It moved between the looks." in text(app, "left")
-        assert any(style == "warning" and "decode" in t for line in right._lines for style, t in line)
-        await pilot.press("right")
-        await pilot.pause()
-        assert "epoch 8/12" in text(app, "left")
-        assert not right.display
+        assert "epoch 8/12" in text(app, "file")
         await pilot.press("escape")
         await pilot.pause()
         assert isinstance(front(app), IncidentsScreen)
@@ -321,10 +316,10 @@ async def test_two_stack_dumps_of_a_process_are_shown_side_by_side() -> None:
 
 async def test_missing_or_unreadable_incident_files_show_the_reason() -> None:
     async with open_place("3s", incident_files=FakeIncidentFiles([])) as (app, pilot):
-        await until(pilot, lambda: "There are no files of this incident" in flowing(text(app, "left")))
+        await until(pilot, lambda: "There are no files of this incident" in flowing(text(app, "file")))
     error = PermissionError(13, "Permission denied")
     async with open_place("3s", incident_files=FakeIncidentFiles(error=error)) as (app, pilot):
-        await until(pilot, lambda: "Permission denied" in text(app, "left"))
+        await until(pilot, lambda: "Permission denied" in text(app, "file"))
 
 
 async def test_without_incidents_the_screen_shows_a_message() -> None:
@@ -405,21 +400,6 @@ async def test_checkpoint_screen_shows_the_contents_of_a_checkpoint() -> None:
         assert isinstance(front(app), CheckpointsScreen)
 
 
-async def test_two_marked_checkpoints_are_compared_older_first() -> None:
-    async with open_place("4", size=(120, 40)) as (app, pilot):
-        await pilot.press("d")
-        assert "Mark two checkpoints" in footer(app)
-        await pilot.press("down", "space", "down", "space")
-        await pilot.pause()
-        assert text(app, "table").count("*") == 2
-        await pilot.press("d")
-        await until(pilot, lambda: "8.3 % of their norm" in text(app, "detail"))
-        asked = checkpoints_of(app).asked[-1]
-        assert asked[0] == "compare"
-        assert asked[1].endswith("5356-state")
-        assert asked[2].endswith("6148-state")
-
-
 async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_dashboard() -> None:
     async with open_place("4") as (app, pilot):
         await pilot.press("r")
@@ -429,38 +409,6 @@ async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_d
         assert isinstance(front(app), Consent)
         await pilot.press(*"yes", "enter")
         await until(pilot, lambda: [c.checkpoint for c in sent(app)] == ["/data/outputs/luca/luca-step00005356-state"])
-
-
-async def test_a_backup_shows_a_prompt_for_the_target_folder() -> None:
-    async with open_place("4") as (app, pilot):
-        await pilot.press("down", "b")
-        await pilot.pause()
-        assert isinstance(front(app), Ask)
-        await pilot.press(*"usb", "enter")
-        await until(pilot, lambda: "Copied, flushed and read back: usb/copy" in footer(app))
-        checkpoints_of(app).refusal = "usb exists already; nothing is overwritten: choose another name"
-        await pilot.press("b", *"usb", "enter")
-        await until(pilot, lambda: "nothing is overwritten" in footer(app))
-
-
-async def test_prune_is_a_dry_run_until_the_run_name_is_typed() -> None:
-    async with open_place("4", size=(120, 40)) as (app, pilot):
-        door = checkpoints_of(app)
-        await pilot.press("D")
-        await pilot.pause()
-        front(app).query_one(Input).value = "2"
-        await pilot.press("enter")
-        await until(pilot, lambda: "dry run" in footer(app))
-        assert "6 checkpoints, 5.22 GB" in text(app, "detail")
-        assert not any(a[0] == "prune" for a in door.asked)
-        await pilot.press("D")
-        await pilot.pause()
-        assert isinstance(front(app), Consent)
-        await pilot.press("y", "enter")
-        assert not any(a[0] == "prune" for a in door.asked)
-        await pilot.press("backspace", *"yes", "enter")
-        await until(pilot, lambda: "Deleted 6" in footer(app))
-        assert len(next(a for a in door.asked if a[0] == "prune")) == 7
 
 
 async def test_without_an_output_folder_the_checkpoint_screen_shows_what_to_set() -> None:
@@ -654,12 +602,3 @@ def test_nothing_of_a_closed_incident_is_under_way() -> None:
         card = incident_card(replace(now, story=replace(now.story, actions=actions, incidents=incidents)), 2)
         assert card is not None
         assert any("under way" in row.text for row in card.rows) == expected
-
-
-async def test_threads_of_both_looks_stand_beside_each_other() -> None:
-    async with open_place("3s", size=(200, 50)) as (app, pilot):
-        await until(pilot, lambda: bool(front(app).pages), "the stacks")
-        await pilot.pause()
-        left, right = (front(app).panes[name].plain_lines() for name in ("left", "right"))
-    first = [next(y for y, row in enumerate(rows) if row.startswith("Thread ")) for rows in (left, right)]
-    assert first[0] == first[1] > 0

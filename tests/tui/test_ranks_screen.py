@@ -13,8 +13,7 @@ from trainwatch.core.model.job import JobHandle, JobRecord
 from trainwatch.core.model.nodes import Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.ranks_page import ranks_page_view
-from trainwatch.core.views.state.rank_standing import with_standing
+from trainwatch.core.views.ranks_page import ranks_page_view, with_standing
 from trainwatch.tui.screens.machine import RanksScreen
 
 

@@ -220,35 +220,3 @@ async def test_an_open_card_tells_what_is_known_by_now() -> None:
 
 def message(app: TrainwatchApp) -> str:
     return str(front(app).key_bar.message) if hasattr(front(app), "key_bar") else ""
-
-
-class FakeCauses:
-    def __init__(self) -> None:
-        self.taught: list[tuple[int, str]] = []
-
-    def classes(self) -> list[tuple[str, str]]:
-        return [("cuda_oom", "CUDA out of memory"), ("hang", "hang")]
-
-    def teach(self, attempt: int, failure: str) -> str:
-        self.taught.append((attempt, failure))
-        if len(self.taught) > 1:
-            raise RuntimeError("the log was removed")
-        return "learned: it is hang"
-
-
-async def test_the_card_of_an_unknown_end_lets_a_person_name_its_cause() -> None:
-    now = given_up()
-    unknown = tuple(msgspec.structs.replace(i, class_="unknown") for i in now.story.incidents)
-    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, incidents=unknown))
-    causes = FakeCauses()
-    app = TrainwatchApp(rich_run(now, causes=causes), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
-    async with app.run_test(size=(80, 24)) as pilot:
-        look(app)
-        for told in (lambda: "learned: it is hang" in message(app), lambda: "the log was removed" in message(app)):
-            await pilot.press("e")
-            await until(pilot, lambda: isinstance(front(app), IncidentsScreen))
-            await pilot.press("t")
-            await until(pilot, lambda: isinstance(front(app), Choice))
-            await pilot.press("down", "enter")
-            await until(pilot, told)
-    assert causes.taught == [(unknown[-1].attempt, "hang")] * 2

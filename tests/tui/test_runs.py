@@ -1,4 +1,4 @@
-"""The list of runs on the screen: sorting, filtering, selecting, comparing, hiding, forgetting."""
+"""The list of runs on the screen: sorting, filtering, hiding."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import msgspec
 from tests.fakes.feed import FakePicker, healthy
 from tests.tui.conftest import showing, until
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
-from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.panes.rows_pane import row_cells
 from trainwatch.tui.screens.runs_screen import RunsScreen
 from trainwatch.tui.ui.cells import UNICODE, size_of
@@ -56,33 +55,12 @@ async def test_runs_are_hidden_and_shown_again() -> None:
         await until(pilot, lambda: "mira" in shown(screen), "shown again")
 
 
-async def test_a_run_is_forgotten_after_a_question_and_never_one_that_lives() -> None:
-    picker = FakePicker()
-    async with showing(healthy(), size=(120, 40), picker=picker) as (app, pilot):
-        screen = await opened(app, pilot)
-        await pilot.press("D")
-        assert "is open on this screen" in screen.key_bar.message
-        await pilot.press("end", "D")
-        await until(pilot, lambda: "is alive" in screen.key_bar.message, "the refusal")
-        await pilot.press("up", "D")
-        await until(pilot, lambda: isinstance(app.screen, Consent), "the question")
-        assert "all other outputs stay" in str(app.screen._body)  # type: ignore[attr-defined]
-        await pilot.press("n")
-        assert picker.forgotten == []
-        await pilot.press("D")
-        await until(pilot, lambda: isinstance(app.screen, Consent), "the question")
-        await pilot.press("y")
-        await until(pilot, lambda: "mira" not in shown(screen), "forgotten")
-        assert picker.forgotten == ["mira-2"]
-
-
-async def test_a_read_only_screen_hides_and_forgets_nothing() -> None:
+async def test_a_read_only_screen_hides_nothing() -> None:
     picker = FakePicker()
     async with showing(healthy(), size=(120, 40), picker=picker, read_only=True) as (app, pilot):
         await opened(app, pilot)
-        await pilot.press("down", "h", "D")
+        await pilot.press("down", "h")
         await pilot.pause()
-        assert picker.forgotten == []
         assert picker.hidden == set()
 
 
@@ -91,7 +69,7 @@ async def test_a_list_without_a_run_offers_nothing_to_do_with_one() -> None:
         screen = await opened(app, pilot)
         assert "open" in {key.action for key in screen.offered()}
         screen.cards = ()
-        assert {"open", "forget"} & {key.action for key in screen.offered()} == set()
+        assert {"open", "hide"} & {key.action for key in screen.offered()} == set()
         assert {"leave", "help"} <= {key.action for key in screen.offered()}
 
 

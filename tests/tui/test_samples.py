@@ -2,8 +2,6 @@
 
 import os
 import struct
-import subprocess
-import sys
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +21,7 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens import samples_screen
 from trainwatch.tui.screens.samples_screen import SamplesScreen
 from trainwatch.tui.ui import picture as pictures
-from trainwatch.tui.ui.picture import PictureError, decode, image_widget, way_of
+from trainwatch.tui.ui.picture import PictureError, decode
 
 Image = pytest.importorskip("PIL.Image")
 RED, BLUE = (200, 10, 10), (10, 10, 200)
@@ -222,44 +220,3 @@ def test_transparent_and_palette_images_are_drawn_on_a_background(tmp_path: Path
     assert shown.pixels.getpixel((0, 0)) == (128, 128, 128)
     Image.new("P", (8, 8)).save(tmp_path / "p.png")
     assert decode(str(tmp_path / "p.png"), (8, 8)).pixels.mode == "RGB"
-
-
-@pytest.mark.parametrize(
-    ("environ", "way"),
-    [
-        ({"TERM": "xterm-kitty"}, "kitty"),
-        ({"TERM": "xterm-256color", "KITTY_WINDOW_ID": "1"}, "kitty"),
-        ({"TERM": "xterm-kitty", "TMUX": "/tmp/x"}, "blocks"),
-        ({"TERM": "tmux-256color", "KITTY_WINDOW_ID": "1"}, "blocks"),
-        ({"TERM": "foot"}, "sixel"),
-        ({"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app"}, "sixel"),
-        ({"TERM": "xterm-256color"}, "blocks"),
-        ({"TERM": "linux", "TRAINWATCH_IMAGES": "sixel"}, "sixel"),
-        ({"TERM": "xterm-kitty", "TRAINWATCH_IMAGES": "blocks"}, "blocks"),
-    ],
-)
-def test_image_protocol_is_chosen_by_the_environment_only(environ: dict[str, str], way: str) -> None:
-    assert way_of(environ) == way
-
-
-def test_loading_the_image_library_sends_no_terminal_query() -> None:
-    pytest.importorskip("textual_image")
-    import pty
-
-    reader, terminal = pty.openpty()
-    code = (
-        "from trainwatch.tui.ui.picture import image_widget\n"
-        "for way in ('kitty', 'sixel'):\n"
-        "    assert image_widget(way) is not None\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], stdin=terminal, stdout=terminal, stderr=subprocess.PIPE,
-                          timeout=60, check=False)  # fmt: skip
-    os.close(terminal)
-    assert done.returncode == 0, done.stderr.decode()
-    try:
-        written = os.read(reader, 100)
-    except OSError:  # closed, and nothing was written
-        written = b""
-    os.close(reader)
-    assert written == b""
-    assert image_widget("blocks") is None

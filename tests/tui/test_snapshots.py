@@ -45,7 +45,7 @@ def test_dialogs_equal_their_snapshots(snap_compare: Callable[..., bool], key: s
 
 
 PLACES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
-    "incidents": (("3",), lambda s: s.chosen == 2 and (not s.evidence.display or s.evidence_spreads is not None)),
+    "incidents": (("3",), lambda s: s.chosen == 2),
     "stacks": (("3", "s"), lambda s: bool(s.pages)),
     "checkpoints": (("4", "down", "s"), lambda s: s.state.report is not None),
     "profiles": (("5", "down"), lambda s: bool(s.changes)),

@@ -12,10 +12,9 @@ from trainwatch.core.model.progress import Why
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import Look
 from trainwatch.core.store.learned import read_look, write_look
-from trainwatch.core.views.away import AWAY_S, is_due, needs, since_wall, urgent_keys
 from trainwatch.core.views.report import LossCourse, ReportSources
-from trainwatch.core.views.report_building import build_report
-from trainwatch.core.views.short_report import short_report
+from trainwatch.core.views.report_building import build_report, short_report
+from trainwatch.core.views.run_summary import AWAY_S, is_due, needs, since_wall, urgent_keys
 
 replace = msgspec.structs.replace
 

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.feed import WALL0, created
 from trainwatch.cli import main
-from trainwatch.core.app.screen.run_services import RunServices
 from trainwatch.core.config.shipped import FILE_NAME, learned_patterns, with_learned
 from trainwatch.core.judge.failure.circumstances import last_line, pattern_of
-from trainwatch.core.model.fact import AttemptStarted
-from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.journal import JournalWriter
-from trainwatch.core.store.run_directory import RunDirectory
 
 LINE = "the frobnicator of /data/x lost 12 widgets at 0xdeadbeef 'now'"
 
@@ -84,28 +78,6 @@ def test_options_say_what_else_was_so(log: Path, capsys: pytest.CaptureFixture[s
     assert answer(capsys, str(log), "--oom-kills", "1", "--exit-code", "-9")["failure"] == "host_oom"
     told = answer(capsys, str(log), "--disk-free", "1000", "--earlier", "disk_full")
     assert "earlier" in str(told["explanation"])
-
-
-def test_screen_teaches_the_line_that_ended_an_attempt(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(log.parent / "home"))
-    spec = RunSpec(id="job-1", name="job", command=("true",), cwd=str(log.parent), created_wall=WALL0)
-    run = RunDirectory.create(log.parent / "home", spec)
-    with JournalWriter(run.journal) as journal:
-        journal.append_all(0.0, WALL0, (*created(), AttemptStarted(attempt=1, pid=1, log=str(log))))
-    causes = RunServices(run, spec)
-    assert ("io_error", "I/O error") in causes.classes()
-    assert "unknown" not in dict(causes.classes())
-    assert causes.teach(1, "io_error").startswith(f"{FILE_NAME}: io_error += the frobnicator of")
-    assert list(learned_patterns(log.parent)) == ["io_error"]
-    with pytest.raises(RuntimeError, match="no attempt 2"):
-        causes.teach(2, "io_error")
-    log.write_text("", encoding="utf-8")
-    with pytest.raises(RuntimeError, match="no line to learn from"):
-        causes.teach(1, "io_error")
-    log.unlink()
-    log.mkdir()
-    with pytest.raises(RuntimeError, match="Is a directory"):
-        causes.teach(1, "io_error")
 
 
 def test_a_log_or_a_run_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

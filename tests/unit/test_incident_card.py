@@ -78,17 +78,6 @@ def test_no_fact_stands_on_a_card_twice() -> None:
     assert "exit code 1" not in why  # the first line says it
 
 
-def test_cause_of_an_end_that_nobody_knows_can_be_named() -> None:
-    def offered(class_: str, **more: object) -> bool:
-        one = replace(incident(20, "crash", class_, "exit code 1", step=7), **more)
-        return "t" in keys(card_of(with_incidents(healthy(), one), 20))
-
-    assert offered("unknown")
-    assert offered("code_bug", confidence=0.42)
-    assert not offered("code_bug", confidence=0.9)
-    assert not offered("cuda_oom")
-
-
 def test_the_line_of_the_cause_can_be_opened() -> None:
     card = card_of(crashed(), 1)
     assert (card.line, card.log is not None) == (48_211, True)

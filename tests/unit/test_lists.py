@@ -27,8 +27,7 @@ from trainwatch.core.model.situation import RunCard, Situation
 from trainwatch.core.model.trial import QueueEntry, TrialResult
 from trainwatch.core.views.checkpoint_list import checkpoint_rows
 from trainwatch.core.views.columns import Column, text_rows
-from trainwatch.core.views.gpu_page import gpu_page_view
-from trainwatch.core.views.host_page import host_page_view
+from trainwatch.core.views.machine_page import gpu_page_view, host_page_view
 from trainwatch.core.views.ranks_page import ranks_page_view
 from trainwatch.core.views.screens.run_list import run_row
 from trainwatch.tui.keys import Key

@@ -15,10 +15,10 @@ from trainwatch.core.model.settings import LossSettings, Settings
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.away import needs
 from trainwatch.core.views.checkpoint_list import checkpoint_views
 from trainwatch.core.views.report import ReportSources
 from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.run_summary import needs
 from trainwatch.core.views.state.status import status_object
 from trainwatch.core.views.state.verdict import verdict
 

@@ -4,8 +4,7 @@ from trainwatch.core.app.runs.run_usage import rank_table
 from trainwatch.core.model.nodes import Node, NodeProcesses, Nodes, RankNow
 from trainwatch.core.model.observation import ProcessSample, Rank
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.ranks_page import ranks_page_view
-from trainwatch.core.views.state.rank_standing import with_standing
+from trainwatch.core.views.ranks_page import ranks_page_view, with_standing
 
 
 def row(rank: int, **more: object) -> RankNow:

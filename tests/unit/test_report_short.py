@@ -9,11 +9,11 @@ from tests.unit.test_views_header import NAN, stepped, with_incidents
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.progress import Why
 from trainwatch.core.model.situation import Situation, SupervisorLife
-from trainwatch.core.views.away import is_due, needs
 from trainwatch.core.views.checkpoint_list import step_words
+from trainwatch.core.views.report_building import MOST_INCIDENTS, short_report
 from trainwatch.core.views.report_pages import html, markdown
-from trainwatch.core.views.short_report import MOST_INCIDENTS, short_report
-from trainwatch.core.views.state.troubles import frozen_text, troubles
+from trainwatch.core.views.run_summary import is_due, needs
+from trainwatch.core.views.state.concerns import frozen_text, troubles
 from trainwatch.core.views.timeline import timeline_view
 
 pytestmark = pytest.mark.usefixtures("utc")

@@ -4,7 +4,6 @@ import json
 import os
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -29,9 +28,8 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.report import LossCourse, Report, ReportSources, overview
-from trainwatch.core.views.report_building import build_report, with_machine
+from trainwatch.core.views.report_building import build_report, summary_sentence, with_machine
 from trainwatch.core.views.report_pages import html, markdown
-from trainwatch.core.views.short_report import SummaryNumbers, summary_sentence
 
 TEXTS = Path(__file__).parent / "report_texts"
 SCENES = {
@@ -150,20 +148,23 @@ def test_log_lines_cannot_break_a_table_of_the_report() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "said"),
+    ("kinds", "recovered", "lost_steps", "said"),
     [
-        ({}, "nothing went wrong; nothing needs your decision."),
-        ({"crashes": 1}, "it crashed once; nothing needs"),
-        ({"crashes": 2, "hangs": 1, "recovered": 3}, "it crashed twice and hung once and was restarted each time"),
-        ({"crashes": 3, "recovered": 2}, "it crashed 3 times and was restarted twice; no step was lost"),
-        ({"crashes": 1, "recovered": 1, "lost_steps": None}, "restarted; how many steps were lost is not known, 0 s"),
-        ({"waiting": 2}, "2 things need your decision."),
+        ("", 0, 0, "nothing went wrong; nothing needs your decision."),
+        ("c", 0, 0, "it crashed once; nothing needs"),
+        ("cch", 3, 0, "it crashed twice and hung once and was restarted each time"),
+        ("ccc", 2, 0, "it crashed 3 times and was restarted twice; no step was lost"),
+        ("c", 1, None, "restarted; how many steps were lost is not known, 0 s"),
     ],
-)  # fmt: skip
-def test_summary_sentence_counts_crashes_hangs_and_lost_steps(numbers: dict[str, Any], said: str) -> None:
-    zero = {"crashes": 0, "hangs": 0, "recovered": 0, "lost_steps": 0, "waiting": 0}
-    made = SummaryNumbers(wall_s=60.0, step=None, total_steps=None, lost_s=0.0, **(zero | numbers))
-    assert said in summary_sentence("finished", made)
+)
+def test_summary_sentence_counts_crashes_hangs_and_lost_steps(
+    kinds: str, recovered: int, lost_steps: int | None, said: str
+) -> None:
+    base = report(finished())
+    names = {"c": "crash", "h": "hang"}
+    rows = tuple(msgspec.structs.replace(base.incidents[0], kind=names[kind], down_s=None) for kind in kinds)
+    made = msgspec.structs.replace(base, incidents=rows, needs=())
+    assert said in summary_sentence(made, recovered, lost_steps, diverged=False)
 
 
 def test_the_report_has_what_would_have_been_done_and_when() -> None:

@@ -57,7 +57,7 @@ ALLOWED = {
     ("core/config/shipped.py", "trainwatch diagnose"),
     ("src/trainwatch/cli/control.py", "trainwatch resume"),  # usage
     ("src/trainwatch/cli/control.py", "trainwatch wait"),  # --help
-    ("tui/screens/away_watch.py", "trainwatch report"),
+    ("tui/run_session.py", "trainwatch report"),
     ("src/trainwatch/cli/parser.py", "trainwatch status"),  # examples of --help
 }
 

@@ -17,8 +17,8 @@ from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.store.lock import RECORD_BYTES, LifeSignWriter, SupervisorLock, boot_id, read_life_sign
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.state.concerns import troubles
 from trainwatch.core.views.state.status import status_object
-from trainwatch.core.views.state.troubles import troubles
 
 ALIVE = SupervisorLife(pid=7, alive=True, responsive=True, age_s=0.5)
 FROZEN = SupervisorLife(pid=7, alive=True, age_s=40.0, stopped=True)

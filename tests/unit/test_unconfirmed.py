@@ -11,7 +11,7 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.dashboard import header_view
-from trainwatch.core.views.state.unconfirmed import unconfirmed
+from trainwatch.core.views.state.position_words import unconfirmed
 from trainwatch.core.views.state.verdict import verdict
 
 

@@ -8,8 +8,14 @@ from tests.fakes.screen_jobs import machine_details
 from trainwatch.core.model.machine_details import GpuDetails, MachineDetails
 from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.gpu_page import PROCESS_COLUMNS, GpuCard, gpu_page_view
-from trainwatch.core.views.host_page import TREE_COLUMNS, command, host_page_view
+from trainwatch.core.views.machine_page import (
+    PROCESS_COLUMNS,
+    TREE_COLUMNS,
+    GpuCard,
+    command,
+    gpu_page_view,
+    host_page_view,
+)
 
 replace = msgspec.structs.replace
 

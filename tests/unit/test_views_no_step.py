@@ -10,8 +10,8 @@ from trainwatch.cli.status_text import status_lines
 from trainwatch.core.model.attempt import NO_STEP
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.report_building import short_report
 from trainwatch.core.views.report_pages import markdown
-from trainwatch.core.views.short_report import short_report
 from trainwatch.core.views.state.status import status_object
 from trainwatch.core.views.state.verdict import verdict
 

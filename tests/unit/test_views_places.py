@@ -4,20 +4,20 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import PROFILES, checkpoint, crashed, empty, finished, given_up, healthy
-from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, comparison, dump, overview, prune_plan, troubled
+from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, dump, overview, troubled
 from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.attempt import EvidenceFile
 from trainwatch.core.model.change import Change
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows
-from trainwatch.core.views.screens.checkpoint_details import delta_facts, overview_facts, prune_facts
+from trainwatch.core.views.screens.checkpoint_details import overview_facts
 from trainwatch.core.views.screens.confirmation import (
     kill_price,
     profile_price,
     resume_price,
     stop_price,
 )
-from trainwatch.core.views.screens.incident_card import spreads
+from trainwatch.core.views.screens.incident_card import evidence_pages
 from trainwatch.core.views.screens.profiles import (
     profiles_view,
     switch_differences,
@@ -28,27 +28,26 @@ from trainwatch.tui.panes.timeline_pane import MARK_STYLES
 pytestmark = pytest.mark.usefixtures("utc")
 
 
-def test_stack_dumps_are_paired_by_process_and_compared_by_frames() -> None:
-    pages = spreads(FILES)
-    assert [p.title for p in pages] == ["process 4202", "process 4207", "log-tail.txt", "proc-4202.txt"]
+def test_looks_at_a_process_show_what_moved_and_other_files_follow() -> None:
+    pages = list(evidence_pages(FILES))
+    assert [page.title for page in pages][:2] == ["process 4202 · first look", "process 4202 · last look"]
     assert pages[0].verdict == "It was at the same place in both looks."
-    moved = pages[1].sheets[1]
-    assert [moved.lines[i].strip() for i in sorted(moved.differs)] == ["decode (PIL/Image.py:712)"]
+    moved = [page for page in pages if page.verdict == "It moved between the looks."]
+    assert moved
+    assert all(page.differs for page in moved)
+    assert not any(page.verdict for page in pages if not page.title.startswith("process "))
 
 
 def test_a_thread_that_only_changed_from_idle_to_active_did_not_move() -> None:
-    busy = dump(7).replace("(idle)", "(active)")
-    files = (
-        EvidenceFile(name="stacks-7-1.txt", text=dump(7)),
-        EvidenceFile(name="stacks-7-2.txt", text=busy),
-    )
-    assert spreads(files)[0].verdict == "It was at the same place in both looks."
+    texts = (dump(7), dump(7).replace("(idle)", "(active)"))
+    files = [EvidenceFile(name=f"stacks-7-{number}.txt", text=text) for number, text in enumerate(texts, 1)]
+    assert {page.verdict for page in evidence_pages(files)} == {"It was at the same place in both looks."}
 
 
-def test_a_single_stack_dump_gives_no_comparison() -> None:
-    (page,) = spreads([EvidenceFile(name="stacks-7-1.txt", text=dump(7), cut=True)])
-    assert "whether it moved is unknown" in page.verdict
-    assert page.sheets[0].cut
+def test_one_look_tells_nothing_of_a_move_and_a_cut_file_says_so() -> None:
+    (page,) = evidence_pages([EvidenceFile(name="stacks-7-1.txt", text=dump(7), cut=True)])
+    assert page.verdict == "One look only: whether it moved is unknown."
+    assert page.cut
 
 
 def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_rewritten() -> None:
@@ -64,26 +63,9 @@ def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_rewritten
     assert rows[0].verified == ""
 
 
-def test_checkpoint_view_shows_contents_and_weight_changes() -> None:
+def test_checkpoint_view_shows_contents() -> None:
     compiled = {f.label: f for f in overview_facts(overview(checkpoint(1, 1.0), compiled=True))}
     assert compiled["note"].style == "warning"
-    facts = delta_facts("a", "b", comparison(only_in_b=("x",), nonfinite_b=3, relative_change=0.0))
-    labels = {f.label: f.text for f in facts}
-    assert labels["NaN, Inf"] == "0 before, 3 after"
-    assert labels["only new"] == "x"
-    assert labels["note"] == "the weights are identical"
-    unknown = {f.label: f.text for f in delta_facts("a", "b", comparison(relative_change=None, changes=()))}
-    assert unknown["moved"].startswith("– of their norm")
-
-
-def test_prune_dry_run_lists_deletions_and_reasons_to_keep() -> None:
-    old, new = checkpoint(100, 10.0), checkpoint(200, 20.0)
-    plan = prune_plan([(new, "next to a damaged one")], [old])
-    texts = [f.text for f in prune_facts(plan)]
-    assert texts[0] == "1 checkpoint, 870 MB"
-    assert texts[-1].endswith("is next to a damaged one")
-    nothing = prune_plan([(new, "newest")], [])
-    assert prune_facts(nothing)[0].text.startswith("nothing")
 
 
 def test_the_ladder_shows_which_profile_runs_and_which_is_next() -> None:

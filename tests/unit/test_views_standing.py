@@ -9,11 +9,11 @@ from tests.fakes.feed import crashed, given_up, healthy, host, in_state
 from tests.unit.test_views_header import NAN, incident, said, with_incidents
 from trainwatch.core.model.progress import PLAIN, HealthReading, Why
 from trainwatch.core.model.situation import Situation, SupervisorLife
-from trainwatch.core.views.away import needs
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.incident_list import incident_view
+from trainwatch.core.views.run_summary import needs
 from trainwatch.core.views.screens.incident_card import incident_card
-from trainwatch.core.views.state.troubles import troubles
+from trainwatch.core.views.state.concerns import troubles
 from trainwatch.core.views.timeline import timeline_view
 from trainwatch.tui.screens.incidents_screen import paragraphs
 

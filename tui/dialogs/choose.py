@@ -16,7 +16,7 @@ from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, text_rows
 from ...core.views.state.concerns import AFTER_NAN
 from ...core.views.words import RemedyRow
-from .dialog import Dialog, hanging
+from .dialog import Answer, Dialog, hanging
 
 BEGINNING = "from-the-beginning"
 ACT_ROWS = (
@@ -26,13 +26,25 @@ ACT_ROWS = (
 )
 
 
-class Choice(Dialog[str]):
-    """A list; Enter answers with the id of the row."""
+class ListDialog(Dialog[Answer]):
+    """Its arrows move in a list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", show=False),
         Binding("up", "move(-1)", show=False),
     ]
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+
+    def action_move(self, rows: int) -> None:
+        options = self.query_one(OptionList)
+        for _ in range(abs(rows)):
+            options.action_cursor_down() if rows > 0 else options.action_cursor_up()
+
+
+class Choice(ListDialog[str]):
+    """A list; Enter answers with the id of the row."""
 
     def __init__(
         self, title: str, body: str, rows: Sequence[tuple[str, str]], hint: str, *, chosen: str | None = None
@@ -46,9 +58,6 @@ class Choice(Dialog[str]):
         options.highlighted = next((i for i, (key, _) in enumerate(self.rows) if key == self.chosen), 0)
         yield options
 
-    def on_mount(self) -> None:
-        self.query_one(OptionList).focus()
-
     def on_resize(self, _: events.Resize) -> None:
         for options in self.query(OptionList):
             for i in range(len(self.rows)):
@@ -59,11 +68,6 @@ class Choice(Dialog[str]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self.rows[event.option_index][0])
-
-    def action_move(self, rows: int) -> None:
-        options = self.query_one(OptionList)
-        for _ in range(abs(rows)):
-            options.action_cursor_down() if rows > 0 else options.action_cursor_up()
 
 
 def _mark(view: CheckpointRow) -> str:
@@ -112,14 +116,6 @@ def choose_act(current: str) -> Choice:
     return Choice("Without you", "What is done without you?", rows, "[Enter] choose   [Esc] cancel", chosen=current)
 
 
-def choose_cause(classes: Sequence[tuple[str, str]]) -> Choice:
-    """The dialog to name the cause of an end. ``classes``: name and title."""
-    wide = max((len(name) for name, _ in classes), default=0)
-    rows = [(name, f"{name:<{wide}}  {title}") for name, title in classes]
-    body = "What ended it? The line that ended the log will be known as this."
-    return Choice("Name the cause", body, rows, "[Enter] choose   [Esc] cancel")
-
-
 # The dialog to choose the remedies of a resume: keep or undo the applied ones, take proposed ones.
 
 TICKED, FREE = "[x]", "[ ]"
@@ -135,14 +131,10 @@ class RemedyChoice(msgspec.Struct, frozen=True):
 AS_IT_IS = RemedyChoice()
 
 
-class ChooseRemedies(Dialog[RemedyChoice]):
+class ChooseRemedies(ListDialog[RemedyChoice]):
     """A list to tick with space; Enter continues. Applied remedies share a row: they are kept or undone together."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "tick", show=False, priority=True),
-        Binding("down,j", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "tick", show=False, priority=True)]
 
     def __init__(self, rows: Sequence[RemedyRow]) -> None:
         super().__init__(
@@ -160,9 +152,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         yield options
         yield Static("", id="difference", markup=False)
 
-    def on_mount(self) -> None:
-        self.query_one(OptionList).focus()
-
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         self.query_one("#difference", Static).update("\n" + "\n".join(self._told(self.keys[event.option_index])))
 
@@ -177,11 +166,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         key = self.keys[options.highlighted]
         self.ticked ^= {key}
         options.replace_option_prompt(key, self._text(key))
-
-    def action_move(self, rows: int) -> None:
-        options = self.query_one(OptionList)
-        for _ in range(abs(rows)):
-            options.action_cursor_down() if rows > 0 else options.action_cursor_up()
 
     def _text(self, key: str) -> str:
         sign = TICKED if key in self.ticked else FREE

@@ -11,9 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ...core.model.screen_ports import Launcher
 from ...core.views.screens.confirmation import Price
-from ..background import TaskQueue
 from ..ui.cells import cut, size_of, wrap_words
 
 Answer = TypeVar("Answer")
@@ -84,7 +82,6 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
             static.update(self.text_at(self._room))
 
     def set_body(self, body: str) -> None:
-        """Replace the body of an open dialog."""
         if body != self._body:
             self._body = body
             self._show_body()
@@ -175,7 +172,6 @@ class Ask(Dialog[str]):
         return "" if text or self._empty else "Type something, or press Esc."
 
     def answer(self, text: str) -> None:
-        """Close with the text."""
         self.dismiss(text)
 
 
@@ -223,32 +219,3 @@ def ask_filter(what: str, before: str) -> Ask:
     """For a part of a name, or nothing. ``what``: what is shown, and by what."""
     body = f"Show the {what} contains (or matches as a regular expression):"
     return Ask("Filter", body, "[Enter] show (empty: all)   [Esc] cancel", before=before, empty=True)
-
-
-# The dialog to type a command to start; it shows the detected framework while typing.
-
-BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
-
-
-class TypeCommand(Ask):
-    """Answers with the command, or None."""
-
-    def __init__(self, launcher: Launcher, before: str) -> None:
-        super().__init__("A command to start", BODY, "[Enter] plan and check it   [Esc] cancel", before=before)
-        self._launcher, self._tasks = launcher, TaskQueue(self)
-        self._newest = 0
-        self.message = ""
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Detect the framework in a thread; only the newest result is shown."""
-        event.stop()
-        self._newest += 1
-        number, command = self._newest, event.value.strip()
-        launcher = self._launcher
-
-        def show(said: str | None, trouble: str) -> None:
-            if number == self._newest:
-                self.message = said or trouble
-                self.query_one("#objection", Static).update(self.message)
-
-        self._tasks.fetch(lambda: launcher.preset_of(command) if command else "", show)

@@ -48,7 +48,6 @@ class DashboardLog:
 
     @property
     def path(self) -> str | None:
-        """Path of the log that is shown."""
         source = self.viewer.driver.source
         return source.file.path if source is not None else None
 

@@ -6,7 +6,6 @@ from functools import partial
 
 import msgspec
 
-from ...core.model.attempt import Incident
 from ...core.model.edge import EDGE
 from ...core.model.log_lines import LogFile, LogStretch, Stopped
 from ...core.model.screen_ports import LogBrowser, LogStamps
@@ -19,8 +18,6 @@ PAGE_LINES = 200
 """Lines read at once: a few screens."""
 ABOVE_LINES = 120
 """Lines read above a target offset."""
-SAME_CHARS = 40
-"""A line must agree with the evidence in so many characters, else its line number is not used."""
 
 
 class LogSource(msgspec.Struct, frozen=True):
@@ -58,24 +55,6 @@ class LogSource(msgspec.Struct, frozen=True):
     def find(self, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped) -> int | None:
         """The nearest match that begins before ``offset`` or behind it."""
         return self.browser.find(self.file.path, pattern, offset, backwards=backwards, stopped=stopped)
-
-    def place_of(self, incident: Incident, stopped: Stopped) -> int | None:
-        """Offset of an incident: its line of evidence if the text agrees, else by its time, else None."""
-        for evidence in incident.evidence:
-            if evidence.line is None:
-                continue
-            offset = self.browser.line_at(self.file.path, evidence.line, stopped)
-            if offset is None:
-                continue
-            line = next(iter(self.browser.after(self.file.path, offset, 1).lines), None)
-            if line is not None and _same(line.text, evidence.what):
-                return offset
-        if self.stamps is not None and self.file.attempt is not None:
-            end = self.stamps.offset_at(self.file.attempt, incident.t)
-            if end:
-                newest = self.browser.before(self.file.path, end, 1).lines
-                return newest[-1].offset if newest else None
-        return None
 
     def texts(self, first: int, last: int, only: re.Pattern[str] | None) -> Iterable[str]:
         """Texts of the lines that begin in ``[first, last]``."""
@@ -120,11 +99,6 @@ def guarded(
 
 def _scoped(pattern: re.Pattern[str]) -> str:
     return f"(?i:{pattern.pattern})" if pattern.flags & re.IGNORECASE else f"(?:{pattern.pattern})"
-
-
-def _same(text: str, what: str) -> bool:
-    a, b = text.strip()[:SAME_CHARS], what.strip()[:SAME_CHARS]
-    return bool(a) and bool(b) and (a in what or b in text)
 
 
 JUMP_BYTES = 65536

@@ -161,7 +161,6 @@ class LogWindow:
 
     @property
     def at_start(self) -> bool:
-        """The window begins at the start of the file."""
         return self.start <= 0
 
     @property

@@ -176,8 +176,7 @@ LOG_KEYS: tuple[Key, ...] = (
     Key(key="L", shown="L", action="level", label="level",
         help="show only warnings and errors, then only errors (with the places of a traceback), then all lines"),
     Key(key="r", shown="r", action="rank", label="rank", help="show only the lines of one rank"),
-    Key(key="left_square_bracket", shown="[ ]", action="chord(-1)", label="jump",
-        help="to the previous or next error, incident or attempt: then press e, i or a ([[ and ]] repeat)"),
+    Key(key="left_square_bracket", shown="[ ]", action="error(-1)", label="error", help="the previous or next error"),
     Key(key="tab", shown="tab", action="file(1)", label="file", help="next file (shift+tab: the one before)"),
     Key(key="v", shown="v", action="mark", label="mark", help="begin or end marking lines (or drag with the mouse)"),
     Key(key="y", shown="y", action="copy", label="copy", help="copy the marked lines, or the one under the cursor"),
@@ -197,19 +196,10 @@ ALSO: tuple[tuple[str, str], ...] = (
     ("end", "end"),
     ("G", "end"),
     ("N", "match(False)"),
-    ("right_square_bracket", "chord(1)"),
+    ("right_square_bracket", "error(1)"),
     ("ampersand", "filter"),
     ("shift+tab", "file(-1)"),
-    ("e", "jump('error')"),
-    ("i", "jump('incident')"),
-    ("a", "jump('attempt')"),
 )
-CHORD: tuple[Key, ...] = (
-    Key(key="e", shown="e", action="jump('error')", label="error", help="", always=True),
-    Key(key="i", shown="i", action="jump('incident')", label="incident", help="", always=True),
-    Key(key="a", shown="a", action="jump('attempt')", label="start of an attempt", help="", always=True),
-)
-"""What the footer offers after ``[`` or ``]``."""
 
 
 # The input line above the footer: what to search for, which lines to show.

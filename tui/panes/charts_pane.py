@@ -10,8 +10,7 @@ from ...core.views.charts import value_range
 from ...core.views.metrics import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text, words_of
 from ...core.views.timeline import TimelineView
 from ..ui.cells import Line, cut, pad, right, spread, width_of, wrap_words
-from ..ui.chart import Columns, SeriesQuery, tick_rows
-from ..ui.recent import TimeWindow
+from ..ui.chart import Columns, SeriesQuery, TimeWindow, tick_rows
 from .timeline_pane import STEPS, AxisPane
 
 GUTTER = 8

@@ -304,10 +304,7 @@ class TaskPane(Pane):
         if not state.total:
             return [(("label", "reading …"),)]
         share = state.done / state.total
-        if state.timed:
-            words = f"  {quantity.duration(state.done)} of {quantity.duration(state.total)}"
-        else:
-            words = f"  {100 * share:3.0f} %  {quantity.size_of(state.done, state.total)}"
+        words = f"  {100 * share:3.0f} %  {quantity.size_of(state.done, state.total)}"
         cells = max(TASK_PANE_BAR_LEAST, width - len(words))
         full, rest = bar(share, cells, self.glyphs)
         return [(("bar", full), ("bar-rest", rest), ("text", cut(words, max(0, width - cells))))]

@@ -1,6 +1,6 @@
 """A list with a cursor."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -11,17 +11,14 @@ from textual.message import Message
 from textual.strip import Strip
 
 from ...core.model.launch import LaunchOffer
-from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, shown_columns
 from ...core.views.incident_list import IncidentView
-from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, count_text
 from ...core.views.screens.launch import offer_note
 from ...core.views.screens.profiles import Rung
-from ...core.views.screens.run_list import RUN_COLUMNS, RunRow
 from ...core.views.words import Paragraph
 from ..ui.cells import Glyphs, Line, Span, cut, margin_of, pad, plain, right, rows_of, spread, width_of, wrap_words
 from ..ui.chart import bar
-from .checkpoint_panes import KIND_FROM
+from .dashboard_panes import KIND_FROM
 from .pane import Pane
 
 Row = TypeVar("Row")
@@ -72,12 +69,15 @@ class RowsPane(Pane):
         note: str = "",
         message: str = "",
         level: Callable[[Row], str] | None = None,
+        tail: Callable[[Row, int], Iterable[Span]] = lambda _row, _left: (),
+        head_from: int = 0,
         ids: Sequence[object] = (),
         old: bool = False,
     ) -> None:
         """Draw rows by their columns. ``note``: on the lower border; ``message``: why there are none.
 
-        ``level``: of the sign before a row; ``old``: all of it is dimmed.
+        ``level``: of the sign before a row; ``tail``: what stands behind it, in so many cells; ``head_from``: the width
+        from which on there is a heading; ``old``: all of it is dimmed.
         """
         self.set_title(title, note if rows else "")
         width = max(0, self.size.width - 2)
@@ -86,12 +86,13 @@ class RowsPane(Pane):
         sign: Line = (("label", "  "),) if level is not None else ()
         lines: list[Line] = []
         for row in rows:
-            cells = row_cells(columns, row, fit_to, width - 2 * len(sign), self.glyphs)
+            cells = row_cells(columns, row, fit_to, width, self.glyphs)
             if level is not None:
                 cells = [(level(row), f"{self.glyphs.levels[level(row)]} "), *cells]
+            cells += tail(row, width - width_of(cells))
             lines.append(tuple(("unknown", text) for _, text in cells) if old else tuple(cells))
-        head = (*sign, *heading_cells(columns, fit_to, width - 2 * len(sign)))
-        self.show(lines, head=[head], message=message or note, ids=ids)
+        head = (*sign, *heading_cells(columns, fit_to, width))
+        self.show(lines, head=[head] if width >= head_from else [], message=message or note, ids=ids)
 
     def move(self, rows: int) -> None:
         """Move the cursor; it stops at the ends."""
@@ -241,7 +242,6 @@ class PagePane(Pane):
 
     @property
     def links(self) -> list[int]:
-        """The link targets, in order."""
         return [p.link for p in self.paragraphs if p.link is not None]
 
     def scroll(self, rows: int) -> None:
@@ -338,32 +338,6 @@ class OffersPane(RowsPane):
         return tuple(line)
 
 
-# The list of all runs.
-
-HEADING_FROM = 62
-
-
-class RunsPane(RowsPane):
-    """The table of runs with a cursor; ``marked``: ids of the runs that were selected."""
-
-    views: tuple[RunRow, ...] = ()
-    marked: frozenset[str] = frozenset()
-
-    def show_runs(
-        self, views: Sequence[RunRow], message: str, *, title: str = "", marked: Collection[str] = ()
-    ) -> None:
-        self.views, self.marked = tuple(views), frozenset(marked)
-        self.set_title(title or "runs of this machine")
-        width = max(0, self.size.width - 2)
-        head = (("label", "    " if self.marked else "  "), *heading_cells(RUN_COLUMNS, views, width))
-        self.show([self._row(v, width) for v in views], head=[head] if width >= HEADING_FROM else [], message=message)
-
-    def _row(self, v: RunRow, width: int) -> Line:
-        mark = (("accent", "* " if v.card.id in self.marked else "  "),) if self.marked else ()
-        cells = row_cells(RUN_COLUMNS, v, self.views, width, self.glyphs)
-        return (*mark, (v.level, f"{self.glyphs.levels[v.level]} "), *cells)
-
-
 # The ladder of profiles.
 
 EXPECT_FROM = 90
@@ -395,37 +369,6 @@ class LadderRows(RowsPane):
             line.append(("label", " · " + " · ".join(f"{k} {v}" for k, v in r.expect)))
         if r.died:
             line.append(("warning", f" · died {r.died}"))
-        return tuple(line)
-
-
-# The table of the checkpoints screen.
-
-
-class CheckpointRows(RowsPane):
-    """Shows CheckpointRows; ``marked``: paths chosen for a comparison."""
-
-    views: tuple[CheckpointRow, ...] = ()
-    marked: frozenset[str] = frozenset()
-
-    def show_checkpoints(self, views: Sequence[CheckpointRow], marked: Collection[str], message: str) -> None:
-        self.views, self.marked = tuple(views), frozenset(marked)
-        self.set_title(f"checkpoints · {count_text(views)}" if views else "checkpoints")
-        width = max(0, self.size.width - 2)
-        head = (("label", "    "), *heading_cells(CHECKPOINT_COLUMNS, views, width))
-        self.show([self._row(v, width) for v in views], head=[head], message=message)
-
-    def _row(self, v: CheckpointRow, width: int) -> Line:
-        line: list[Span] = [
-            ("accent", "* " if v.path in self.marked else "  "),
-            (v.level, f"{self.glyphs.levels[v.level]} "),
-            *row_cells(CHECKPOINT_COLUMNS, v, self.views, width, self.glyphs),
-        ]
-        if v.resume:
-            mark = f"  {self.glyphs.cursor} resume point"
-            line.append(("accent", mark if width_of(line) + len(mark) <= width else f" {self.glyphs.cursor}"))
-        detail = v.why or v.verified
-        if detail:
-            line.append(("label", f" · {detail}"))
         return tuple(line)
 
 

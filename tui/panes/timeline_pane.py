@@ -6,11 +6,20 @@ from itertools import groupby
 
 from ...core.views.charts import silences
 from ...core.views.metrics import fitted, shown_values, words_of
-from ...core.views.quantity import percent, size, three_digits
 from ...core.views.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from ..ui.cells import Line, Span, fit, pad, right
-from ..ui.chart import Columns, Scale, SeriesQuery, calm_scale, curve, joined, placed, tick_rows
-from ..ui.recent import COLUMN_LEAST_S, TimeWindow
+from ..ui.chart import (
+    COLUMN_LEAST_S,
+    Columns,
+    Scale,
+    SeriesQuery,
+    TimeWindow,
+    calm_scale,
+    curve,
+    joined,
+    placed,
+    tick_rows,
+)
 from .pane import Pane
 
 GUTTER = 15
@@ -45,8 +54,6 @@ LOSS, PACE, STEPS = "progress.loss", "progress.sec_per_step", "progress.step"
 CHARTS: dict[str, str] = {LOSS: "loss", PACE: "spark-safe"}
 """Metric → style."""
 INCIDENT_KINDS = frozenset({"crash", "hang", "danger", "incident"})
-MOMENT_S = 30.0
-"""Readings that are shown for an event are from so many seconds before it."""
 PIECE = 60
 """Columns of each piece of the charts: a new column of them writes its piece only."""
 EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
@@ -204,23 +211,21 @@ class AxisPane(Pane):
 
 class TimelinePane(AxisPane):
     cursor: Mark | None = None
-    """The selected event; the title shows the readings at its time."""
-    gpu: int | None = None
+    """The selected event."""
 
     def show(
         self,
         view: TimelineView,
         series: Mapping[SeriesQuery, Columns],
-        gpu: int | None = None,
         zoomed: TimeWindow | None = None,
     ) -> None:
-        """Draw it; ``series`` answers ``series_queries``. ``gpu``: whose readings are shown for an event."""
-        self.view, self.series, self.gpu, self.zoomed = view, series, gpu, zoomed
+        """Draw it; ``series`` answers ``series_queries``."""
+        self.view, self.series, self.zoomed = view, series, zoomed
         if self.cursor is not None and self.cursor not in view.marks:
             self.cursor = None
         line = self.glyphs.line * 2
         if self.cursor is not None:
-            self.set_title(f"{event_words(view, self.cursor)}", self._readings())
+            self.set_title(event_words(view, self.cursor))
         else:
             self.set_title(f"timeline {line} {view.title}" if view.title else "timeline", "")
         self.redraw()
@@ -236,35 +241,12 @@ class TimelinePane(AxisPane):
         at = known.index(self.cursor) + events_on
         self.cursor = known[max(0, at)] if at < len(known) else None
 
-    def _moment(self) -> list[tuple[SeriesQuery, str, Callable[[float], str]]]:
-        """Queries for the readings just before the selected event, with word and format of each."""
-        if self.cursor is None:
-            return []
-        until_t = max(self.cursor.t, 1.0)
-        wanted: list[tuple[str, str, Callable[[float], str]]] = []
-        if self.gpu is not None:
-            wanted += [(f"gpu{self.gpu}.vram", "VRAM", size), (f"gpu{self.gpu}.util", "GPU", percent)]
-        wanted += [("host.ram_used", "RAM", size), ("progress.loss", "loss", three_digits)]
-        return [
-            (SeriesQuery(m, 1, None, max(0.0, until_t - MOMENT_S), until_t), word, format_)
-            for m, word, format_ in wanted
-        ]
-
-    def _readings(self) -> str:
-        parts = []
-        for series_query, word, format_ in self._moment():
-            values = self.series.get(series_query, ())
-            if values and values[0] is not None:
-                parts.append(f"{word} {format_(values[0])}")
-        return " · ".join(parts)
-
     def series_queries(self) -> list[SeriesQuery]:
         """Queries for loss, seconds per step and the step over the past part of the axis."""
         columns = self.size.width - self._gutter(self.size.width)
         if self.view.message:
             return []
-        charts = [self.query_of(metric, columns) for metric in (LOSS, PACE, STEPS)] if columns >= 8 else []
-        return charts + [series_query for series_query, _, _ in self._moment()]
+        return [self.query_of(metric, columns) for metric in (LOSS, PACE, STEPS)] if columns >= 8 else []
 
     def lines(self, width: int, height: int) -> list[Line]:
         """Ticks, events, phases if there is room, charts."""

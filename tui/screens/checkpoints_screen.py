@@ -1,26 +1,23 @@
-"""Key 4: all checkpoints of the run with their verdicts and contents; verify, compare, back up, prune, resume."""
+"""Key 4: all checkpoints of the run with their verdicts and contents; verify, show, resume."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 
 from ...core.model.checkpoint import Checkpoint, CheckpointListing
-from ...core.model.checkpoint_results import PrunePlan
 from ...core.model.screen_ports import CheckpointJobs
-from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
-from ...core.views.screens.checkpoint_details import checkpoint_facts, delta_facts, overview_facts, prune_facts
-from ...core.views.screens.confirmation import Price
+from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, checkpoint_facts, count_text, overview_facts
 from ...core.views.words import Paragraph
 from ..background import Progress
-from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
 from ..panes.head import TaskPane
 from ..panes.pane import Pane
-from ..panes.rows_pane import CheckpointRows, PagePane, RowsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
+from ..ui.cells import Span
 from .place_screen import HELP, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
@@ -41,14 +38,8 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key(key="V", shown="V", action="verify(True)", label="deep",
         help="read every byte and value; continues while other screens are open"),
     Key(key="s", shown="s", action="show_state", label="show", help="show what it contains"),
-    Key(key="space", shown="space", action="mark", label="mark", help="mark for a comparison (two)"),
-    Key(key="d", shown="d", action="compare", label="compare", help="compare the marked two (or marked and chosen)"),
     Key(key="r", shown="r", action="resume", label="resume", acts=True, when=lambda c: c.started,
         help="resume or restart from this one (asks)"),
-    Key(key="b", shown="b", action="backup", label="back up", acts=True,
-        help="make a verified copy elsewhere; never overwrites"),
-    Key(key="D", shown="D", action="prune", label="prune", acts=True,
-        help="list which old ones could go (a dry run; deleting asks)"),
     Key(key="y", shown="y", action="copy", label="copy path", help="copy the path of the chosen one", footer=False),
     Key(key="i", shown="i", action="app.place('samples')", label="images", when=lambda c: c.samples,
         help="the newest sample images of the run"),
@@ -83,7 +74,7 @@ class CheckpointsScreen(RunPage):
         return self.session.run.checkpoints
 
     def bodies(self) -> Sequence[Pane]:
-        self.table, self.page, self.work = CheckpointRows(id="table"), PagePane(id="detail"), TaskPane(id="job")
+        self.table, self.page, self.work = RowsPane(id="table"), PagePane(id="detail"), TaskPane(id="job")
         return (self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -120,16 +111,28 @@ class CheckpointsScreen(RunPage):
         self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.state.chosen), 0)
         self.table.cursor = at
-        self.table.show_checkpoints(self.rows, self.state.marked, self.message())
+        title = f"checkpoints · {count_text(self.rows)}" if self.rows else "checkpoints"
+        self.table.show_table(
+            CHECKPOINT_COLUMNS, self.rows, title=title, message=self.message(), level=lambda row: row.level,
+            tail=self._tail,
+        )  # fmt: skip
         self.state.chosen = self.rows[at].path if self.rows else None
         self.work.show(self.session.long_task.state)
         self._show_detail()
 
+    def _tail(self, row: CheckpointRow, left: int) -> Iterator[Span]:
+        """That a resume takes it, in so many cells; what else is known of it."""
+        cursor = self.table.glyphs.cursor
+        if row.resume:
+            mark = f"  {cursor} resume point"
+            yield "accent", mark if len(mark) <= left else f" {cursor}"
+        if detail := row.why or row.verified:
+            yield "label", f" · {detail}"
+
     def _show_detail(self) -> None:
         if self.state.report is not None:
             title, facts = self.state.report
-            can_delete = self.state.plan is not None and not self.context.read_only
-            self.page.show(facts, title=title, hint="[D] delete these" if can_delete else "[Esc] close")
+            self.page.show(facts, title=title, hint="[Esc] close")
             return
         row = self._row
         if row is None:
@@ -153,8 +156,6 @@ class CheckpointsScreen(RunPage):
         self._reading = False
         if found is not None:
             self.state.listing = found.checkpoints
-            here = {c.path for c in found.checkpoints}
-            self.state.marked = [p for p in self.state.marked if p in here]
         self._trouble = trouble
         self.draw()
 
@@ -178,19 +179,6 @@ class CheckpointsScreen(RunPage):
             self.draw()
         self.table.move(rows)
 
-    def action_mark(self) -> None:
-        """Mark or unmark; of more than two the newest stay."""
-        row = self._row
-        if row is None:
-            return
-        marked = self.state.marked
-        if row.path in marked:
-            marked.remove(row.path)
-        else:
-            marked.append(row.path)
-            del marked[:-2]
-        self.draw()
-
     def action_copy(self) -> None:
         if self._row is not None:
             self.application.copy(self._row.path)
@@ -204,13 +192,6 @@ class CheckpointsScreen(RunPage):
             self.show_message(f"{found}: a resume from it would fail. Choose a complete one.")
         else:
             self.session.operations.resume_from(row.path)
-
-    def action_prune(self) -> None:
-        """Ask how many to keep, then list what could go; once it is listed: ask whether to delete it."""
-        if self.state.plan is not None and self.state.report is not None:
-            self._delete(self.state.plan)
-        else:
-            self._plan_prune()
 
     def action_back(self) -> None:
         if self.session.long_task.state is not None:
@@ -266,126 +247,23 @@ class CheckpointsScreen(RunPage):
 
         self.start_task(f"open {row.name}", lambda _: jobs.show(row.path), done)
 
-    def action_compare(self) -> None:
-        """The marked two, the older first; a single marked one with the chosen one."""
-        row, jobs = self._row, self._able(self._row)
-        if row is None or jobs is None:
-            return
-        paths = list(self.state.marked)
-        if len(paths) == 1 and row.path not in paths:
-            paths.append(row.path)
-        if len(paths) != 2:
-            self.show_message("Mark two checkpoints with space, then press d.")
-            return
-        known = {c.path: c for c in self.checkpoints}
-        old, new = sorted(paths, key=lambda p: (known[p].mtime, known[p].step or 0))
 
-        def work(progress: Progress) -> Any:
-            return jobs.compare(old, new, progress=progress)
-
-        def done(found: Any) -> str:
-            self.state.show_report("comparison", delta_facts(known[old].name, known[new].name, found))
-            return ""
-
-        self.start_task(f"compare {known[old].name} with {known[new].name}", work, done)
-
-    def action_backup(self) -> None:
-        row, jobs = self._row, self._able(self._row)
-        if row is None or jobs is None:
-            return
-
-        def asked(destination: str | None) -> None:
-            if destination:
-                self.start_task(
-                    f"back up {row.name}",
-                    lambda progress: jobs.backup(row.path, destination, progress=progress),
-                    lambda path: f"Copied, flushed and read back: {path}",
-                )
-
-        body = (
-            f"Where to? A folder that exists, or a new name. {row.size} are copied and read back. "
-            "Nothing is overwritten."
-        )
-        self.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] cancel"), asked)
-
-    def _plan_prune(self) -> None:
-        """Ask how many to keep, then list what could go. Changes nothing."""
-        jobs = self._able(self.rows[0] if self.rows else None)
-        if jobs is None:
-            return
-
-        def asked(text: str | None) -> None:
-            if text is None:
-                return
-            if not text.isdigit() or int(text) < 1:
-                self.show_message(f"Keep how many? At least 1, not {text}: the resume point always stays.")
-                return
-            keep = int(text)
-            self.start_task(
-                f"look which ones can go beyond the newest {keep}",
-                lambda progress: jobs.plan_prune(keep, progress=progress),
-                self._planned,
-            )
-
-        body = (
-            "How many of the newest verified ones are kept? They are read through first. "
-            "This only lists what could go; deleting is asked for separately."
-        )
-        usual = str(self.session.run.keep_last or USUAL_KEEP)
-        self.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] cancel", before=usual), asked)
-
-    def _planned(self, plan: PrunePlan) -> str:
-        self.state.show_report(f"dry run · {plan.directory}", prune_facts(plan), plan if plan.delete else None)
-        if not plan.delete:
-            return "Nothing can go: everything that is there has to stay."
-        return "A dry run: nothing was deleted. [D] asks whether to delete what is listed."
-
-    def _delete(self, plan: PrunePlan) -> None:
-        """Ask, then delete what the dry run listed."""
-        jobs = self._able(self.rows[0] if self.rows else None)
-        if jobs is None:
-            return
-        listed = [f"- {c.name}" for c in plan.delete[:LISTED]]
-        if len(plan.delete) > len(listed):
-            listed.append(f"  and {len(plan.delete) - len(listed)} more, as listed")
-        price = Price(
-            title=f"Delete {quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})?",
-            lines=(*listed, "They cannot be brought back. Each is checked once more before it is deleted."),
-            confirm="delete them",
-            typed=True,
-        )
-
-        def done(message: str) -> str:
-            self.state.close()
-            return message
-
-        confirm(self.app, price, lambda: self.start_task("prune", lambda _: jobs.prune(plan), done))
-
-
-USUAL_KEEP = 3
-"""Offered if the settings keep all."""
-LISTED = 8
-"""Maximum number of names in the confirmation; the dry run lists all."""
 CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch checkpoints"
 
 
 class CheckpointsState:
-    """What the screen restores when it is opened again: verifications, marks, the newest report."""
+    """What the screen restores when it is opened again: verifications, the newest report."""
 
     def __init__(self) -> None:
         self.listing: tuple[Checkpoint, ...] | None = None
         self.verifications: dict[str, Verification] = {}
-        self.marked: list[str] = []
         self.chosen: str | None = None
         self.report: tuple[str, tuple[Paragraph, ...]] | None = None
         """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
-        self.plan: PrunePlan | None = None
-        """The dry run that the report shows."""
 
-    def show_report(self, title: str, facts: tuple[Paragraph, ...], plan: PrunePlan | None = None) -> None:
-        """Show the result of a task."""
-        self.report, self.plan = (title, facts), plan
+    def show_report(self, title: str, facts: tuple[Paragraph, ...]) -> None:
+        self.report = (title, facts)
 
     def close(self) -> None:
         """Show the chosen one again."""
-        self.report = self.plan = None
+        self.report = None

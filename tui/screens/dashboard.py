@@ -19,17 +19,14 @@ from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
 from ..log.dashboard_log import DashboardLog
 from ..log.log_view import LogView
 from ..operations import ACTS, Operations
-from ..panes.checkpoint_panes import CheckpointsPane, IncidentsPane
-from ..panes.gpu_pane import PRESSING, GpuPane, MemoryPane
+from ..panes.dashboard_panes import PRESSING, CheckpointsPane, GpuPane, IncidentsPane, MemoryPane
 from ..panes.head import Head, KeyBar, head_rows
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
 from ..places import TerminalTitle
-from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, Box, PaneFocus, next_pane, zoomed
+from ..run_session import PANES, PLACE_OF_MARK, PLACE_OF_PANE, AwayWatch, Box, PaneFocus, next_pane, zoomed
 from ..ui.cells import glyphs_for
-from ..ui.chart import SeriesQuery, same_charts
-from ..ui.recent import WHOLE, TimeWindow, window, zoomed_by
-from .away_watch import AwayWatch
+from ..ui.chart import WHOLE, SeriesQuery, TimeWindow, same_charts, window, zoomed_by
 from .pane_screen import PanedScreen, is_place
 
 if TYPE_CHECKING:
@@ -180,7 +177,6 @@ class Dashboard(PanedScreen):
 
     @property
     def context(self) -> KeyContext:
-        """What decides which keys apply."""
         return KeyContext(
             now=self.now,
             startable=self.starter is not None,
@@ -192,7 +188,6 @@ class Dashboard(PanedScreen):
 
     @property
     def window(self) -> TimeWindow:
-        """The stretch of the run that the charts show."""
         return self.window_of(self.zoom)
 
     def window_of(self, zoom: int | None) -> TimeWindow:
@@ -235,7 +230,6 @@ class Dashboard(PanedScreen):
             self.poll()
 
     def zoom_time(self, steps: int) -> None:
-        """All charts over a shorter or longer time."""
         self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
         self.call_later(self.poll)  # once the charts are known that are wanted now
 
@@ -364,8 +358,7 @@ class Dashboard(PanedScreen):
         self.head.show(view.header)
         self.gpu.show(view.gpu, series, shown)
         self.memory.show(view.memory, series, shown)
-        first_gpu = view.gpu.gpus[0].index if view.gpu.gpus else None
-        self.timeline.show(view.timeline, series, first_gpu, shown if part else None)
+        self.timeline.show(view.timeline, series, shown if part else None)
         self.incidents.show(view.incidents, view.incident_count)
         self.checkpoints.show(view.checkpoints)
 

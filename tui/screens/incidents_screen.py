@@ -10,14 +10,13 @@ from ...core.model.attempt import EvidenceFile
 from ...core.views.incident_list import IncidentView, incident_views
 from ...core.views.screens.incident_card import (
     Choice,
+    EvidencePage,
     Heading,
     IncidentCard,
-    Sheet,
-    Spread,
     card_markdown,
+    evidence_pages,
     incident_card,
     innermost,
-    spreads,
 )
 from ...core.views.words import Paragraph
 from ..keys import Key
@@ -40,14 +39,12 @@ LABELS: dict[Heading, str] = {
 }  # fmt: skip
 CHOICE_LABELS: dict[str, str] = {
     "answer": "yes", "wait": "wait", "take": "apply", "resume": "resume", "kill": "kill", "acknowledge": "ack",
-    "stacks": "stacks", "teach": "cause", "copy": "copy",
+    "stacks": "stacks", "copy": "copy",
 }  # fmt: skip
 BESIDE_TITLE = 4
 """Columns of the border beside the title."""
 ON_PAGE = frozenset({"log"})
 """What the page has a key of its own for."""
-KEPT_FROM, KEPT_ROWS = 150, 34
-"""Columns and rows from which the newest stack dump stands below the list."""
 NONE_SO_FAR = (
     "No incident so far. A hang, a crash, a loss that is not a number or a machine in danger would be listed here, "
     "with what was seen, why, and what was done about it."
@@ -79,15 +76,13 @@ class IncidentsScreen(RunPage):
         self.chosen: int | None = None
         self.card: IncidentCard | None = None
         self._evidence_of: tuple[int, bool] | None = None
-        self.evidence_spreads: tuple[Spread, ...] | None = None
         self._where: tuple[str, ...] = ()
         """The innermost frames of the processes."""
 
     def bodies(self) -> Sequence[Pane]:
         self.table = IncidentRows(id="incidents")
         self.page = PagePane(id="detail")
-        self.evidence = PagePane(id="kept")
-        return (self.table, self.page, self.evidence)
+        return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """Side by side on a wide screen, else the list above."""
@@ -96,12 +91,7 @@ class IncidentsScreen(RunPage):
             return {"incidents": (0, top, width, height)}
         if width >= SIDE_FROM:
             left = width * 2 // 5
-            boxes = {"incidents": (0, top, left, height), "detail": (left, top, width - left, height)}
-            if width >= KEPT_FROM and height >= KEPT_ROWS:
-                rows = share(height, count + 2, 5, height // 2)
-                boxes["incidents"] = (0, top, left, rows)
-                boxes["kept"] = (0, top + rows, left, height - rows)
-            return boxes
+            return {"incidents": (0, top, left, height), "detail": (left, top, width - left, height)}
         rows = share(height, max(3, count + 2), 3, max(4, height // 3))
         if height - rows < 3:
             return {"incidents": (0, top, width, height)}
@@ -118,7 +108,6 @@ class IncidentsScreen(RunPage):
         self.card = None if self.chosen is None else incident_card(self.now, self.chosen, where)
         if self.card is None:
             self.page.show((), title="")
-            self.evidence.show((), title="")
             return
         view = self.card.view
         self.page.set_class(view.open and not view.acknowledged and view.level == "danger", "-danger")
@@ -127,8 +116,6 @@ class IncidentsScreen(RunPage):
             title=f"{view.at} · {view.kind}: {view.title}", fresh=before != self.chosen,
         )  # fmt: skip
         self._read_evidence(self.card)
-        if self.evidence.display:
-            self._show_evidence()
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -154,32 +141,19 @@ class IncidentsScreen(RunPage):
         which, source = (card.number, card.captured), self.session.run.incident_files
         if which == self._evidence_of or source is None:
             return
-        self._evidence_of, self.evidence_spreads, self._where = which, None, ()
+        self._evidence_of, self._where = which, ()
 
         def took(found: Sequence[EvidenceFile] | None, _: str) -> None:  # the stacks screen says why there is none
             if which == self._evidence_of:
-                self.evidence_spreads, self._where = spreads(found or ()), innermost(found or ())
+                self._where = innermost(found or ())
                 self.draw()
 
         self.tasks.fetch(lambda: source.files(card.number), took)
-
-    def _show_evidence(self) -> None:
-        """Show the newest stack dump of the first process."""
-        found = self.evidence_spreads
-        if not found:
-            text = "Reading …" if found is None and self.session.run.incident_files is not None else NOTHING_KEPT
-            self.evidence.show([Paragraph(text=text, style="label")], title="evidence files")
-            return
-        first = found[0]
-        sheet = first.sheets[-1]
-        more = f"[s] all {len(found)}" if len(found) > 1 else "[s] whole"
-        self.evidence.show(sheet_lines(sheet, first.verdict), title=f"{first.title} · {sheet.title}", hint=more)
 
     def row_chosen(self, pane: RowsPane) -> None:
         self.choose(self.views[pane.cursor].id)
 
     def choose(self, incident: int) -> None:
-        """Show this incident."""
         self.page.top, self.page.link = 0, None
         self.chosen = incident
         self.draw()
@@ -226,10 +200,8 @@ def paragraphs(card: IncidentCard, choices: Sequence[Choice], title_cells: int) 
     return found
 
 
-# The evidence files of an incident: two stack dumps of a process side by side, process states, end of the log.
+# The evidence files of an incident: stack dumps of its processes, process states, end of the log.
 
-BESIDE_FROM = 100
-"""Columns from which two dumps are side by side; on narrower screens one is above the other."""
 NOTHING_KEPT = (
     "There are no files of this incident. Stacks are dumped from a live process before it is ended, so at hangs; "
     "a process that crashed cannot be dumped."
@@ -237,7 +209,7 @@ NOTHING_KEPT = (
 FOLDER_UNKNOWN = "This screen cannot read the incident's folder."
 
 STACK_KEYS: tuple[Key, ...] = (
-    Key(key="right", shown="← →", action="turn(1)", label="next file", help="the next process or file (also tab)"),
+    Key(key="right", shown="← →", action="turn(1)", label="next file", help="the next look or file (also tab)"),
     Key(key="down", shown="↑ ↓", action="scroll(1)", label="scroll", help="scroll (also PgUp, PgDn, Home, End)"),
     HELP,
     Key(key="escape", shown="Esc", action="back", label="back", help="back to the incident", always=True),
@@ -259,29 +231,16 @@ class StacksScreen(RunPage):
     def __init__(self, application: "TrainwatchApp", session: "Dashboard", incident: int, title: str) -> None:
         super().__init__(application, session)
         self.incident, self.subject = incident, title
-        self.pages: tuple[Spread, ...] | None = None
+        self.pages: tuple[EvidencePage, ...] | None = None
         self.at = 0
         self._trouble = ""
 
     def bodies(self) -> Sequence[Pane]:
-        self.left, self.right = PagePane(id="left"), PagePane(id="right")
-        return (self.left, self.right)
+        self.page = PagePane(id="file")
+        return (self.page,)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """Side by side, or one above the other, or one alone."""
-        if len(self._sheets) < 2:
-            return {"left": (0, top, width, height)}
-        if width >= BESIDE_FROM:
-            half = width // 2
-            return {"left": (0, top, half, height), "right": (half, top, width - half, height)}
-        half = height // 2
-        if half < 3:
-            return {"left": (0, top, width, height)}
-        return {"left": (0, top, width, half), "right": (0, top + half, width, height - half)}
-
-    @property
-    def _sheets(self) -> tuple[Sheet, ...]:
-        return self.pages[self.at].sheets if self.pages else ()
+        return {"file": (0, top, width, height)}
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -291,9 +250,9 @@ class StacksScreen(RunPage):
             self.draw()
             return
 
-        self.tasks.fetch(lambda: spreads(source.files(self.incident)), self._take)
+        self.tasks.fetch(lambda: tuple(evidence_pages(source.files(self.incident))), self._take)
 
-    def _take(self, pages: tuple[Spread, ...] | None, trouble: str) -> None:
+    def _take(self, pages: tuple[EvidencePage, ...] | None, trouble: str) -> None:
         self.pages = pages or ()
         self._trouble = f"The folder cannot be read: {trouble}" if trouble else NOTHING_KEPT
         self.draw()
@@ -301,79 +260,40 @@ class StacksScreen(RunPage):
     def show(self) -> None:
         if not self.pages:
             text = "Reading …" if self.pages is None else self._trouble
-            self.left.show([Paragraph(text=text, style="label")], title=f"files of: {self.subject}")
+            self.page.show([Paragraph(text=text, style="label")], title=f"files of: {self.subject}")
             return
-        spread = self.pages[self.at]
-        beside = self.size.width >= BESIDE_FROM
-        for pane, sheet in zip((self.left, self.right), spread.sheets, strict=False):
-            first = pane is self.left
-            name = f"{spread.title} · {sheet.title}" if sheet.title != spread.title else sheet.title
-            pane.show(
-                sheet_lines(sheet, spread.verdict if first else "", level=beside and bool(spread.verdict)), title=name,
-                hint=f"{self.at + 1} of {len(self.pages)}" if first else "",
-            )  # fmt: skip
+        shown = self.pages[self.at]
+        self.page.show(evidence_lines(shown), title=shown.title, hint=f"{self.at + 1} of {len(self.pages)}")
 
     def action_turn(self, pages: int) -> None:
         if self.pages:
             self.at = (self.at + pages) % len(self.pages)
-            self.left.top = self.right.top = 0
+            self.page.top = 0
             self.draw()
-
-    def action_scroll(self, rows: int) -> None:
-        self.left.scroll(rows)
-        self.right.scroll(rows)
 
     def action_back(self) -> None:
         self.app.pop_screen()
 
 
-def sheet_lines(sheet: Sheet, verdict: str, *, level: bool = False) -> list[Paragraph]:
-    """A dump from its first thread on (the process is named in the title), any other file whole.
-
-    ``level``: as far down as beside a sheet with a verdict.
-    """
-    found = [Paragraph(text=verdict, style="accent"), Paragraph()] if verdict or level else []
-    begin = next((i for i, line in enumerate(sheet.lines) if line.startswith("Thread ")), 0)
-    for number, line in enumerate(sheet.lines[begin:], begin):
+def evidence_lines(page: EvidencePage) -> list[Paragraph]:
+    """A dump from its first thread on (the process is named in the title), any other file whole."""
+    found = [Paragraph(text=page.verdict, style="accent"), Paragraph()] if page.verdict else []
+    begin = next((i for i, line in enumerate(page.lines) if line.startswith("Thread ")), 0)
+    for number, line in enumerate(page.lines[begin:], begin):
         heading = line.startswith(("Thread ", "== "))
-        style = "warning" if number in sheet.differs else "strong" if heading else "text"
+        style = "warning" if number in page.differs else "strong" if heading else "text"
         found.append(Paragraph(text=line, style=style, hard=True))
-    if sheet.cut:
+    if page.cut:
         found.append(Paragraph(text="(cut here; the whole file is in the incident's folder)", style="label"))
     return found
 
 
 def explain(application: "TrainwatchApp", number: int) -> None:
-    """Open the page at an incident."""
     application.action_place("incidents")
     page = application.screen
     if isinstance(page, IncidentsScreen):
         page.chosen = number
         page.draw()
-
-
-def _teach(on: "Dashboard", number: int) -> None:
-    """Ask for the class of the cause, and learn the line that ended the attempt."""
-    from ..dialogs.choose import choose_cause
-
-    causes = on.run.causes
-    attempt = next((each.attempt for each in on.now.story.incidents if each.id == number), None)
-    if causes is None or attempt is None:
-        return
-
-    def ask(classes: Sequence[tuple[str, str]] | None, trouble: str) -> None:
-        if classes is None:
-            on.show_message(trouble)
-        else:
-            on.app.push_screen(choose_cause(classes), chosen)
-
-    def chosen(failure: str | None) -> None:
-        if failure is not None:
-            on.tasks.fetch(
-                lambda: causes.teach(attempt, failure), lambda said, trouble: on.show_message(said or trouble)
-            )
-
-    on.tasks.fetch(causes.classes, ask)
 
 
 def do(application: "TrainwatchApp", on: "Dashboard", card: IncidentCard, choice: Choice) -> None:
@@ -388,8 +308,6 @@ def do(application: "TrainwatchApp", on: "Dashboard", card: IncidentCard, choice
                 application.show_log_line(card.log, card.line)
         case "stacks":
             on.app.push_screen(StacksScreen(application, on, card.number, card.title))
-        case "teach":
-            _teach(on, card.number)
         case "copy":
             application.copy(card_markdown(card, on.run.name))
         case act:

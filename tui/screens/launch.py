@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 from textual.binding import BindingType
 
-from ...core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
+from ...core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...core.model.screen_ports import Launcher
 from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
-from ...core.views.rehearsal_text import rehearsal_lines
 from ...core.views.screens.confirmation import Price
 from ...core.views.screens.launch import check_rows, check_sum, failed_names, plan_rows
 from ...core.views.words import Paragraph
-from ..dialogs.dialog import Dialog, confirm
+from ..dialogs.dialog import Ask, confirm
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import OffersPane, PagePane, RowsPane
@@ -30,28 +29,16 @@ SIDE_FROM = 120
 """Columns from which plan and checks are side by side."""
 LOOK_AFTER_S = 0.25
 """Delay before the checks, so that moving over the list does not start them for each row."""
-NEWS_S = 3.0
-"""How often it is looked for news, seconds: some lock files are tried; the offers are read again only if it changed."""
 CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
+TYPE_BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
+TYPE_KEYS = "[Enter] plan and check it   [Esc] cancel"
 CANNOT_START = "It cannot be started as it is: the plan shows why."
-PRICE = Price(
-    title="Rehearse it before the night?",
-    lines=(
-        "In a scratch folder it trains to its first checkpoint, is killed, and is resumed as tonight.",
-        "Then you see whether step and loss go on, and what a crash, a hang or a full GPU would do.",
-        "No file of yours is written. It takes as long as the first checkpoint; R again ends it.",
-    ),
-    confirm="rehearse",
-    lost_steps=0,
-)
 
 LAUNCH_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="go", label="start", acts=True,
         help="start it under a supervisor of its own; one that was started before is opened"),
     Key(key="left", shown="← →", action="profile(-1)", label="profile",
         help="choose another profile; the plan shows what it changes"),
-    Key(key="R", shown="R", action="rehearse", label="rehearse", acts=True,
-        help="train to the first checkpoint in a scratch folder, kill, resume, and see whether tonight is safe"),
     Key(key="t", shown="t", action="type", label="type", help="type a command to start; no file is needed"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose what to start (also j, Home, End)",
         footer=False),
@@ -74,7 +61,7 @@ class LaunchScreen(PlaceScreen):
 
     ``offers`` None: not read yet. ``trouble``: why the file, or what is chosen, cannot be started: a line a problem;
     ``file_trouble``: why the file cannot be read. ``checked``: all checks are done. ``waits``: Enter was pressed before
-    plan and checks were there; it is started when they are. ``starting``, ``rehearsing``: that is under way.
+    plan and checks were there; it is started when they are. ``starting``: that is under way.
     """
 
     place = "launch"
@@ -89,14 +76,12 @@ class LaunchScreen(PlaceScreen):
         self.read_offers: tuple[LaunchOffer, ...] | None = None
         self.plan: LaunchPreview | None = None
         self.trouble = self.file_trouble = ""
-        self.checked = self.waits = self.starting = self.rehearsing = False
+        self.checked = self.waits = self.starting = False
         self.typed = ""
         self.profile: str | None = None
         self.checks_first = True
         self._checks: dict[int, LaunchCheck] = {}
         self._asked = 0
-        self._wanted = self._looking = False
-        self._mark: object = None
 
     def head_alone(self) -> HeaderView:
         """The worst first: what the checks found."""
@@ -107,7 +92,6 @@ class LaunchScreen(PlaceScreen):
 
     @property
     def offers(self) -> tuple[LaunchOffer, ...]:
-        """The runs of the file."""
         return self.read_offers or ()
 
     @property
@@ -145,11 +129,6 @@ class LaunchScreen(PlaceScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        if self.application.interval_s > 0:
-            self.set_interval(NEWS_S, self.look_for_news)
-
-    def on_unmount(self) -> None:
-        self._wanted = False
 
     def show(self) -> None:
         offers = self.offers
@@ -208,7 +187,6 @@ class LaunchScreen(PlaceScreen):
 
     @property
     def order(self) -> LaunchRequest:
-        """What Enter would start."""
         offer = self.offer
         if offer is not None:
             return LaunchRequest(run=offer.name, profile=self.profile) if offer.of_file else LaunchRequest()
@@ -223,12 +201,11 @@ class LaunchScreen(PlaceScreen):
         else:
             self.tasks.fetch(self.launcher.offers, lambda found, trouble: self._take_offers(found or (), trouble))
 
-    def _take_offers(self, offers: Sequence[LaunchOffer], trouble: str, *, ask: bool = True) -> None:
-        """Show these. ``ask``: plan and check what is chosen among them."""
+    def _take_offers(self, offers: Sequence[LaunchOffer], trouble: str) -> None:
+        """Show these; plan and check what is chosen among them."""
         self.read_offers, self.file_trouble = tuple(offers), trouble
         self.draw()
-        if ask:
-            self.ask()
+        self.ask()
 
     def ask(self) -> None:
         """Plan what is chosen now, and check it."""
@@ -280,47 +257,6 @@ class LaunchScreen(PlaceScreen):
 
         self.tasks.fetch(lambda: launcher.check(order, seen, wanted), done)
 
-    def look_for_news(self) -> None:
-        """A run that is started elsewhere, an edited file. Not while a start is under way: that is news of our own."""
-        launcher, known = self.launcher, self._mark
-        if launcher is None or self._looking or self.starting or self.read_offers is None or not self.is_active:
-            return
-        self._looking = True
-
-        def look() -> tuple[object, tuple[LaunchOffer, ...] | None]:
-            mark = launcher.mark()
-            return mark, None if mark == known else tuple(launcher.offers())
-
-        def take(found: tuple[object, tuple[LaunchOffer, ...] | None] | None, trouble: str) -> None:
-            self._looking = False
-            mark, offers = found or (None, ())
-            if self.starting or offers is None:
-                return  # the next look sees it
-            self._mark = mark
-            before = self.offers
-            if (offers, trouble) == (before, self.file_trouble):
-                return
-            self._renew_offers(offers, trouble)
-            known = {offer.run_id for offer in before}
-            began = next((o for o in offers if o.run_id is not None and o.run_id not in known), None)
-            if began is not None:
-                chosen = self.offer is not None and self.offer.run_id == began.run_id
-                how = "Enter opens it" if chosen else "choose it, and Enter opens it"
-                self.show_message(f"{began.name} was started elsewhere: {how}.")
-
-        self.tasks.fetch(look, take)
-
-    def _renew_offers(self, offers: tuple[LaunchOffer, ...], trouble: str) -> None:
-        """Show other offers. Plan and checks are made again only if what is under the cursor changed."""
-        chosen, on_typed = self.offer, self.offer is None and bool(self.typed)
-        same = next((at for at, offer in enumerate(offers) if chosen is not None and offer.name == chosen.name), None)
-        if on_typed:
-            self.table.cursor = len(offers)
-        elif same is not None:
-            self.table.cursor = same
-        unchanged = on_typed or (same is not None and offers[same] == chosen)
-        self._take_offers(offers, trouble, ask=not unchanged)
-
     def on_screen_resume(self) -> None:
         self.answered()
 
@@ -367,8 +303,6 @@ class LaunchScreen(PlaceScreen):
         self.ask()
 
     def action_type(self) -> None:
-        from ..dialogs.dialog import TypeCommand
-
         if self.launcher is None:
             return
 
@@ -378,43 +312,11 @@ class LaunchScreen(PlaceScreen):
                 self.table.cursor = len(self.offers)
                 self.ask()
 
-        self.app.push_screen(TypeCommand(self.launcher, self.typed), typed)
+        self.app.push_screen(Ask("A command to start", TYPE_BODY, TYPE_KEYS, before=self.typed), typed)
 
     def action_copy(self) -> None:
         if self.plan is not None:
             self.application.copy(shlex.join(self.plan.command))
-
-    def action_rehearse(self) -> None:
-        """Rehearse what is chosen after a question, or end the rehearsal that is under way."""
-        order, launcher = self.order, self.launcher
-        if self.rehearsing:
-            self._wanted = False
-            self.show_message("Ending the rehearsal …")
-        elif self.offer is not None and not self.offer.of_file:
-            self.show_message("It runs already: Enter opens it.")
-        elif self.offer is None and not self.typed:
-            self.action_type()
-        elif launcher is not None:
-            confirm(self.app, PRICE, lambda: self._rehearse(launcher, order))
-
-    def _rehearse(self, launcher: Launcher, order: LaunchRequest) -> None:
-        if self.rehearsing:
-            return
-        self.rehearsing = self._wanted = True
-        self.show_message("The rehearsal begins: to the first checkpoint …")
-
-        def say(text: str) -> None:
-            self.tasks.show(lambda: self.show_message(f"Rehearsal: {text}"))
-
-        def done(result: Rehearsal | None, trouble: str) -> None:
-            self.rehearsing = False
-            self.show_message(f"Rehearsal: {trouble if result is None else result.verdict}")
-            if result is not None:
-                text = "\n".join(rehearsal_lines(result))
-                dialog: Dialog[None] = Dialog("Rehearsal", text, "[Esc] close", danger=not result.safe)
-                self.app.push_screen(dialog)
-
-        self.tasks.fetch(lambda: launcher.rehearse(order, say, lambda: self._wanted), done)
 
     def action_go(self) -> None:
         """Open a run that was started before, else start it when its checks are done; pressed again: do not wait.

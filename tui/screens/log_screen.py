@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 from textual.binding import BindingType
 
-from ...core.model.log_lines import LogFile
+from ...core.model.log_lines import ALARM, LogFile
 from ...core.views import quantity
 from ..keys import Key
 from ..log.dashboard_log import FileTab, FileTabs, log_files, mark_of
-from ..log.jumps import Jump, LogJumps
 from ..log.log_driver import LogSource
 from ..log.log_view import LogView
 from ..log.log_viewer import (
     ALSO,
-    CHORD,
     LOG_KEYS,
     LogViewer,
     copy_marked,
@@ -39,7 +37,7 @@ NO_ACCESS = "This log cannot be read from here."
 
 
 class LogScreen(RunPage):
-    """Shows one file at a time; searching, filtering and jumping work on files of any size."""
+    """Shows one file at a time; searching and filtering work on files of any size."""
 
     place = "log"
     keys = LOG_KEYS
@@ -51,8 +49,6 @@ class LogScreen(RunPage):
         self.access = session.run.logs
         self.files: tuple[LogFile, ...] = ()
         self.file: LogFile | None = None
-        self.chord = 0
-        self.jumps = LogJumps()
 
     def bodies(self) -> Sequence[Pane]:
         self.file_tabs = FileTabs(id="files", classes="-bare")
@@ -87,7 +83,6 @@ class LogScreen(RunPage):
         self.viewer.close()
 
     def look(self) -> None:
-        """Read what was written since."""
         self.driver.look()
 
     def show(self) -> None:
@@ -111,7 +106,6 @@ class LogScreen(RunPage):
             self.viewer.open(LogSource(file, self.access.browser, self.access.stamps))
 
     def head(self) -> None:
-        """Update tabs, title and message."""
         view, story = self.view, self.now.story
         marks = [(mark_of(f, story), f.label) for f in self.files]
         tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)
@@ -124,16 +118,8 @@ class LogScreen(RunPage):
         """Time of day of run seconds."""
         return quantity.clock(self.now.story.wall0 + t, seconds=True)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The letters of a jump apply only after a bracket."""
-        if action == "jump":
-            return self.chord != 0
-        return super().check_action(action, parameters)
-
     def offered(self) -> tuple[Key, ...]:
-        """After a bracket: what can be jumped to. Space holds a log that is followed; matches are those of a search."""
-        if self.chord:
-            return CHORD
+        """Space holds a log that is followed; matches are those of a search."""
         label = "hold" if self.view.following else "follow"
         return tuple(
             msgspec.structs.replace(key, label=label) if key.action == "follow" else key
@@ -187,19 +173,34 @@ class LogScreen(RunPage):
     def action_rank(self) -> None:
         self.viewer.ask_rank()
 
-    def action_chord(self, direction: int) -> None:
-        """The first key of a jump; pressed twice: the last jump again."""
-        if self.chord == direction:
-            self.action_jump(self.jumps.last)
-            return
-        self.chord = direction
-        self.key_bar.show(self.offered())
-        self.set_timer(4, partial(self._end_chord, direction))
+    def action_error(self, direction: int) -> None:
+        """To the previous (-1) or next error."""
+        older, alarm = direction < 0, ALARM.compiled()
+        at = self.viewer.start_of_search(older=older)
+        self.show_message("Looking for an error …")
+        found = partial(self._arrive, f"No error {'above' if older else 'below'}")
+        self.viewer.search.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
 
-    def action_jump(self, kind: Jump) -> None:
-        direction, self.chord = self.chord, 0
-        self.key_bar.show(self.offered())
-        self.jumps.go(self, kind, direction)
+    def to_line(self, log: str | None, number: int) -> None:
+        """To a line, counted from 1, of one of the run's logs."""
+        file = next((f for f in self.files if f.path == log), None)
+        if file is None:
+            self.show_message(f"Line {number:,} is in a log that does not belong to this run: {log or 'no log'}")
+            return
+        if self.file != file:
+            self.choose(file)
+        self.show_message(f"Looking for line {number:,} …")
+        found = partial(self._arrive, f"The log has no line {number:,} any more")
+        source = self.driver.source
+        self.viewer.search.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
+
+    def _arrive(self, missing: str, offset: int | None) -> None:
+        """Go to an offset; None: show ``missing`` in the footer."""
+        if offset is None:
+            self.show_message(missing)
+        else:
+            self.clear_message()
+            self.driver.go(offset)
 
     def action_mark(self) -> None:
         if self.view.following:
@@ -211,10 +212,8 @@ class LogScreen(RunPage):
         copy_marked(self.viewer, self.app.copy_to_clipboard, self.show_message)
 
     def action_back(self) -> None:
-        """Cancel the chord, search, mark, filter or pattern, in this order; else go back."""
-        if self.chord:
-            self._end_chord(self.chord)
-        elif self.viewer.search.looking and self.viewer.search.cancel():
+        """Cancel the search, mark, filter or pattern, in this order; else go back."""
+        if self.viewer.search.looking and self.viewer.search.cancel():
             self.show_message("Search stopped")
         elif self.view.marked_from is not None:
             self.view.marked_from = None
@@ -225,11 +224,6 @@ class LogScreen(RunPage):
             self.viewer.search_for("")
         else:
             self.application.action_leave_place()
-
-    def _end_chord(self, direction: int) -> None:
-        if self.chord == direction:
-            self.chord = 0
-            self.key_bar.show(self.offered())
 
     def _newest(self) -> LogFile | None:
         return next((f for f in reversed(self.files) if f.attempt is not None), None)

@@ -10,20 +10,23 @@ from textual.binding import BindingType
 from ...core.model.machine_details import GpuProcess, MachineDetails, TreeProcess
 from ...core.model.nodes import RankTable
 from ...core.views.columns import Column
-from ...core.views.gpu_page import (
+from ...core.views.machine_page import (
     PROCESS_COLUMNS,
     PROCESS_SORTS,
+    TREE_COLUMNS,
+    TREE_SORTS,
     GpuPageView,
+    HostPageView,
+    command,
     gpu_page_view,
+    host_page_view,
     most_first,
     worst_card,
 )
-from ...core.views.host_page import TREE_COLUMNS, TREE_SORTS, HostPageView, command, host_page_view
 from ...core.views.ranks_page import RANK_COLUMNS, RanksPageView, ranks_page_view
 from ...core.views.words import passing
 from ..keys import Key
-from ..panes.machine import FactsPane, GaugesPane
-from ..panes.machine_rows import GpuRows, NodeRows
+from ..panes.machine import FactsPane, GaugesPane, GpuRows, NodeRows
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Box
@@ -123,7 +126,6 @@ class MachineScreen(RunPage):
             self.take_details(details)
 
     def take_details(self, details: MachineDetails) -> None:
-        """Keep them, and draw."""
         self.state.details = details
         self.draw()
 
@@ -171,7 +173,6 @@ class MachineScreen(RunPage):
         self.show_message(f"Charts show {self.session.window.words}; [ shorter, ] longer")
 
     def passes(self, row: "GpuProcess | TreeProcess") -> bool:
-        """Whether a process passes the filter."""
         found = passing(self.state.filter)
         return not self.state.filter or any(map(found, (row.command or "", row.user or "", str(row.pid))))
 
@@ -181,7 +182,6 @@ class MachineScreen(RunPage):
 
     @property
     def listed(self) -> Sequence[Any]:
-        """The processes that are offered, in their usual order."""
         return ()
 
     @property
@@ -262,7 +262,6 @@ class MachineScreen(RunPage):
         raise NotImplementedError
 
     def tell(self, title: str, facts: Sequence[tuple[str, str]]) -> None:
-        """Show all that is known of a process."""
         from textual.content import Content
 
         from ..dialogs.dialog import Dialog
@@ -393,7 +392,6 @@ class GpuScreen(MachineScreen):
 
     @property
     def chosen(self) -> int:
-        """Place of the GPU that is shown."""
         asked = self.opened_on or 0 if self.state.chosen is None else self.state.chosen
         return max(0, min(asked, len(self.view.cards) - 1))
 
@@ -498,7 +496,6 @@ class HostScreen(MachineScreen):
 
     @property
     def listed(self) -> Sequence[TreeProcess]:
-        """Below their parents."""
         return (*self.view.rows, *self.view.others) if self.state.wide else self.view.rows
 
 

@@ -12,7 +12,7 @@ from ..keys import Key
 from ..panes.charts_pane import ChartsPane
 from ..panes.pane import Pane
 from ..run_session import Box
-from ..ui.recent import WHOLE, TimeWindow
+from ..ui.chart import WHOLE, TimeWindow
 from .place_screen import HELP, RunPage, bindings_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ class MetricsScreen(RunPage):
         return (self.pane,)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """One pane for all charts."""
         return {"charts": (0, top, width, height)}
 
     def on_unmount(self) -> None:

@@ -71,7 +71,6 @@ class PlaceScreen(PanedScreen):
 
     @property
     def context(self) -> KeyContext:
-        """What decides which keys apply."""
         if self.session is not None:
             return self.session.context
         app = self.application
@@ -86,11 +85,9 @@ class PlaceScreen(PanedScreen):
         raise NotImplementedError
 
     def show(self) -> None:
-        """Give the panes what they draw."""
         raise NotImplementedError
 
     def made(self) -> Sequence[Pane]:
-        """Head, bodies, footer."""
         self.tabs = TabBar(id="tabs", classes="-bare")
         self.key_bar = KeyBar(id="keys", classes="-bare")
         bodies = self.bodies()
@@ -145,7 +142,6 @@ class PlaceScreen(PanedScreen):
         return key is None or (key.when(self.context) and not (key.acts and self.context.read_only))
 
     def open_run(self, run_id: str) -> None:
-        """Show the dashboard of a run."""
         picker = self.application.picker
         if picker is None:
             self.show_message(f"It was started. See: {typed('status', run_id)}")
@@ -160,7 +156,6 @@ class PlaceScreen(PanedScreen):
         self.table.move(rows)
 
     def action_scroll(self, rows: int) -> None:
-        """Scroll the text."""
         self.page.scroll(rows)
 
     def action_help(self) -> None:
@@ -188,9 +183,7 @@ class RunPage(PlaceScreen):
     def __init__(self, application: "TrainwatchApp", session: "Dashboard") -> None:
         super().__init__(application, session)
 
-    def start_task(
-        self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str], *, timed: bool = False
-    ) -> None:
+    def start_task(self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str]) -> None:
         """Start the run's long task. ``done`` keeps the result and returns a sentence; another page may be open."""
         session, place = self.session, self.place
 
@@ -200,13 +193,12 @@ class RunPage(PlaceScreen):
             if text:
                 session.show_message(text)
 
-        if not session.long_task.start(title, work, then, timed=timed):
+        if not session.long_task.start(title, work, then):
             self.show_message(ONE_AT_A_TIME)
         self.draw()
 
 
 def headline(sentences: tuple[str, ...], level: Level = "unknown") -> HeaderView:
-    """A head of these sentences."""
     verdict = msgspec.structs.replace(EMPTY.verdict, level=level, clauses=sentences, aside="")
     return msgspec.structs.replace(EMPTY, verdict=verdict)
 

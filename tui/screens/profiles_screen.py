@@ -7,24 +7,19 @@ from textual.binding import BindingType
 
 from ...core.model.change import Change
 from ...core.model.preset import NO_PROFILE, Profile
-from ...core.model.suggestion import typed
 from ...core.model.trial import TrialResult
-from ...core.views.screens.confirmation import Price
 from ...core.views.screens.profiles import (
     ProfilesView,
-    measured_words,
     next_checkpoint_words,
     profiles_view,
     switch_differences,
 )
 from ...core.views.words import Paragraph
-from ..dialogs.dialog import confirm
 from ..keys import Key, KeyContext
-from ..panes.head import TaskPane
 from ..panes.pane import Pane
 from ..panes.rows_pane import LadderRows, PagePane, RowsPane
 from ..run_session import Box
-from .place_screen import HELP, ONE_AT_A_TIME, RunPage, bindings_of, share
+from .place_screen import HELP, RunPage, bindings_of, share
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
@@ -32,15 +27,15 @@ if TYPE_CHECKING:
 
 
 NO_PROFILES = (
-    "No profile is known for this run. [t] measures its settings as they are; trainwatch trial -- --batch_size 4 "
-    "measures others. What fits becomes a profile: write profiles/NAME.toml beside trainwatch.toml, with the keys "
-    'below [settings], and [profiles] ladder = ["NAME", ...] in trainwatch.toml, least memory first. '
+    "No profile is known for this run. trainwatch trial measures its settings as they are, trainwatch trial -- "
+    "--batch_size 4 others. What fits becomes a profile: write profiles/NAME.toml beside trainwatch.toml, with the "
+    'keys below [settings], and [profiles] ladder = ["NAME", ...] in trainwatch.toml, least memory first. '
     "Those that are shipped: trainwatch profiles list"
 )
 
 NO_LADDER = (
-    "None is set, so a restart after out of memory has no smaller profile. [t] measures a profile here; "
-    "then write [profiles] ladder = [...] in trainwatch.toml, the one that needs least memory first."
+    "None is set, so a restart after out of memory has no smaller profile. trainwatch trial --profile NAME measures "
+    "one here; then write [profiles] ladder = [...] in trainwatch.toml, the one that needs least memory first."
 )
 
 
@@ -53,16 +48,13 @@ PROFILE_KEYS: tuple[Key, ...] = (
         help="switch at the next complete checkpoint; no step is lost (asks)"),
     Key(key="n", shown="n", action="switch(True)", label="now", acts=True, when=_can_switch,
         help="switch now: ends the training with time to save, and restarts it (asks)"),
-    Key(key="t", shown="t", action="try", label="trial 5 min", acts=True,
-        help="run a trial of 5 minutes in a folder of its own, and measure its cost (asks)"),
     Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy ladder and difference as text",
         footer=False),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a profile (also j, Home, End)"),
     Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll what is below the ladder",
         footer=False),
     HELP,
-    Key(key="escape", shown="Esc", action="back", label="back",
-        help="cancel the running trial; else back to the previous screen",
+    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to the previous screen",
         always=True),
 )  # fmt: skip
 
@@ -102,21 +94,13 @@ class ProfilesScreen(RunPage):
 
     def bodies(self) -> Sequence[Pane]:
         self.table = LadderRows(id="ladder")
-        self.page, self.work = PagePane(id="difference"), TaskPane(id="job")
-        return (self.table, self.page, self.work)
+        self.page = PagePane(id="difference")
+        return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The ladder above, what a switch would change below it."""
-        if self.session.long_task.state is not None and height >= 9:
-            return self._panes(width, top, height - 3) | {"job": (0, top + height - 3, width, 3)}
-        return self._panes(width, top, height)
-
-    def _panes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        if not self.profiles:
-            return {"ladder": (0, top, width, height)}
         rows = share(height, len(self.profiles) + 2, 3, max(4, height // 2))
         rest = height - rows
-        if rest < 3:
+        if not self.profiles or rest < 3:
             return {"ladder": (0, top, width, height)}
         return {"ladder": (0, top, width, rows), "difference": (0, top + rows, width, rest)}
 
@@ -162,7 +146,6 @@ class ProfilesScreen(RunPage):
         over = self.view.over
         self.table.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder), over=over)
         self.page.show(self._difference(), title=self._title())
-        self.work.show(self.session.long_task.state)
 
     def _title(self) -> str:
         profile = self._profile
@@ -235,12 +218,6 @@ class ProfilesScreen(RunPage):
         self.page.top = 0
         self.draw()
 
-    def action_back(self) -> None:
-        if self.session.long_task.state is not None:
-            self.session.long_task.cancel()
-        else:
-            self.application.action_leave_place()
-
     def action_switch(self, at_once: bool) -> None:
         profile = self._profile
         if profile is None:
@@ -251,63 +228,3 @@ class ProfilesScreen(RunPage):
             self.show_message(f"{used} {profile.name}{'' if over else ' already'}.")
         else:
             self.session.operations.switch_to(profile.name, at_once=at_once)
-
-    def action_try(self) -> None:
-        profile = "" if self._profile is None else self._profile.name
-        trials = self.session.run.trials
-        if trials is None:
-            self.show_message(CANNOT.format(typed("trial", *(("--profile", profile) if profile else ()))))
-            return
-        if self.session.long_task.state is not None:
-            self.show_message(ONE_AT_A_TIME)
-            return
-
-        def look(rivals: Sequence[str] | None, trouble: str) -> None:
-            if rivals is None:
-                self.show_message(trouble)
-            else:
-                price = trial_price(profile, MINUTES, tuple(rivals))
-                confirm(self.app, price, lambda: self._try(profile, beside=bool(rivals)))
-
-        self.tasks.fetch(trials.rivals, look)
-
-    def _try(self, profile: str, *, beside: bool) -> None:
-        trials = self.session.run.trials
-        if trials is None:
-            return
-
-        def done(result: TrialResult) -> str:
-            name = profile or "Settings as they are"
-            words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
-            return f"{name}, measured here: {words or result.exit}"
-
-        self.start_task(
-            f"trial of {profile or AS_IT_IS} for {MINUTES:g} minutes",
-            lambda progress: trials.attempt(profile, MINUTES, beside=beside, progress=progress),
-            done,
-            timed=True,
-        )
-
-
-# A trial of a profile for five minutes, started from the profiles screen after a confirmation.
-
-MINUTES = 5.0
-AS_IT_IS = "the settings as they are"
-"""What is measured if the run has no profile."""
-CANNOT = "This screen cannot run trials; use: {}"
-
-
-def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
-    """The confirmation of a trial: what it does, in sentences."""
-    profile = profile or AS_IT_IS
-    lines = (
-        [f"Careful: {'; '.join(rivals)}. A trial beside it would slow it, or take its memory.", ""] if rivals else []
-    )
-    lines += [
-        f"Runs this training's own command with {profile} in a folder of its own. Your checkpoints are not touched.",
-        f"It takes {minutes:g} minutes from its first step on and then ends; Esc cancels it.",
-        "Then its cost on this machine is shown: speed, memory, stability.",
-    ]
-    # A key is enough: no step of the run is lost.
-    return Price(title=f"Run a trial of {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="run it",
-                 lost_steps=None if rivals else 0)  # fmt: skip

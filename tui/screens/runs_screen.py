@@ -1,6 +1,6 @@
 """Key 6: all runs of this machine and of the others, live and finished; Enter opens one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import time
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,9 +11,9 @@ from ...core.model.situation import HOST_ROW, RunCard
 from ...core.model.suggestion import parted, typed
 from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
-from ...core.views.screens.confirmation import Price
 from ...core.views.screens.run_list import (
     DONE,
+    RUN_COLUMNS,
     SORTS,
     WHICH,
     WHICH_WORDS,
@@ -34,10 +34,10 @@ from ...core.views.screens.run_list import (
     step_text,
 )
 from ...core.views.words import Paragraph
-from ..dialogs.dialog import Ask, confirm
+from ..dialogs.dialog import Ask
 from ..keys import Key
 from ..panes.pane import Pane
-from ..panes.rows_pane import PagePane, RowsPane, RunsPane
+from ..panes.rows_pane import PagePane, RowsPane
 from ..run_session import Box
 from .place_screen import HELP, PlaceScreen, bindings_of, headline, share
 
@@ -50,13 +50,14 @@ AGAIN_S = 5.0
 """How often the list is read again, seconds; every journal of the machine is read each time."""
 ASKED_S = 1.0
 """The same while a machine is asked for the first time."""
+HEADING_FROM = 62
 ABOUT_ROWS = 10
 """Rows of the details of the chosen run."""
 NONE_YET = "Press l to start one, or use: trainwatch run -- COMMAND"
 """What the list says below a head that says that there is none."""
 NO_RUN = "No run is known yet"
 
-OF_A_RUN = frozenset({"open", "hide", "forget", "mark", "move(-1)", "copy"})
+OF_A_RUN = frozenset({"open", "hide", "move(-1)", "copy"})
 """Actions on the run under the cursor."""
 OF_A_LIST = frozenset({"search", "filter", "sort", "hidden"})
 """Actions that choose among runs."""
@@ -74,12 +75,9 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key(key="slash", shown="/", action="search", label="search", help="only runs with these words"),
     Key(key="f", shown="f", action="filter", label="filter", help="all, live, with something wrong, over"),
     Key(key="s", shown="s", action="sort", label="sort", help=f"order: {', '.join(SORTS)}"),
-    Key(key="space", shown="space", action="mark", label="mark", help="select it, for h and D", footer=False),
     Key(key="h", shown="h", action="hide", label="hide", acts=True,
-        help="leave the chosen or marked ones out of this list, or show them again"),
+        help="leave the chosen one out of this list, or show it again"),
     Key(key="H", shown="H", action="hidden", label="show hidden", help="show the hidden ones, too", footer=False),
-    Key(key="D", shown="D", action="forget", label="forget", acts=True,
-        help="remove what is kept about the chosen or marked ones (asks); their outputs stay"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, PgUp, PgDn, Home, End)",
         footer=False),
     Key(
@@ -116,7 +114,6 @@ class RunsScreen(PlaceScreen):
         super().__init__(application, session)
         self.cards: tuple[RunCard, ...] | None = None
         self.choice = ListChoice()
-        self.marked: frozenset[str] = frozenset()
         self._trouble = ""
         self._reading = False
 
@@ -129,7 +126,7 @@ class RunsScreen(PlaceScreen):
         return tuple(key for key in keys if key.action not in idle)
 
     def bodies(self) -> Sequence[Pane]:
-        self.table, self.page = RunsPane(id="runs"), PagePane(id="about")
+        self.table, self.page = RowsPane(id="runs"), PagePane(id="about")
         return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -149,14 +146,16 @@ class RunsScreen(PlaceScreen):
 
     @property
     def listed(self) -> tuple[RunCard, ...]:
-        """The runs that are shown, in their order."""
         choice = self.choice
         return listed(self.cards or (), sort=choice.sort, which=choice.which, words=choice.words, hidden=choice.hidden)
 
     def show(self) -> None:
         wall = self.now.now_wall or time()
         rows = [run_row(c, wall, self.current) for c in self.listed]
-        self.table.show_runs(rows, self._message, title=self._title(len(rows)), marked=self.marked)
+        self.table.show_table(
+            RUN_COLUMNS, rows, title=self._title(len(rows)), message=self._message, level=lambda row: row.level,
+            head_from=HEADING_FROM,
+        )  # fmt: skip
         at = min(self.table.cursor, len(rows) - 1)
         self.page.show(about_run(rows[at]) if rows else (), title=shown_name(rows[at].card) if rows else "")
 
@@ -181,13 +180,10 @@ class RunsScreen(PlaceScreen):
             parts.append(f'with "{choice.words}"')
         if choice.sort != "newest":
             parts.append(f"by {choice.sort}")
-        if self.marked:
-            parts.append(f"{len(self.marked)} marked")
         return " · ".join(parts)
 
     @property
     def current(self) -> str | None:
-        """The id of the run that is open."""
         return self.session.run.run_id if self.session is not None else None
 
     def action_reload(self, *, anew: bool = False) -> None:
@@ -209,7 +205,6 @@ class RunsScreen(PlaceScreen):
         self.cards, self._trouble = cards, f"The runs cannot be listed: {trouble}" if trouble else ""
         if self.application.interval_s > 0 and any(c.id.startswith(HOST_ROW) and not c.no_answer for c in cards):
             self.set_timer(ASKED_S, self.action_reload)
-        self.marked &= {card.id for card in cards}
         self._keep_cursor(wanted)
 
     def _keep_cursor(self, wanted: str | None) -> None:
@@ -223,12 +218,6 @@ class RunsScreen(PlaceScreen):
     def _under_cursor(self) -> str | None:
         cards = self.listed
         return cards[min(self.table.cursor, len(cards) - 1)].id if cards else None
-
-    @property
-    def chosen(self) -> tuple[RunCard, ...]:
-        """The marked runs; without one that under the cursor."""
-        wanted = self.marked or {self._under_cursor}
-        return tuple(card for card in self.cards or () if card.id in wanted)
 
     def choose(self, choice: ListChoice) -> None:
         """Show other runs, or another order."""
@@ -257,13 +246,6 @@ class RunsScreen(PlaceScreen):
     def action_again(self) -> None:
         self.action_reload(anew=True)
         self.show_message("The list is read again.")
-
-    def action_mark(self) -> None:
-        run_id = self._under_cursor
-        if run_id is not None:
-            self.marked ^= {run_id}
-            self.table.move(1)
-            self.draw()
 
     def action_copy(self) -> None:
         if self._under_cursor is not None:
@@ -307,45 +289,21 @@ class RunsScreen(PlaceScreen):
         self.app.push_screen(dialog, answered)
 
     def action_hide(self) -> None:
-        """Hide them; if all of them are hidden, show them again."""
-        picker, cards = self.application.picker, self.chosen
-        if picker is None or not cards:
+        picker, run_id = self.application.picker, self._under_cursor
+        card = next((card for card in self.cards or () if card.id == run_id), None)
+        if picker is None or card is None:
             return
-        hidden = not all(card.hidden for card in cards)
-        names = _names(cards)
-        done = f"Hidden: {names}. H shows hidden runs, h shows one again." if hidden else f"Shown again: {names}."
-        self._for_each(cards, lambda card: picker.hide(card.id, hidden), done)
+        done = (
+            f"Shown again: {card.name}."
+            if card.hidden
+            else f"Hidden: {card.name}. H shows hidden runs, h shows it again."
+        )
 
-    def action_forget(self) -> None:
-        """Ask with what would be removed, then remove it. The outputs of the runs are never touched."""
-        picker, cards = self.application.picker, self.chosen
-        if picker is None or not cards:
-            return
-        if self.current in {card.id for card in cards}:
-            self.show_message(OPEN_HERE.format(next(card.name for card in cards if card.id == self.current)))
-            return
-
-        def ask(kept: Sequence[str] | None, trouble: str) -> None:
-            if kept is None:
-                self.show_message(trouble)
-                return
-            price = Price(
-                title=f"Forget {_names(cards)}?",
-                lines=(*(f"Removes {text}." for text in kept), "Checkpoints and all other outputs stay."),
-                confirm="forget",
-            )
-            done = f"Forgotten: {_names(cards)}."
-            confirm(self.app, price, lambda: self._for_each(cards, lambda card: picker.forget(card.id), done))
-
-        self.tasks.fetch(lambda: [picker.kept_about(card.id) for card in cards], ask)
-
-    def _for_each(self, cards: Sequence[RunCard], do: Callable[[RunCard], object], done: str) -> None:
         def shown(_: object, trouble: str) -> None:
-            self.marked = frozenset()
             self.show_message(trouble or done)
             self.action_reload()
 
-        self.tasks.fetch(lambda: [do(card) for card in cards], shown)
+        self.tasks.fetch(lambda: picker.hide(card.id, not card.hidden), shown)
 
 
 def about_run(row: RunRow) -> list[Paragraph]:
@@ -374,11 +332,3 @@ def about_run(row: RunRow) -> list[Paragraph]:
     if row.card.cwd:
         paragraphs.append(Paragraph(row.card.cwd, "project", "label", hard=True))
     return [*paragraphs, Paragraph(row.card.id, "id", "label", hard=True)]
-
-
-OPEN_HERE = "{} is open on this screen: open another run first."
-
-
-def _names(cards: Sequence[RunCard]) -> str:
-    names = [card.name for card in cards[:3]]
-    return ", ".join(names) + (f" and {len(cards) - 3} more" if len(cards) > 3 else "")

@@ -2,26 +2,29 @@
 
 from collections.abc import Sequence
 from time import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
 from textual.binding import BindingType
+from textual.events import Resize
+from textual.message import Message
+from textual.strip import Strip
 
 from ...core.model.checkpoint import Sample
 from ...core.views.screens.checkpoint_details import SampleRow, sample_rows
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
-from ..panes.sample_panes import CaptionPane, PicturePane, SampleRows
 from ..run_session import Box
-from ..ui.cells import Line, clauses
-from ..ui.picture import EXTRA, Picture, Way, can_decode, decode, image_widget, room_pixels, way_here
+from ..ui.cells import Line, clauses, cut, pad, right, wrap_words
+from ..ui.picture import EXTRA, Picture, can_decode, decode
 from .place_screen import HELP, RunPage, bindings_of
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
     from .dashboard import Dashboard
-
 
 AGAIN_S = 5.0
 """How often the folder is read again, seconds."""
@@ -67,27 +70,13 @@ class SamplesScreen(RunPage):
         self._chosen: str | None = None
         self._reading = False
         self._asked = 0
-        self.way: Way = "blocks"
-        self.graphics: Any = None
 
     def bodies(self) -> Sequence[Pane]:
         self.caption = CaptionPane(id="caption", classes="-bare")
         self.view, self.table = PicturePane(id="picture", classes="-bare"), SampleRows(id="samples")
         return (self.caption, self.view, self.table)
 
-    def compose(self) -> ComposeResult:
-        yield from super().compose()
-        self.way = way_here() if can_decode() else "blocks"
-        self.graphics = image_widget(self.way)
-        if self.graphics is None:
-            self.way = "blocks"
-        else:
-            self.view.native = True
-            self.graphics.display = False
-            yield self.graphics
-
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The picture gets the rest of the screen."""
         if not self.samples:
             return {"picture": (0, top, width, height)}
         if not can_decode():
@@ -130,11 +119,10 @@ class SamplesScreen(RunPage):
 
     @property
     def fits(self) -> bool:
-        """A picture is shown, shrunk for the room that it has."""
         if self.picture is None:
             return False
-        (width, height), (columns, rows) = self.picture.pixels.size, room_pixels(self.way, *self.view.size)
-        return bool(width <= columns and height <= rows)
+        (width, height), (columns, rows) = self.picture.pixels.size, self.view.size
+        return bool(width <= columns and height <= 2 * rows)
 
     def show(self) -> None:
         samples = self.samples or ()
@@ -146,7 +134,6 @@ class SamplesScreen(RunPage):
             self._decode(chosen)
         self.caption.show(self._caption())
         self.view.show(self.picture if chosen is not None else None, self._message())
-        self._show_graphics()
 
     def _caption(self) -> Line:
         if not self.rows:
@@ -182,7 +169,7 @@ class SamplesScreen(RunPage):
             return
         self.shown = wanted
         self._asked += 1
-        asked, room = self._asked, room_pixels(self.way, columns, rows)
+        asked, room = self._asked, (columns, 2 * rows)
         if self.picture is None:
             self.trouble = ""
 
@@ -193,19 +180,7 @@ class SamplesScreen(RunPage):
 
         self.tasks.fetch(lambda: decode(sample.path, room), take)
 
-    def _show_graphics(self) -> None:
-        graphics = self.graphics
-        if graphics is None:
-            return
-        picture = self.picture if self.samples else None
-        graphics.display = picture is not None and self.view.display
-        if picture is None or graphics.image is picture.pixels:
-            return
-        x, y, width, height = self.view.content_region
-        graphics.styles.offset, graphics.styles.width, graphics.styles.height = (x, y), width, height
-        graphics.image = picture.pixels
-
-    def on_picture_pane_room(self, _: PicturePane.Room) -> None:
+    def on_picture_pane_room(self, _: "PicturePane.Room") -> None:
         self.draw()
 
     def row_chosen(self, pane: RowsPane) -> None:
@@ -227,3 +202,107 @@ class SamplesScreen(RunPage):
 def _captioned(width: int, top: int, height: int) -> dict[str, Box]:
     """The caption, and the picture below it."""
     return {"caption": (0, top, width, 1), "picture": (0, top + 1, width, height - 1)}
+
+
+# Sample images: the list of them, and the picture with its caption.
+
+
+NAME_FROM = 44
+
+
+class SampleRows(RowsPane):
+    """The list of sample images with a cursor."""
+
+    def show_samples(self, views: Sequence[SampleRow], message: str) -> None:
+        self.set_title(f"samples · {len(views)}" if views else "samples")
+        width = max(0, self.size.width - 2)
+        moment = max((len(v.moment) for v in views), default=0)
+        age = max((len(v.age) for v in views), default=0)
+        self.show([self._row(v, moment, age, width) for v in views], message=message)
+
+    @staticmethod
+    def _row(v: SampleRow, moment: int, age: int, width: int) -> Line:
+        line: list[tuple[str, str]] = [("strong", pad(v.moment, moment)), ("label", "  " + right(v.age, age))]
+        left = width - moment - age - 2
+        if width >= NAME_FROM or not v.moment:
+            line += [("label", right(v.size, 10)), ("text", "  " + cut(v.name, max(0, left - 12)))]
+        elif left >= 10:
+            line.append(("label", right(v.size, min(10, left))))
+        return tuple(line)
+
+
+HALF = "▀"
+
+
+class PicturePane(Pane):
+    """Shows a Picture, or a sentence."""
+
+    picture: Picture | None = None
+    message = ""
+
+    class Room(Message):
+        """The size changed: the picture must be decoded again."""
+
+    def on_resize(self, event: Resize) -> None:
+        super().on_resize(event)
+        self.post_message(self.Room())
+
+    def show(self, picture: Picture | None, message: str) -> None:
+        if picture is not self.picture or message != self.message:
+            self.picture, self.message = picture, message
+            self._strips.clear()
+            self.refresh()
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The sentence, in the middle; nothing under a picture."""
+        if self.picture is not None:
+            return []
+        rows = wrap_words(self.message, max(8, width - 4))
+        above: list[Line] = [(("text", ""),)] * max(0, (height - len(rows)) // 2)
+        return above + [(("label", f"  {row}"),) for row in rows]
+
+    def render_line(self, y: int) -> Strip:
+        if self.picture is None:
+            return super().render_line(y)
+        strip = self._strips.get(y)
+        if strip is None:
+            self.paints += 1
+            strip = self._strips[y] = self._pixels(y, self.picture)
+        return strip
+
+    def _pixels(self, y: int, picture: Picture) -> Strip:
+        width, height = self.size
+        columns, pixel_rows = picture.pixels.size
+        rows = (pixel_rows + 1) // 2
+        left, top = max(0, (width - columns) // 2), max(0, (height - rows) // 2)
+        row = (y - top) * 2
+        ground = self._look("text")
+        if not 0 <= row < pixel_rows:
+            return Strip([Segment(" " * width, ground)], width)
+        segments = [Segment(" " * left, ground)]
+        get = picture.pixels.getpixel
+        for x in range(min(columns, width)):
+            upper = Color.from_rgb(*get((x, row)))
+            under = Color.from_rgb(*get((x, row + 1))) if row + 1 < pixel_rows else ground.bgcolor
+            if self.glyphs.braille:
+                segments.append(Segment(HALF, Style(color=upper, bgcolor=under)))
+            else:
+                segments.append(Segment(" ", Style(bgcolor=upper)))
+        used = left + min(columns, width)
+        segments.append(Segment(" " * max(0, width - used), ground))
+        return Strip(segments, width)
+
+
+class CaptionPane(Pane):
+    """One line on the picture. A pane of its own: its age changes by the second, and the picture is not repainted."""
+
+    line: Line = ()
+
+    def show(self, line: Line) -> None:
+        self.line = line
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        del width, height
+        return [self.line]

@@ -15,7 +15,7 @@ from ...core.model.text import printable
 from ...core.views.words import Paragraph
 
 Span = tuple[str, str]
-"""(style name, text): the style names are those of ui/looks.py."""
+"""(style name, text): the style names are those of ui/terminal.py."""
 Line = tuple[Span, ...]
 
 UNITS = frozenset({"s", "ms", "min", "h", "m", "d", "B", "kB", "MB", "GB", "TB", "MiB", "GiB", "%", "°C", "W", "cores"})

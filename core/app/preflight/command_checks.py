@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...model.run import RunSpec
 from ...model.wrappers import Layer, peel
 from ...source.shell_text import ShellCommand, commands_of, without_assignments
-from ...views.place_words import deciding_layer, words_of
+from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
 

@@ -21,8 +21,7 @@ from ...store.journal import JournalTooNew, fold_journal, load_story
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...views.charts import STEPS, attempt_spans, charts_svg
 from ...views.report import LossCourse, MetricCourse, ReportSources
-from ...views.report_building import build_report, with_machine
-from ...views.short_report import short_report, summary
+from ...views.report_building import build_report, short_report, summary, with_machine
 from ..errors import CliError, ExitCode
 from ..gpu_survey import surveying
 from .run_usage import usage_of

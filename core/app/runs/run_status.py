@@ -37,7 +37,7 @@ def _remember_look(run: RunDirectory, now: "Situation") -> None:
     from ...model.situation import Situation
     from ...model.story import Look
     from ...store.learned import write_look
-    from ...views.away import urgent_keys
+    from ...views.run_summary import urgent_keys
 
     seen = Situation(story=now.story, now_wall=now.now_wall, supervisor_alive=now.supervisor_alive, frozen=now.frozen)
     write_look(run.last_look, Look(wall=seen.now_wall, needs=urgent_keys(seen)))
@@ -138,7 +138,7 @@ def read_situation(run: RunDirectory, *, ask: bool = False) -> "tuple[Situation,
 
 def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], RunSummary, Situation]":
     """``read_run``, and what it is made of."""
-    from ...views.place_words import place_words
+    from ...views.length_words import place_words
     from ...views.run_summary import summarise
     from ...views.state.status import status_object
     from .supervisor_life import place_troubles

@@ -90,7 +90,7 @@ def _rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]
     if process is None or not process.ranks:
         return ()
     from ...judge.hang.ranks import with_processes, with_text
-    from ...views.state.rank_standing import with_standing
+    from ...views.ranks_page import with_standing
 
     told = {each.rank: each for each in process.ranks}
     ages = {rank: None if each.line_age_s is None else each.line_age_s + each.seen_s for rank, each in told.items()}

@@ -77,7 +77,7 @@ def _asked(run: RunDirectory) -> dict[str, Any] | None:
 
 def situation_of(spec: RunSpec, story: RunStory, life: SupervisorLife, latest: Latest) -> Situation:
     """A run now, read from outside. Its progress is that of the supervisor's answer, else the newest that was kept."""
-    from ...views.state.troubles import frozen_text
+    from ...views.state.concerns import frozen_text
 
     wall, made = time.time(), latest.progress
     answered = life.progress is not None

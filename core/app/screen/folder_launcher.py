@@ -14,7 +14,7 @@ import msgspec
 
 from ...config.location import FILE_NAME, find_project
 from ...model.edge import EDGE
-from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest, Rehearsal
+from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
 from ...store.home import runs_folder
@@ -25,7 +25,7 @@ from ...store.run_lookup import list_runs
 from ...views.length_words import resume_words
 from ..errors import config_errors
 from ..runs.known_runs import here, home
-from .run_services import sentences, verb_in_child
+from .run_services import sentences
 
 if TYPE_CHECKING:
     from ..plan.launch_plan import LaunchPlan
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 APART = frozenset({"rehearsal_of", "trial_of"})
 """Labels of runs that belong to a rehearsal or a trial."""
-YOUNG = frozenset({"idle", "starting"})
-"""States that change soon, without a sign outside of the journal."""
 CHECKERS = 4
 """Threads: a check that waits (for a driver, torch's import, a slow disk) does not delay the others."""
 
@@ -45,15 +43,11 @@ class FolderLauncher:
 
     def __init__(self) -> None:
         self._planned: tuple[LaunchRequest, LaunchPlan] | None = None
-        self._young: frozenset[str | None] = frozenset()
-        """Ids of offered runs that were about to start."""
 
     def offers(self) -> Sequence[LaunchOffer]:
         """The runs of the nearest trainwatch.toml, and those of commands in this folder that a supervisor holds."""
         path = find_project(here())
-        offers = (*self._of_file(path), *_commands_here(here()))
-        self._young = frozenset(offer.run_id for offer in offers if offer.state in YOUNG)
-        return offers
+        return (*self._of_file(path), *_commands_here(here()))
 
     @staticmethod
     def _of_file(path: Path | None) -> tuple[LaunchOffer, ...]:
@@ -67,31 +61,6 @@ class FolderLauncher:
             project = load_project(path, profiles=known.profiles, presets=known.presets)
         usual = project.settings.profiles.use
         return tuple(_offer(r.name, shlex.join(r.command), usual, path) for r in project.runs.values())
-
-    def mark(self) -> object:
-        """The file, which runs are there, and which of them are held or have an attempt."""
-        path = find_project(here())
-        runs: list[tuple[object, ...]] = []
-        with contextlib.suppress(OSError):
-            for folder in runs_folder(home()).iterdir():
-                run = RunDirectory(folder)
-                young = folder.name in self._young and run.journal.exists()
-                grows = run.journal.stat().st_size if young else None
-                runs.append((folder.name, is_held(run.lock), any(run.attempt_folders()), grows))
-        return path, None if path is None else path.stat().st_mtime_ns, frozenset(runs)
-
-    def preset_of(self, command: str) -> str:
-        """Detection on what is typed so far."""
-        from ...config.project import Overrides
-        from ..plan.specs import read_definitions, spec_of_command
-
-        with sentences():
-            words = _split(command)
-            if not words:
-                return ""
-            definitions = read_definitions(here() / FILE_NAME)
-            spec = spec_of_command(words, Overrides(), definitions)
-            return f"preset {spec.preset}: {_preset_why(spec, definitions.preset_of(spec))}"
 
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         """The first launch as it would be now."""
@@ -171,15 +140,6 @@ class FolderLauncher:
             elif ready.claim is not None:  # a supervisor was quicker: the run is started, as requested
                 ready.claim.hand_over()
         return ready.run.id
-
-    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:
-        """As ``trainwatch rehearse``, in a child process."""
-        profile = [] if order.profile is None else ["--profile", order.profile]
-        what = ["--name", order.run] if order.run is not None else ["--", *_split(order.command)]
-        with sentences():
-            words = ["rehearse", "--json", *profile, *what]
-            found = verb_in_child(words, str(here()), say, wanted)
-        return msgspec.convert({**found, **found["resume"]}, Rehearsal)
 
 
 def _plan(order: LaunchRequest) -> "LaunchPlan":

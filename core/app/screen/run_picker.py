@@ -56,7 +56,6 @@ class MachineRuns:
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
             incident_files=services,
-            causes=services,
             looks=services,
             checkpoints=services,
             launch=services,
@@ -65,7 +64,6 @@ class MachineRuns:
             details=details,
             ranks=services,
             screen=spec.settings.screen,
-            keep_last=spec.settings.checkpoints.keep_last,
             plan=spec,
             logs=LogAccess(browser=log_browser, stamps=services, extra=spec.logs),
         )
@@ -79,24 +77,6 @@ class MachineRuns:
                 run.hidden.touch(mode=0o600)
             else:
                 run.hidden.unlink(missing_ok=True)
-
-    def kept_about(self, run_id: str) -> str:
-        """As ``trainwatch forget`` asks."""
-        from ..runs.forgetting import kept_about
-
-        _refuse(run_id, "forget")
-        run, _ = open_run(run_id)
-        with sentences():
-            return kept_about(run)
-
-    def forget(self, run_id: str) -> str:
-        """As ``trainwatch forget`` does."""
-        from ..runs.forgetting import forget
-
-        kept = self.kept_about(run_id)
-        with sentences():
-            forget(open_run(run_id)[0])
-        return kept
 
 
 def _refuse(run_id: str, verb: str = "") -> None:

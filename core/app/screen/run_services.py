@@ -5,19 +5,13 @@ The screen is started often: what loads much of core is imported by the method t
 
 import contextlib
 import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
-
-import msgspec
 
 from ...model.attempt import EvidenceFile
 from ...model.change import Change
@@ -33,7 +27,7 @@ from ...store.run_directory import RunDirectory, RunUnreadable
 from ..errors import CliError
 
 if TYPE_CHECKING:
-    from ...checkpoints import CheckpointOverview, Comparison, PrunePlan
+    from ...checkpoints import CheckpointOverview
 
 
 FILE_BYTES = 200_000
@@ -110,12 +104,6 @@ class RunServices:
 
         return LogIndex(self._run.attempt(attempt) / FILE_NAME).time_of(offset)
 
-    def offset_at(self, attempt: int, t: float) -> int | None:
-        """Size of the log at ``t``."""
-        from ...store.log_index import FILE_NAME
-
-        return LogIndex(self._run.attempt(attempt) / FILE_NAME).offset_at(t)
-
     def look(self) -> RankTable:
         """The newest table of ranks and nodes, computed once for each sample of the processes."""
         from ...store.latest import latest_of
@@ -153,26 +141,6 @@ class RunServices:
 
     # The cause of an end: a person chooses the class, and the line that ended the log is learned.
 
-    def classes(self) -> Sequence[tuple[str, str]]:
-        """The failure classes that a line may show: name and title."""
-        from ...config.shipped import load_failures
-
-        return [(each.name, each.title) for each in load_failures().classes if each.name not in {"unknown", "success"}]
-
-    def teach(self, attempt: int, failure: str) -> str:
-        """Write a pattern of the line that ended this attempt into the project's file; what was written, in words."""
-        from ..logs import diagnose_log, teach
-        from ..runs.ended_attempt import project_of
-        from ..runs.known_runs import log_of
-
-        with sentences("the log"):
-            with log_of(self._run, attempt).open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-                tail = file.read().decode("utf-8", "replace")
-            folder = project_of(self._run.load_spec())
-            path, pattern = teach(failure, diagnose_log([tail], None, lambda _: None, folder=folder), tail, folder)
-        return f"{path.name}: {failure} += {pattern}; it counts from the next start of a supervisor on"
-
     # Work on the run's checkpoints, at a limited rate: a training may be running beside it.
 
     @property
@@ -209,56 +177,7 @@ class RunServices:
             raise RuntimeError(f"{path} is not a checkpoint any more")
         return found
 
-    def compare(self, a: str, b: str, *, progress: OnProgress) -> "Comparison":
-        """How far the weights moved."""
-        from ...checkpoints import ComparisonRefusedError, compare
-
-        try:
-            with sentences():
-                return compare(Path(a), Path(b), progress=progress)
-        except ComparisonRefusedError as error:
-            raise RuntimeError(str(error)) from error
-
-    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
-        """``~`` is the home folder; a relative path starts beside the output directory."""
-        from ...checkpoints import BackupRefusedError, backup
-        from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S as RATE
-
-        target = Path(destination).expanduser()
-        if not target.is_absolute():
-            target = self._folder().parent / target
-        try:
-            with sentences():
-                return backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=RATE).destination
-        except BackupRefusedError as error:
-            raise RuntimeError(str(error)) from error
-
-    def plan_prune(self, keep: int, *, progress: OnProgress) -> "PrunePlan":
-        from ...checkpoints import plan_prune
-
-        folder, globs = self._folder(), self._preset.checkpoint_globs
-        with sentences():
-            return plan_prune(folder, keep, progress=progress, globs=globs)
-
-    def prune(self, plan: "PrunePlan") -> str:
-        """Delete what the plan lists."""
-        from ...checkpoints import apply_prune
-
-        with sentences():
-            outcome = apply_prune(plan)
-        text = f"Deleted {len(outcome.deleted)} of {len(plan.delete)}, {outcome.freed_bytes / 1e6:,.0f} MB freed"
-        if outcome.refused:
-            path, why = outcome.refused[0]
-            text += f"; kept: {Path(path).name} {why}" + (" and others" if len(outcome.refused) > 1 else "")
-        return text
-
     # Trials, each by ``trainwatch trial`` in a child process.
-
-    def rivals(self) -> Sequence[str]:
-        """Live runs on the same GPU, as sentences."""
-        from ..trial import rivals
-
-        return [sentence for _, sentence in rivals(self._spec)]
 
     def results(self) -> Mapping[str, TrialResult]:
         """The newest of each profile, measured on this machine."""
@@ -266,82 +185,11 @@ class RunServices:
 
         return measured_here(self._spec.id)
 
-    def attempt(
-        self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
-    ) -> TrialResult:
-        """Run a trial. ``progress`` is in seconds; an exception from it interrupts the trial."""
-        words = ["trial", "--minutes", f"{minutes:g}", "--json", *(["--profile", profile] if profile else [])]
-        words += [*(["--yes"] if beside else []), self._spec.id]
-        total, began = max(1, round(minutes * 60)), time.monotonic()
-
-        def wanted() -> bool:
-            progress(min(total - 1, round(time.monotonic() - began)), total)
-            return True
-
-        (found,) = verb_in_child(words, self._spec.cwd, lambda _line: None, wanted)["trials"]
-        return msgspec.convert(found, TrialResult)
-
 
 LOOK_S = 0.2
 ENDING_S, AGAIN_S = 45, 5
 """Time for an interrupted child to end its trainer and remove what it wrote. It is interrupted again in between: Python
 drops a KeyboardInterrupt that is raised in a finalizer."""
-
-
-def verb_in_child(
-    words: Sequence[str], cwd: str, say: Callable[[str], None], wanted: Callable[[], bool]
-) -> dict[str, Any]:
-    """Run ``trainwatch WORDS`` to the JSON object that it prints. ``say`` gets its lines on stderr.
-
-    It is interrupted when ``wanted`` returns False or raises. Raises RuntimeError with a sentence.
-    """
-    import json
-
-    # A session of its own: if the terminal closes, it still ends its trainer, and a result is kept.
-    child = subprocess.Popen(
-        [sys.executable, "-m", "trainwatch", *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    said, out = list[str](), list[bytes]()
-
-    def hear() -> None:
-        for line in child.stderr or ():
-            text = line.decode("utf-8", "replace").strip()
-            said.append(text.removeprefix("rehearsal: ").removeprefix("trainwatch: "))
-            say(said[-1])
-
-    hearing = Thread(target=hear, name="child", daemon=True)
-    reading = Thread(target=lambda: out.append(child.stdout.read() if child.stdout else b""), daemon=True)
-    hearing.start()
-    reading.start()
-    ended = False
-    try:
-        while child.poll() is None and (ended := not wanted()) is False:
-            time.sleep(LOOK_S)
-    except BaseException:
-        _end(child)
-        raise
-    if ended:
-        _end(child)
-    child.wait()
-    hearing.join(ENDING_S)
-    reading.join(ENDING_S)
-    try:
-        found = json.loads(out[0])
-        assert isinstance(found, dict)
-        return found
-    except (ValueError, IndexError, AssertionError):
-        last = said[-1] if said else f"it ended with {child.returncode} without a result"
-        raise RuntimeError("interrupted; nothing is left" if child.returncode == 130 else last) from None
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    """Interrupt the child, which ends its trainer, too. SIGTERM if it does not end in time."""
-    for number in (*[signal.SIGINT] * (ENDING_S // AGAIN_S), signal.SIGTERM):
-        child.send_signal(number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(AGAIN_S)
-            return
 
 
 class RunProfiles(Sequence[Profile]):

@@ -15,7 +15,7 @@ from ...model.situation import Situation, SupervisorLife, Trouble
 from ...model.story import RunStory
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import find_run
-from ...views.state.troubles import frozen_text
+from ...views.state.concerns import frozen_text
 from ..errors import CliError
 from ..runs.known_runs import home
 

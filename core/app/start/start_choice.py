@@ -32,7 +32,7 @@ from ...store.journal import JournalTooNew, load_story
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_line
-from ...views.state.by_itself import reason_of
+from ...views.state.concerns import reason_of
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import KNOWN, with_way_now, word_by_itself

@@ -4,17 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint, Sample, score_words
-from ...model.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
+from ...model.checkpoint import Sample, score_words
+from ...model.checkpoint_results import CheckpointOverview
 from .. import quantity
 from ..checkpoint_list import CheckpointRow, how_many
 from ..columns import Column
 from ..state.concerns import AFTER_NAN
 from ..words import Paragraph
-
-MOVED_MOST = 12
-"""Number of the tensors with the largest change that are listed."""
-KEEP_WORDS: dict[str, str] = {"a link": "is a link", "next to a damaged one": "is next to a damaged one"}
 
 
 def short_age_text(row: CheckpointRow) -> str:
@@ -123,64 +119,6 @@ def overview_facts(seen: CheckpointOverview) -> tuple[Paragraph, ...]:
 
 def _tensors(count: int | None) -> str:
     return "" if count is None else f", {quantity.plural(count, 'tensor')}"
-
-
-def delta_facts(older: str, newer: str, delta: Comparison) -> tuple[Paragraph, ...]:
-    """How far the weights moved from ``older`` to ``newer`` (names)."""
-    named = (Paragraph(label="from", text=older), Paragraph(label="to", text=newer))
-    moved = quantity.UNKNOWN if delta.relative_change is None else _share(delta.relative_change)
-    facts = [
-        *named,
-        Paragraph(
-            label="moved", text=f"{moved} of their norm, {quantity.plural(len(delta.changes), 'tensor')} compared"
-        ),
-    ]
-    if delta.nonfinite_a or delta.nonfinite_b:
-        counts = f"{quantity.count(delta.nonfinite_a)} before, {quantity.count(delta.nonfinite_b)} after"
-        facts.append(Paragraph(label="NaN, Inf", text=counts, style="danger"))
-    for label, names in (("only old", delta.only_in_a), ("only new", delta.only_in_b)):
-        if names:
-            facts.append(Paragraph(label=label, text=_some(names), style="warning"))
-    for name, one, two in delta.other_shape[:6]:
-        facts.append(Paragraph(label="shape", text=f"{name}: {list(one)} → {list(two)}", style="warning"))
-    for name, before, after in delta.other_type[:6]:
-        facts.append(Paragraph(label="type", text=f"{name}: {before} → {after}"))
-    if delta.skipped:
-        why = delta.skipped[0][1]
-        facts.append(Paragraph(label="left out", text=f"{quantity.plural(len(delta.skipped), 'tensor')}: {why}"))
-    ranked = sorted(delta.changes, key=lambda c: -(c.relative_change or 0.0))[:MOVED_MOST]
-    facts += [Paragraph(label="most", text=f"{_share(c.relative_change or 0.0):>8}  {c.name}") for c in ranked]
-    if delta.relative_change == 0:
-        facts.append(Paragraph(label="note", text="the weights are identical", style="warning"))
-    return tuple(facts)
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.3g} %"
-
-
-def _some(names: Sequence[str], most: int = 4) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {quantity.count(rest)} more" if rest > 0 else "")
-
-
-def prune_facts(plan: PrunePlan) -> tuple[Paragraph, ...]:
-    """The dry run: what would be deleted, what stays and why."""
-    if not plan.delete:
-        facts = [Paragraph(label="deletes", text="nothing: all checkpoints have to stay", style="safe")]
-    else:
-        freed = f"{quantity.plural(len(plan.delete), 'checkpoint')}, {quantity.size(plan.freed_bytes)}"
-        facts = [Paragraph(label="deletes", text=freed, style="warning")]
-    facts += [Paragraph(label="- deleted", text=_named(c), style="warning") for c in plan.delete]
-    facts += [
-        Paragraph(label="stays", text=f"{_named(k.checkpoint)}: {KEEP_WORDS.get(k.why, k.why)}") for k in plan.keep
-    ]
-    return tuple(facts)
-
-
-def _named(c: Checkpoint) -> str:
-    step = "" if c.step is None else f", step {quantity.count(c.step)}"
-    return f"{c.name}{step}, {quantity.size(c.size_bytes)}"
 
 
 # The list of sample images.

@@ -17,10 +17,9 @@ from ...model.story import ActionStory, RunStory, lacks_place
 from .. import quantity
 from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView, incident_view
-from ..state.by_itself import reason_of
+from ..state.concerns import reason_of
 from ..state.run_progress import last_step
-from ..withheld_words import would_have
-from ..words import how_likely, of_incident, sentence, shown
+from ..words import how_likely, of_incident, sentence, shown, would_have
 
 Heading = Literal["happened", "why", "where", "done", "cost", "end"]
 HEADINGS: dict[Heading, str] = {
@@ -48,10 +47,8 @@ ACTION_WORDS: dict[str, str] = {
 }
 LETTERS = "abdefghimnop"
 """For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
-Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "teach", "copy"]
+Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "copy"]
 MOST_PROCESSES = 8
-HINT = 0.5
-"""Below this confidence a cause is no more than a hint, and a person may know better."""
 STACK_NAME = re.compile(r"^stacks-(?P<pid>\d+)-(?P<round>\d+)\.txt$")
 _FRAME = re.compile(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
@@ -343,8 +340,6 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
     if captured:
         kept = "evidence" if incident.kind == "crash" else "stacks"  # a process that has ended has no stacks
         yield Choice(key="s", text=f"see the {kept}", act="stacks", acts=False)
-    if incident.kind == "crash" and (incident.class_ == "unknown" or (incident.confidence or 1.0) < HINT):
-        yield Choice(key="t", text="name the cause: the line that ended it is learned", act="teach")
     yield Choice(key="y", text="copy as Markdown", act="copy", acts=False)
 
 
@@ -352,62 +347,38 @@ def _place(step: int | None, name: str) -> str:
     return name if step is None else f"step {quantity.count(step)}"
 
 
-# The stack dumps of an incident, by process, two looks side by side.
+# The evidence files of an incident: first and last stack dump of each process, then the others.
 
 
-class Sheet(msgspec.Struct, frozen=True, kw_only=True):
-    """One column: a file's lines. ``differs``: indices of lines that the sheet beside it does not have."""
+class EvidencePage(msgspec.Struct, frozen=True, kw_only=True):
+    """A file. ``differs``: indices of frames that the other look at the process does not have; ``verdict``: of both."""
 
-    name: str
     title: str
     lines: tuple[str, ...]
     differs: frozenset[int] = frozenset()
+    verdict: str = ""
     cut: bool = False
 
 
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """Two looks at one process side by side, or one file alone. ``verdict``: a sentence about both."""
-
-    title: str
-    sheets: tuple[Sheet, ...]
-    verdict: str = ""
-
-
-def spreads(files: Sequence[EvidenceFile]) -> tuple[Spread, ...]:
-    """Stack dumps first, by process, the first and the last look; then every other file."""
+def evidence_pages(files: Sequence[EvidenceFile]) -> Iterator[EvidencePage]:
     looks: dict[int, list[tuple[int, EvidenceFile]]] = {}
-    others: list[EvidenceFile] = []
     for file in files:
-        match = STACK_NAME.match(file.name)
-        if match:
+        if match := STACK_NAME.match(file.name):
             looks.setdefault(int(match["pid"]), []).append((int(match["round"]), file))
-        else:
-            others.append(file)
-    found = [_process(pid, [f for _, f in sorted(rounds, key=lambda r: r[0])]) for pid, rounds in looks.items()]
-    for file in sorted(others, key=lambda f: (f.name != "log-tail.txt", f.name)):
-        lines = tuple(file.text.splitlines())
-        sheet = Sheet(name=file.name, title=file.name, lines=lines, cut=file.cut)
-        found.append(Spread(title=file.name, sheets=(sheet,)))
-    return tuple(found)
-
-
-def _process(pid: int, rounds: list[EvidenceFile]) -> Spread:
-    first, last = rounds[0], rounds[-1]
-    one = tuple(first.text.splitlines())
-    if first is last:
-        sheet = Sheet(name=first.name, title="one look", lines=one, cut=first.cut)
-        return Spread(title=f"process {pid}", sheets=(sheet,), verdict="One look only: whether it moved is unknown.")
-    two = tuple(last.text.splitlines())
-    sheets = (
-        Sheet(name=first.name, title="first look", lines=one, differs=_missing(one, two), cut=first.cut),
-        Sheet(name=last.name, title="last look", lines=two, differs=_missing(two, one), cut=last.cut),
-    )
-    moved = any(sheet.differs for sheet in sheets)
-    verdict = "It moved between the looks." if moved else "It was at the same place in both looks."
-    return Spread(title=f"process {pid}", sheets=sheets, verdict=verdict)
-
-
-def _missing(lines: tuple[str, ...], beside: tuple[str, ...]) -> frozenset[int]:
-    """Frames that the other look does not have; headings of threads say active or idle, which always differs."""
-    known = set(beside)
-    return frozenset(i for i, line in enumerate(lines) if line.startswith("    ") and line not in known)
+    for pid, rounds in looks.items():
+        found = [file for _, file in sorted(rounds, key=lambda r: r[0])]
+        shown = {"first look": found[0], "last look": found[-1]} if len(found) > 1 else {"one look": found[0]}
+        texts = [tuple(file.text.splitlines()) for file in shown.values()]
+        # Headings of threads say active or idle, which always differs: only frames are compared.
+        differs = [
+            frozenset(i for i, line in enumerate(own) if line.startswith("    ") and line not in other)
+            for own, other in zip(texts, texts[::-1], strict=True)
+        ]
+        verdict = "It moved between the looks." if any(differs) else "It was at the same place in both looks."
+        verdict = verdict if len(found) > 1 else "One look only: whether it moved is unknown."
+        for (name, file), lines, others in zip(shown.items(), texts, differs, strict=True):
+            title = f"process {pid} · {name}"
+            yield EvidencePage(title=title, lines=lines, differs=others, verdict=verdict, cut=file.cut)
+    rest = (file for file in files if not STACK_NAME.match(file.name))
+    for file in sorted(rest, key=lambda f: (f.name != "log-tail.txt", f.name)):
+        yield EvidencePage(title=file.name, lines=tuple(file.text.splitlines()), cut=file.cut)

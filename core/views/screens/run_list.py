@@ -82,7 +82,6 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def project(self) -> str:
-        """The name of its folder."""
         return self.card.cwd.rstrip("/").rpartition("/")[2]
 
 

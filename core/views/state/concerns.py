@@ -3,8 +3,8 @@
 An acknowledged incident is still one. What was wrong when the last attempt ended is still wrong after it.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,16 +12,16 @@ from ...model.attempt import DIVERGING, NAN_CLASSES, Incident
 from ...model.checkpoint import Checkpoint
 from ...model.health_words import health_clause
 from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, HealthReading, Level
-from ...model.run import LIVE_STATES
-from ...model.situation import Situation
-from ...model.story import RunStory
-from .. import quantity
-from ..words import sentence, title_of
+from ...model.run import LIVE_STATES, TERMINAL_STATES
+from ...model.situation import Situation, SupervisorLife, Trouble
+from ...model.story import RunStory, lacks_place
+from ...model.suggestion import typed
+from ...views import quantity
+from ..words import commands, sentence, title_of, would_have
 from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in
 
 if TYPE_CHECKING:
     from ...model.observation import GpuSample, HostSample
-
 
 NAN = NAN_CLASSES
 AFTER_NAN = "saved after the loss became NaN"
@@ -258,3 +258,133 @@ def reason_now(incident: Incident, now: Situation) -> str:
     if sample is None or now.age_s(sample.t) <= READINGS_FRESH_S:
         return clause
     return f"{clause}, read at {quantity.clock(now.story.wall0 + sample.t, now.now_wall)}"
+
+
+# What is wrong with a run now, the worst first: the supervisor, trainwatch's own files, and the open incidents.
+
+
+ORDER = ("danger", "warning", "info")
+ABOUT_READINGS = frozenset({"health", "disk"})
+"""Kinds of incidents whose reason says all."""
+
+
+def troubles(
+    now: Situation, life: SupervisorLife, own: Iterable[Trouble] = (), *, run_id: str = ""
+) -> tuple[Trouble, ...]:
+    """All of them. ``own``: troubles of trainwatch's files; of one kind the supervisor's own report counts."""
+    story = now.story
+    found = [*_of_supervisor(story, life, run_id, now.now_wall), *life.troubles]
+    said = {trouble.kind for trouble in found}
+    found += [trouble for trouble in own if trouble.kind not in said]
+    found += _of_question(story)
+    found += _trouble_of_each(now)
+    return tuple(sorted(found, key=lambda trouble: ORDER.index(trouble.level)))
+
+
+def shown(found: Iterable[Trouble]) -> list[dict[str, Any]]:
+    """The field ``troubles`` of ``status --json``."""
+    return [msgspec.to_builtins(trouble) for trouble in found]
+
+
+def frozen_text(life: SupervisorLife) -> str:
+    """One sentence about a supervisor that is alive and does not respond."""
+    since = "" if life.age_s is None else f" for {quantity.duration(life.age_s)}"
+    if life.stopped:
+        return f"the supervisor (pid {life.pid}) is stopped by a signal{since}: kill -CONT {life.pid} lets it go on"
+    return (
+        f"the supervisor (pid {life.pid or 'unknown'}) does not respond{since}: it is stuck, perhaps in a disk access"
+    )
+
+
+def nobody_watches(frozen: str, *run_id: str) -> str:
+    """What follows from a supervisor that does not respond, and what helps. ``frozen``: as by ``frozen_text``."""
+    return (
+        f"{frozen}; nobody watches the training; else kill it with -9 and start a new one: `{typed('resume', *run_id)}`"
+    )
+
+
+def _of_supervisor(story: RunStory, life: SupervisorLife, run_id: str, wall: float) -> Iterator[Trouble]:
+    if life.frozen:
+        yield Trouble(
+            kind="supervisor_frozen",
+            level="danger",
+            text=nobody_watches(frozen_text(life), run_id),
+            since=None if life.age_s is None else wall - life.age_s,
+        )
+    elif not life.alive and story.attempts and story.state not in TERMINAL_STATES:
+        yield Trouble(
+            kind="supervisor_dead",
+            level="danger",
+            text=f"no supervisor is running, nobody watches the training: `{typed('resume', run_id)}` starts one",
+            since=story.wall0 + story.t,
+        )
+
+
+def _of_question(story: RunStory) -> Iterator[Trouble]:
+    held = story.question
+    if held is not None:
+        text = held.action.question if held.action.asks else would_have(held, story.wall0)
+        answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
+        kind = "question" if held.action.asks else "withheld"
+        yield Trouble(kind=kind, level="danger", text=f"{text} {answers}", since=story.wall0 + held.t)
+
+
+def _trouble_of_each(now: Situation) -> Iterator[Trouble]:
+    for incident in now.story.open_incidents:
+        yield Trouble(
+            kind=incident.kind,
+            level=incident.severity,
+            text=reason_now(incident, now)
+            if incident.kind in ABOUT_READINGS
+            else f"{title_of(incident)}: {incident.reason}",
+            since=incident.wall,
+        )
+
+
+# What trainwatch does about an open silence, hang or crash without a person.
+
+
+IF_NO_STEP_COMES = "if no step comes, trainwatch ends the training, and restarts it or gives up"
+RESTARTS = "trainwatch restarts the training"
+RESTART_STATES = frozenset({"cleaning", "backing_off", "starting"})
+"""States in which a restart is decided."""
+
+
+def next_by_itself(incident: Incident, now: Situation) -> str:
+    """A clause; empty if a person is needed, or what follows is not known.
+
+    Nothing follows by itself without a supervisor that works, if the settings leave the decision to a person, if no
+    restart is left, and if the command has no place for what was saved: a restart is held then.
+    """
+    story = now.story
+    if not incident.open or incident.kind not in {*SILENT, "crash"}:
+        return ""
+    if not now.watched or story.act not in {None, "all"} or story.question is not None:
+        return ""
+    if story.state_why.holds:
+        return ""
+    if story.state == "stopping":
+        return "the training is being ended"
+    if story.state in RESTART_STATES:  # it is charged
+        return RESTARTS
+    if story.budget_used >= story.budget_max or lacks_place(story):
+        return ""
+    return IF_NO_STEP_COMES if incident.kind in SILENT and story.state in {"running", "hung"} else ""
+
+
+# Why a run is in its state, in words; and the room that a held restart has now.
+
+
+def reason_of(story: RunStory) -> str:
+    """``held: the disk is full``; empty if the journal gives no reason."""
+    return f"held: {story.state_reason}" if story.state_why.holds else story.state_reason
+
+
+def room_now(now: Situation) -> str:
+    """``now 414 kB are free``; empty if it does not wait for room, or has as much as when the hold began."""
+    why, host = now.story.state_why, now.host
+    if why.kind != "disk_full" or host is None or host.disk_free_bytes is None or now.age_s(host.t) > READINGS_FRESH_S:
+        return ""
+    free = quantity.size(host.disk_free_bytes)
+    then = None if why.free_bytes is None else quantity.size(why.free_bytes)
+    return "" if free == then else f"now {free} are free"

@@ -2,7 +2,8 @@
 
 from ...model.run import TERMINAL_STATES
 from ...model.situation import Situation
-from .. import quantity
+from ...model.story import RunStory
+from ...views import quantity
 from ..length_words import by_words, time_words
 from ..words import STATE_WORDS
 from .concerns import SILENT
@@ -80,3 +81,21 @@ def expected(now: Situation) -> tuple[str, ...]:
 def last_seen(now: Situation) -> str:
     """In which state the run was when its last record was written, and how long ago that is."""
     return f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - now.story.t)}"
+
+
+# What a state claims before it is so: a pause that nobody has confirmed, a given-up run whose trainer lives.
+
+
+PAUSE = "not confirmed yet"
+
+
+def unconfirmed(story: RunStory) -> str:
+    """A clause; empty if the state is what it says."""
+    attempt = story.attempt
+    if story.state == "paused":
+        asked = next((a for a in reversed(story.actions) if a.kind == "pause_attempt"), None)
+        return PAUSE if asked is not None and asked.done_t is None else ""
+    if story.state == "given_up" and attempt is not None and attempt.ended_t is None:
+        pid = "" if attempt.pid is None else f" (pid {attempt.pid})"
+        return f"but its trainer{pid} was not ended"
+    return ""

@@ -16,13 +16,11 @@ from ..checkpoint_list import scores_of
 from ..length_words import resume_object
 from ..metrics import view_command
 from ..run_summary import RunSummary, summarise
-from ..withheld_words import commands
-from ..words import title_of
-from .concerns import current_readings, doubt_of
+from ..words import commands, title_of
+from .concerns import current_readings, doubt_of, shown, troubles
 from .lost_time import lost_time
+from .position_words import unconfirmed
 from .run_progress import bounds_now, live_progress
-from .troubles import shown, troubles
-from .unconfirmed import unconfirmed
 
 if TYPE_CHECKING:
     from ...model.observation import GpuSample, HostSample
@@ -176,7 +174,6 @@ def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:
 
 
 def _output(story: RunStory) -> tuple[OutputPlace, ...]:
-    """The folders that the run saves to, and how they are known."""
     told = story.run.output_dir if story.run is not None else None
     if told is None or story.run is None:
         return story.outputs

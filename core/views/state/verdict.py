@@ -9,13 +9,10 @@ from ...model.progress import Level
 from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
-from ..withheld_words import question_clause
-from ..words import PHASE_WORDS, sentence, title_of
-from .by_itself import reason_of, room_now
-from .concerns import AFTER_NAN, NAN, concerns, doubt_of, nan_since, worst_clause
-from .position_words import expected, frozen, last_seen, unwatched, where
+from ..words import PHASE_WORDS, question_clause, sentence, title_of
+from .concerns import AFTER_NAN, NAN, concerns, doubt_of, nan_since, reason_of, room_now, worst_clause
+from .position_words import expected, frozen, last_seen, unconfirmed, unwatched, where
 from .run_progress import SEVERITY, live_progress, run_progress, usually
-from .unconfirmed import unconfirmed
 
 ABOUT: dict[str, frozenset[str]] = {
     "hung": frozenset({"hang", "quiet"}),

@@ -21,7 +21,7 @@ from trainwatch.core.model.text import printable_lines
 from trainwatch.core.model.verdict_words import verdict_word
 from trainwatch.core.views.length_words import resume_line
 from trainwatch.core.views.metrics import view_command
-from trainwatch.core.views.state.by_itself import reason_of
+from trainwatch.core.views.state.concerns import reason_of
 
 from .output import outlive_reader, print_json, printable, warn
 

@@ -90,7 +90,7 @@ def rehearse_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.rehearse import Limits, rehearse
-    from trainwatch.core.views.rehearsal_text import rehearsal_lines
+    from trainwatch.core.views.length_words import rehearsal_lines
 
     if not (args.timeout > 0 and math.isfinite(args.timeout)):
         raise CliError(ExitCode.USAGE, f"--timeout: must be more than 0, got {args.timeout:g}")

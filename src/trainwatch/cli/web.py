@@ -185,7 +185,7 @@ def screen_command(words: Sequence[str]) -> tuple[str, ...]:
 def use_browser_environment() -> None:
     """The screens inherit this environment: it describes the terminal in the page, not the one of the server."""
     os.environ["TERM"] = "xterm-256color"
-    for name in ("TMUX", "STY", "COLUMNS", "LINES", "NO_COLOR", "TRAINWATCH_IMAGES"):
+    for name in ("TMUX", "STY", "COLUMNS", "LINES", "NO_COLOR"):
         os.environ.pop(name, None)
     if "utf" not in (os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "").lower():
         os.environ["LC_ALL"] = "C.UTF-8"
