@@ -220,9 +220,7 @@ def _check_lost_gpu(builder: StepBuilder, run: HangInput) -> None:
         return
     if state.clock.last > fault.at:
         builder.set(gpu_fault=None)
-        return
-    verdict = rules.lost_gpu(run, fault.at)
-    if verdict is not None:
+    elif (verdict := rules.lost_gpu(run, fault.at)) is not None:
         declare(builder, replace(verdict, evidence=(fault.text, *verdict.evidence)))
 
 
@@ -295,8 +293,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
-    incident = builder.find_incident(machine.incident)
-    signs = evidence.signs_of(outcome)
+    incident, signs = builder.find_incident(machine.incident), evidence.signs_of(outcome)
     if incident is not None and signs:
         # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
         known = incident.class_ == "exiting" or builder.state.pause.stopped == "part"
@@ -311,22 +308,18 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         builder.note(f"a process is blocked in the kernel (state D), which no signal ends: nothing is done {for_what}")
         return
     policy.remember(builder)
-    attempt = builder.attempt
-    class_ = incident.class_ if incident is not None else "idle"
-    failed = Failed(
-        cause=Cause(
-            kind="hang",
-            class_=class_ if lost is None else "gpu_lost",
-            attempt=attempt.number,
-            position=attempt.position,
-            in_save=bool(in_save),
-        ),
-        incident=machine.incident,
-        reason=incident.reason if incident is not None else "it hung",
-        advice=builder.catalogue.class_of("hang").remedies,
+    attempt, class_ = builder.attempt, incident.class_ if incident is not None else "idle"
+    cause = Cause(
+        kind="hang",
+        class_=class_ if lost is None else "gpu_lost",
+        attempt=attempt.number,
+        position=attempt.position,
+        in_save=bool(in_save),
     )
+    reason = incident.reason if incident is not None else "it hung"
+    advice = builder.catalogue.class_of("hang").remedies
     plan = RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident)
-    answer_failure(builder, failed, plan)
+    answer_failure(builder, Failed(cause=cause, incident=machine.incident, reason=reason, advice=advice), plan)
 
 
 def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:

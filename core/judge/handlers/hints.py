@@ -63,18 +63,15 @@ def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
 
 def on_host(builder: StepBuilder, sample: HostSample) -> None:
     """Hint at RAM that is nearly full, before it is dangerous."""
+    since, free = builder.state.tight_since, sample.ram_available_bytes
     if not is_tight(sample):
         builder.set(tight_since=None)
-        return
-    since = builder.state.tight_since
-    if since is None:
+    elif since is None:
         builder.set(tight_since=builder.t)
     elif builder.t - since >= RAM_HOLD_S:
-        free = sample.ram_available_bytes
         left = "" if free is None else f", {memory(free)} available"
-        _hint(
-            builder, "health", "ram_tight", f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
-        )
+        reason = f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
+        _hint(builder, "health", "ram_tight", reason)
 
 
 def is_tight(sample: HostSample) -> bool:
@@ -92,9 +89,8 @@ def used_pct(sample: HostSample) -> float:
 
 
 def on_spare(builder: StepBuilder) -> None:
-    """Hint at the next profile of the ladder if GPU memory is left over for a while."""
-    state = builder.state
-    since = state.spare_since
+    """Hint at the next profile of the ladder, unless it failed here, if GPU memory is left over for a while."""
+    state, since, profile = builder.state, builder.state.spare_since, builder.state.profile
     levels = [band.level for metric, band in state.bands.items() if metric.endswith(".vram")]
     if not levels or any(level != "underused" for level in levels):
         if since is not None:
@@ -103,37 +99,22 @@ def on_spare(builder: StepBuilder) -> None:
     if since is None:
         builder.set(spare_since=builder.t)
         return
-    above = _above(builder)
-    if above is None or builder.t - since < SPARE_HOLD_S or state.clock.beats < STEPS:
+    ladder = builder.settings.profiles.ladder
+    if profile not in ladder[:-1] or builder.t - since < SPARE_HOLD_S or state.clock.beats < STEPS:
         return
-    least = builder.settings.health.vram_underused_pct
-    reason = (
-        f"GPU memory is less than {least:.0f} % used: profile {above} uses more of it "
-        f"(`{builder.typed('profile', above)}`)"
-    )
-    _hint(builder, "health", "vram_spare", reason)
-
-
-def _above(builder: StepBuilder) -> str | None:
-    """The rung above that of the run, unless it failed here; None if there is none."""
-    ladder, profile = builder.settings.profiles.ladder, builder.state.profile
-    if profile not in ladder[:-1] or builder.state.profile_pending is not None:
-        return None
     above = ladder[ladder.index(profile) + 1]
-    return None if any(rung.profile == above for rung in builder.state.ramp.failed) else above
+    if state.profile_pending is None and not any(rung.profile == above for rung in state.ramp.failed):
+        less = f"GPU memory is less than {builder.settings.health.vram_underused_pct:.0f} % used"
+        reason = f"{less}: profile {above} uses more of it (`{builder.typed('profile', above)}`)"
+        _hint(builder, "health", "vram_spare", reason)
 
 
 def on_steps(builder: StepBuilder) -> None:
     """Hint at steps that are slow for this framework."""
-    state = builder.state
-    bound, step_s = STEP_S.get(builder.knowledge.preset.name), state.clock.step_s
-    if bound is not None and step_s is not None and step_s > bound and state.clock.beats >= STEPS:
-        _hint(
-            builder,
-            "stall",
-            "slow_steps",
-            f"a step takes {step_s:.1f} s, more than {bound:g} s{advice(builder, 'slow')}",
-        )
+    clock, bound = builder.state.clock, STEP_S.get(builder.knowledge.preset.name)
+    if bound is not None and clock.step_s is not None and clock.step_s > bound and clock.beats >= STEPS:
+        reason = f"a step takes {clock.step_s:.1f} s, more than {bound:g} s{advice(builder, 'slow')}"
+        _hint(builder, "stall", "slow_steps", reason)
 
 
 def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) -> None:
