@@ -215,8 +215,12 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
     remedies.propose(builder, answer.proposed, _key(failure.cause), incident)
     if answer.note:
         builder.note(answer.note)
-    wait_s = _charge(builder) if answer.charged else 0.0
-    delay_s = max(wait_s, answer.delay_s) if answer.back_off else answer.delay_s
+    delay_s = answer.delay_s
+    if answer.charged:
+        charged, wait_s = memory.charge(builder.state.budget, failure.restart)
+        builder.set(budget=charged)
+        builder.fact(BudgetChanged(used=charged.used, max=failure.restart.max_restarts))
+        delay_s = max(wait_s, delay_s) if answer.back_off else delay_s
     _restart(builder, failure, replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu))
 
 
@@ -227,15 +231,6 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
     builder.set(history=memory.with_cause(failure.history, failure.cause))
     if same_rung and not failure.spent:
         ramp.end_stretch(builder)
-
-
-def _charge(builder: StepBuilder) -> float:
-    """Charge the budget for one restart. Returns the back-off before it, in seconds."""
-    restart = builder.settings.restart
-    charged, delay_s = memory.charge(builder.state.budget, restart)
-    builder.set(budget=charged)
-    builder.fact(BudgetChanged(used=charged.used, max=restart.max_restarts))
-    return delay_s
 
 
 def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> None:
@@ -254,8 +249,8 @@ def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
         clear_doubt(builder)
     builder.close_incident(failure.incident, answer.ending or answer.reason)
     builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
-    follows = f"nothing is started until `{builder.typed('resume')}`"
-    body = "\n".join((answer.reason, *(answer.advice or (follows,))))
+    advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
+    body = "\n".join((answer.reason, *advice))
     builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)
 
 
@@ -360,19 +355,17 @@ def nan_is_due(state: JudgeState) -> bool:
 def on_nan_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
     state, at = builder.state, builder.attempt.lost_at
-    assert at is not None
     shown = hidden_failure(state.diagnosis, builder.catalogue)  # after the last steps, and not the NaN
-    if pauses.now(state.time) - at < DYING_S and shown is not None and shown.failure != NAN:
+    if builder.now - (at or 0.0) < DYING_S and shown is not None and shown.failure != NAN:
         return
-    builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=None))
+    builder.change_attempt(lost_at=None)
     lost = _first_lost(state)
-    if lost is None:
-        return
-    found = values_of(state.checkpoints, lost)
-    more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
-    name = checkpoint_index.base_name(lost.path)
-    finite = ", finite in an earlier checkpoint" if found.compared else ""
-    act_on_nan(builder, f"{name} holds NaN or Inf in {found.new[0]}{more}{finite}", lost.position, lost.t)
+    if lost is not None:
+        found = values_of(state.checkpoints, lost)
+        more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
+        finite = ", finite in an earlier checkpoint" if found.compared else ""
+        what = f"{checkpoint_index.base_name(lost.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
+        act_on_nan(builder, what, lost.position, lost.t)
 
 
 def _first_lost(state: JudgeState) -> KnownCheckpoint | None:

@@ -95,7 +95,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
     if hidden is not None and hidden.failure == "nan_loss":  # one NaN is one bad batch, also in a log without steps
         hidden = hidden_failure(state.diagnosis, knowledge.catalogue)
-    nan = _nonfinite(state) or _nan_losses(reading)
+    nan = _nan_evidence(state, reading)
     if hidden is not None and hidden.failure == "nan_loss" and not now.losses.is_average:
         nan = nan or line_of(hidden)
     complete = last is not None and last.complete
@@ -254,9 +254,11 @@ def main_reading(state: JudgeState) -> ProgressState:
 
 def place(state: JudgeState) -> Place:
     """Where the counters of the attempt stand."""
-    now, attempt = main_reading(state).now, state.attempt
-    first_epoch_seen = now.zero_based or attempt.resume_from is None
-    found = place_of(now, first_epoch_seen=first_epoch_seen, interval=_interval(state, now))
+    log, attempt = main_reading(state), state.attempt
+    now = log.now
+    # Where an attempt has printed one line only, the distance of two is that of the attempt before.
+    interval = max(now.interval, attempt.widest_gap_before if log.heartbeats < TWO_LINES else 1)
+    found = place_of(now, first_epoch_seen=now.zero_based or attempt.resume_from is None, interval=interval)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
@@ -283,11 +285,6 @@ def _place_of_save(state: JudgeState, now: Reading) -> Place | None:
         return None
     words = f"step {furthest} of {total}, as {base_name(saved[furthest].path)} holds"
     return Place("end" if furthest >= total else "short", words)
-
-
-def _interval(state: JudgeState, now: Reading) -> int:
-    """Steps between two printed ones; where an attempt has printed one only, as the attempt before printed them."""
-    return max(now.interval, state.attempt.widest_gap_before if main_reading(state).heartbeats < TWO_LINES else 1)
 
 
 def _is_training(now: Reading) -> bool:
@@ -320,18 +317,12 @@ def _resumed_at_end(state: JudgeState) -> bool:
     return attempt.beat_t is None and total is not None and resumed is not None and resumed >= total
 
 
-def _nan_losses(reading: ProgressState) -> str:
-    losses = reading.now.losses
-    if losses.nan_values < NAN_VALUES or losses.is_average:
-        return ""
-    return f"the last {losses.nan_values} printed losses are NaN"
-
-
-def _nonfinite(state: JudgeState) -> str:
-    newest = newest_own(state.checkpoints)
-    if newest is None or newest.damage is None or newest.damage[0] != "nonfinite":
-        return ""
-    return f"{base_name(newest.path)} holds values that are not finite"
+def _nan_evidence(state: JudgeState, reading: ProgressState) -> str:
+    newest, losses = newest_own(state.checkpoints), reading.now.losses
+    if newest is not None and newest.damage is not None and newest.damage[0] == "nonfinite":
+        return f"{base_name(newest.path)} holds values that are not finite"
+    few = losses.nan_values < NAN_VALUES or losses.is_average
+    return "" if few else f"the last {losses.nan_values} printed losses are NaN"
 
 
 def _last_own(state: JudgeState) -> KnownCheckpoint | None:
