@@ -329,10 +329,7 @@ def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:
 
 
 def must_wait(builder: StepBuilder) -> bool:
-    """Return whether a stop has to wait, because a process is blocked in the kernel.
-
-    If all its mounts answer, a second deadline runs: it may wait for something that a restart ends.
-    """
+    """Return whether a stop has to wait: a process is blocked in the kernel. If all its mounts answer, not for ever."""
     seen, now = builder.state.liveness, builder.now
     if not liveness.is_blocked(seen):
         return False
@@ -375,10 +372,7 @@ QUESTION = LazyPattern(r"\?\s*(?:[\[(][^\])]*[\])])?\s*:?$")
 
 
 def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
-    """Report the question, and that it was answered.
-
-    If the kernel does not show for certain that it waits for one, the last line of the log must ask for input, too.
-    """
+    """Report the question, and that it was answered. If the kernel is not sure, the log must ask for input, too."""
     state, since, now = builder.state, builder.state.asks_since, builder.now
     line = plain(state.diagnosis.fold.rest)
     if sample.asks is None or (sample.asks != "yes" and PROMPT.search(line) is None):

@@ -45,10 +45,7 @@ SHOWN = 3
 
 
 def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
-    """Return the end of a sentence: remedies and the commands to apply them; empty if none is known.
-
-    ``trouble``: as in remedies.toml, or the remedies that were chosen.
-    """
+    """Return the end of a sentence: remedies, or those of a ``trouble`` in remedies.toml, and their commands."""
     if isinstance(trouble, str):
         trouble = list(remedies.options(builder.knowledge.remedies, trouble, remedies.circumstances(builder)))
     found = trouble[:SHOWN]

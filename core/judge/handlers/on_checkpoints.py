@@ -58,10 +58,7 @@ def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
 
 
 def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: CheckpointEvent) -> CheckpointEvent:
-    """Return the event with its number as a step if the log, which tells no epoch, is at that step.
-
-    ``NAME-000400.safetensors`` is epoch 400 of some trainers and step 400 of others.
-    """
+    """Return the event with its number (``NAME-000400``) as a step if the log, which tells no epoch, is there."""
     number, attempt = event.epoch, state.attempt
     if number is None or event.step is not None:
         return event

@@ -281,10 +281,7 @@ def on_nan_steps(builder: StepBuilder, read: Reading) -> None:
 
 
 def on_divergence(builder: StepBuilder) -> None:
-    """The loss had fallen and is far above its floor for good: told, and acted on if ``[loss] diverged`` says so.
-
-    Only a loss ``FAR`` above its floor is acted on: what else rises may come back, as after a warm restart.
-    """
+    """The loss is far above its floor for good: told, and acted on if ``[loss] diverged`` says so and it is ``FAR``."""
     state, seen = builder.state, builder.state.loss
     since_step = seen.since_step if seen.lasting else state.attempt.position
     far = f"{state.progress.loss:.3g}, its lowest was {seen.floor:.3g}"
@@ -329,10 +326,7 @@ def act_on_nan(
 
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
-    """The values of a checkpoint were read. One that is newly not finite is lost, and so is what follows it.
-
-    Nothing is ended yet: ``on_nan_due`` does once the trainer is known to go on.
-    """
+    """The values of a checkpoint were read. One that is newly not finite is lost; ``on_nan_due`` acts on it."""
     before = builder.index
     index = with_values(before, read.path, read.nonfinite, read.nan, read.reason)
     builder.set(checkpoints=index)
@@ -382,10 +376,7 @@ def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
 
 
 def _is_stained(state: JudgeState, losses: LossRun) -> bool:
-    """Whether the printed loss is an average that one NaN value made NaN, and the weights are finite.
-
-    It moved like an average before, and the checkpoints that were saved since are finite.
-    """
+    """Whether the printed loss is an average that one NaN value made NaN, and what was saved since is finite."""
     since = state.attempt.nan_t
     if not losses.is_likely_average or since is None:
         return False
@@ -402,10 +393,7 @@ def nan_position(state: JudgeState, read: Reading) -> int | None:
 
 
 def nan_first_step(reading: Reading) -> int | None:
-    """The step of the newest run of NaN losses, as the log counts; None if it cannot be told.
-
-    Many lines may be read at once, and of the newest step only half of its line.
-    """
+    """The step of the newest run of NaN losses, as the log counts; None if it cannot be told."""
     at = reading.progress.run_step
     return None if at is None else max(0, at - max(0, reading.losses.nan_steps - 1))
 

@@ -293,10 +293,7 @@ def _is_training(now: Reading) -> bool:
 
 
 def _counts_anew(state: JudgeState) -> bool:
-    """Whether a resumed attempt prints the total of the run but counts its own steps (sd-scripts with a state).
-
-    It ends when what is left is done, in the middle of its bar.
-    """
+    """Whether a resumed attempt prints the total of the run but counts its own steps (sd-scripts with a state)."""
     attempt, total = state.attempt, main_reading(state).now.progress.run_total_steps
     return bool(attempt.offset) and not attempt.weights_only and total is not None and total == attempt.total_before
 
@@ -355,10 +352,7 @@ def _steps_due(state: JudgeState, knowledge: Knowledge) -> str:
 
 
 def ended_well(state: JudgeState) -> bool:
-    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way.
-
-    The trainer's process may still be there.
-    """
+    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way."""
     reading, at = main_reading(state), place(state).at
     last = _last_own(state)
     named = last is not None and last.complete and FINAL.search(base_name(last.path)) is not None

@@ -410,10 +410,7 @@ def _is_quick(cause: Cause) -> bool:
 
 
 def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
-    """The same cause at the same step twice is no accident, if the log shows that it is the same step.
-
-    It prints each step, or so many that the last one is no coincidence; else the same words show it.
-    """
+    """The same cause at the same step twice is no accident, if the log, or its words, show that it is the same step."""
     cause = failure.cause
     before = memory.at_the_same_step(failure.history, cause, failure.stride) if failure.step_matters else ()
     same_words = bool(cause.said) and not failure.elsewhere and any(known.said == cause.said for known in before)

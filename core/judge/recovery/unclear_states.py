@@ -167,10 +167,7 @@ def _ask(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, reason: str, w
 
 
 def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
-    """Why a launch cannot resume as it is meant to, as a sentence; None if it can.
-
-    ``wanted``: the checkpoint that was named; None = the newest one.
-    """
+    """Why a launch cannot resume from ``wanted`` (None = the newest), as a sentence; None if it can."""
     support, preset = knowledge.resume_support, knowledge.preset
     if wanted is not None:
         known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
@@ -395,11 +392,7 @@ def is_unproven(builder: StepBuilder) -> bool:
 
 
 def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
-    """Launch; what the start may lose is copied aside before.
-
-    That is what it resumes from, before an unproven resume or a start that may delete it; all checkpoints of the run,
-    before a start that is known to delete them.
-    """
+    """Launch; what it resumes from, or all checkpoints, if the start may lose them, are copied aside before."""
     found, why = builder.state.found_resume, _why_kept(builder, plan.path)
     link = bool(builder.support.deletes)
     if plan.path is None or not why or (found.kept == plan.verified and not link):

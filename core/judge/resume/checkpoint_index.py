@@ -512,10 +512,7 @@ Unread = Literal["", "passed_over", "cleared"]
 
 
 def unread(index: CheckpointIndex, path: str, message: str, *, starts: int, said: str, has_older: bool) -> Unread:
-    """What follows for ``path`` after ``starts`` attempts in a row that were given it and made no step.
-
-    ``message``: the failure in a sentence; ``said``: its last line, without numbers and paths.
-    """
+    """What follows for ``path`` after ``starts`` attempts without a step. ``said``: the last line, without numbers."""
     doubt = index.doubt
     if doubt.cleared or names_another_file(message, path):
         return ""

@@ -123,11 +123,7 @@ def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport
 def damaged_after(
     index: CheckpointIndex, good: KnownCheckpoint | None, *, before_t: float | None = None
 ) -> tuple[KnownCheckpoint, ...]:
-    """Return the run's own damaged ones that are newer than ``good`` (None = all) and not reported, oldest first.
-
-    Those that count as state that is not understood are not among them, nor what was saved since a NaN that the run
-    goes back from (``before_t``): the NaN is told of.
-    """
+    """Return the run's own damaged ones newer than ``good``, not reported and not of the NaN, oldest first."""
     since = (float("-inf"), False, 0, False, 0) if good is None else age_of(good)
     damaged = [k for k in index.known if k.own and k.damage is not None and not k.is_state and _is_untold(k, before_t)]
     return tuple(sorted((k for k in damaged if age_of(k) > since), key=age_of))
