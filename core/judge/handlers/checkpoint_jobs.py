@@ -261,7 +261,7 @@ def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_b
 
 
 def set_time(builder: StepBuilder, *, after_s: float = 0.0) -> None:
-    """Fix when the run ends by ``end_by``, later than ``after_s`` from now, if it is not fixed or the setting changed."""
+    """Fix when the run ends by ``end_by``, later than ``after_s`` from now, unless that is fixed already."""
     knowledge, known = builder.knowledge, builder.state.ends
     said = knowledge.settings.end.end_by
     if (known.said if known is not None else "") == said:

@@ -189,18 +189,13 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     seen, clock, own = state.liveness, state.clock, state.phase_times
     normals = tuple(GpuNormal(**msgspec.structs.asdict(gpu), from_earlier_run=True) for gpu in habits.gpus)
     phases = {phase: phase_times.merged(phase_times.habit(own, phase), known) for phase, known in habits.phases.items()}
+    start = phase_times.merged(own.start, habits.start)
+    learned = {"slow_s": habits.line_s, "typical_s": habits.typical_s, "step_s": habits.step_s}
+    new = {name: value for name, value in learned.items() if getattr(clock, name) is None}
     return replace(
         state,
-        phase_times=PhaseTimes(
-            runs=habits.runs, start=phase_times.merged(own.start, habits.start), phases={**own.phases, **phases}
-        ),
-        clock=replace(
-            clock,
-            pause_s=max(clock.pause_s, habits.pause_s),
-            slow_s=clock.slow_s if clock.slow_s is not None else habits.line_s,
-            typical_s=clock.typical_s if clock.typical_s is not None else habits.typical_s,
-            step_s=clock.step_s if clock.step_s is not None else habits.step_s,
-        ),
+        phase_times=PhaseTimes(runs=habits.runs, start=start, phases={**own.phases, **phases}),
+        clock=replace(clock, pause_s=max(clock.pause_s, habits.pause_s), **new),
         liveness=replace(
             seen,
             longest_silence_s=max(seen.longest_silence_s, habits.lull_s),
@@ -212,13 +207,11 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
 
 
 def describe_habits(habits: Habits) -> str:
-    known = []
-    if habits.start.times:
-        known.append(f"the first step comes after {habits.start.longest_s:.0f} s at most")
-    known.extend(f"{phase} up to {habit.longest_s:.0f} s" for phase, habit in sorted(habits.phases.items()))
+    first = [f"the first step comes after {habits.start.longest_s:.0f} s at most"] if habits.start.times else []
+    phases = [f"{phase} up to {habit.longest_s:.0f} s" for phase, habit in sorted(habits.phases.items())]
     watts = [f"GPU {gpu.index} {gpu.busy_w:.0f} W" for gpu in habits.gpus if gpu.busy_w is not None]
-    known.extend(watts)
-    return f"{plural(habits.runs, 'earlier run')} of this command taught: {', '.join(known) or 'its pauses'}"
+    known = ", ".join((*first, *phases, *watts)) or "its pauses"
+    return f"{plural(habits.runs, 'earlier run')} of this command taught: {known}"
 
 
 # A training that saves checkpoints while no step is read from its log: it runs, and people are told what is not known.
@@ -260,22 +253,16 @@ def _tell(builder: StepBuilder) -> None:
     log = builder.state.unread
     if not unread_steps.is_shown(log) or builder.open_of(NO_STEP) is not None:
         return
-    found = unread_steps.example_of(log)
-    if found is None:
-        advice = f"no line of it looks like a counter: print one per step (step 12/900 loss 0.5; more in {PAGE})"
-    else:
+    found, evidence = unread_steps.example_of(log), list[Evidence]()
+    advice = f"no line of it looks like a counter: print one per step (step 12/900 loss 0.5; more in {PAGE})"
+    if found is not None:
+        evidence.append(Evidence(what=f"it prints: {found.line}"))
         advice = (
             f"if \"{found.line}\" counts steps, write shapes = ['{found.shape}'] under [progress] in trainwatch.toml "
             f"(without the file: `run --progress-shape` with that expression); a live run takes it over as {PAGE} says"
         )
-    builder.warn(
-        "progress",
-        NO_STEP,
-        REASON,
-        title=TITLE,
-        evidence=() if found is None else (Evidence(what=f"it prints: {found.line}"),),
-        explanation=f"{FOLLOWS}; {advice}",
-    )
+    said = f"{FOLLOWS}; {advice}"
+    builder.warn("progress", NO_STEP, REASON, title=TITLE, evidence=tuple(evidence), explanation=said)
 
 
 # Whether the trainer's own words at its start show what a remedy changed; one that does not show is withdrawn.

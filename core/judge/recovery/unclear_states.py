@@ -332,9 +332,9 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
         if path is None:
             note_kept(builder, found, folder, plan.incident)
         else:
-            copies = (*builder.state.found_resume.copies, folder)
-            found_resume = replace(builder.state.found_resume, kept=plan.verified, folder=folder, copies=copies)
-            builder.set(found_resume=found_resume)
+            known = builder.state.found_resume
+            copies = (*known.copies, folder)
+            builder.set(found_resume=replace(known, kept=plan.verified, folder=folder, copies=copies))
             builder.note(f"{base_name(path)} was copied to {folder or 'a folder of its own'}")
             plan = _with_copies(builder, plan, outcome)
         launch_after_delay(builder, plan)
@@ -398,14 +398,9 @@ def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
     if plan.path is None or not why or (found.kept == plan.verified and not link):
         launch_after_delay(builder, plan)
         return
-    verified = [k.path for k in builder.index.known if is_verified(k) and _is_at_stake(builder, k.path)]
-    order = builder.decide(
-        CopyAside,
-        f"copy {base_name(plan.path)} aside: {why}",
-        incident=plan.incident,
-        paths=tuple(dict.fromkeys((plan.path, *(verified if link else ())))),
-        link=link,
-    )
+    verified = [k.path for k in builder.index.known if link and is_verified(k) and _is_at_stake(builder, k.path)]
+    paths, reason = tuple(dict.fromkeys((plan.path, *verified))), f"copy {base_name(plan.path)} aside: {why}"
+    order = builder.decide(CopyAside, reason, incident=plan.incident, paths=paths, link=link)
     builder.move("copy_aside", Copying(order=order, plan=plan), "copying the resume point aside")
 
 
