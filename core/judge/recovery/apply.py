@@ -59,7 +59,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     if cause.kind == "nan":  # it shows some steps after its cause
         stride = max(stride, (state.budget.every or 0) // 2)
     kernel = [finding for finding in state.diagnosis.findings if finding.line == 0]
-    reset, lost = needs_reset(state), any(finding.failure == "gpu_lost" for finding in kernel)
+    fault, lost = state.gpu_fault, any(finding.failure == "gpu_lost" for finding in kernel)
+    # The kernel said that the only GPU of the run is lost until a reset, and no step came after that.
+    reset = fault is not None and state.clock.last <= fault.at and len(state.gpus_of_run) < 2
     older = resume_point.newest_verified(state.checkpoints, builder.support, before_t=plan.before_t)
     saved = plan.before_t is None or (
         (before := resume_point.newest_verified(state.checkpoints, before_t=plan.before_t)) is not None
@@ -146,12 +148,6 @@ def _follows(answer: Answer) -> tuple[Then, str]:
 def _key(cause: Cause) -> str:
     """The failure's name in remedies.toml."""
     return f"hang:{cause.class_}" if cause.kind == "hang" else cause.class_
-
-
-def needs_reset(state: JudgeState) -> bool:
-    """Whether the kernel said that the only GPU of the run is lost until a reset, and no step came after that."""
-    fault = state.gpu_fault
-    return fault is not None and state.clock.last <= fault.at and len(state.gpus_of_run) < 2
 
 
 def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, *, at_once: bool) -> Unread:

@@ -80,7 +80,9 @@ SAID_BY_SCHEDULER = 0.97
 def _on_end(builder: StepBuilder, observation: Exit) -> None:
     """It ended by itself. An exit status that the preset calls success proves nothing: see ending.py."""
     state, knowledge = builder.state, builder.knowledge
-    end = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=_circumstances(state))
+    earlier = tuple(cause.class_ for cause in state.history if cause.kind == "crash")
+    about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)  # what was so beside the log
+    end = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
     match end.kind:
         case "finished":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
@@ -95,17 +97,13 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
         case "ended_early":
             _end_early(builder, observation, end.why)
         case "failed":
-            _crashed(builder, observation, _with_rank(builder, end.diagnosis), end.why)
+            found, who = end.diagnosis, ranks.stopped(state.ranks)
+            if who and builder.catalogue.class_of(found.failure).of_other_ranks:  # they lost contact with it
+                said = f"{who[0].upper()}{who[1:]}. {found.explanation}"
+                found = msgspec.structs.replace(found, explanation=said)
+            _crashed(builder, observation, found, end.why)
         case _:
             assert_never(end.kind)
-
-
-def _with_rank(builder: StepBuilder, found: Diagnosis) -> Diagnosis:
-    """``found``, with the rank that was stopped if the others lost contact with it."""
-    who = ranks.stopped(builder.state.ranks)
-    if not who or not builder.catalogue.class_of(found.failure).of_other_ranks:
-        return found
-    return msgspec.structs.replace(found, explanation=f"{who[0].upper()}{who[1:]}. {found.explanation}")
 
 
 def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
@@ -299,12 +297,6 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
         settings_at_fault=outcome.data.get("settings") is True,
     )
     answer_failure(builder, failed, msgspec.structs.replace(again, incident=incident))
-
-
-def _circumstances(state: JudgeState) -> Circumstances:
-    """What was so when the trainer ended, beside its log."""
-    earlier = tuple(cause.class_ for cause in state.history if cause.kind == "crash")
-    return Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)
 
 
 def _exit_in_words(observation: Exit) -> str:
