@@ -40,7 +40,7 @@ weight_map = {f"w{number}": f"model-0000{number}-of-00002.new" for number in (1,
 
 assert checkpoint_entries.is_candidate("luca.new", is_directory=False)
 assert known_checkpoint.KnownCheckpoint(path="/out/luca.new", t=0.0).shape == "file"
-assert known_checkpoint.as_checkpoint(known_checkpoint.KnownCheckpoint(path="/o/l.new", t=0.0), 0.0, "complete").kind == "safetensors"
+assert known_checkpoint.as_fact(known_checkpoint.KnownCheckpoint(path="/o/l.new", t=0.0), 0.0, "complete").checkpoint.kind == "safetensors"
 assert ".new" in launch_checks.FILE_SUFFIXES
 assert ".new" in save_in_progress.WEIGHT_SUFFIXES
 assert {c.name for c in list_checkpoints(root).checkpoints} == {"luca-000004.new", "checkpoint-7"}

@@ -9,7 +9,6 @@ from ...model.decision import BackUpCheckpoint, EndEvaluation, EndWatch, Evaluat
 from ...model.fact import CheckpointEvaluated
 from ...model.observation import GpuSample, HostSample, Outcome
 from .. import memory
-from ..hang import pauses
 from ..knowledge import Knowledge
 from ..memory import AGAIN_S, KEPT, MOST, Backups, Begun, EndOfWatch, is_best
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
@@ -110,10 +109,7 @@ def on_outcome(builder: StepBuilder, begun: Begun, outcome: Outcome) -> None:
 
 
 def end_watch(builder: StepBuilder, reason: str) -> None:
-    """Run the user's command for the end of a finished training and end the supervisor, after what is to be evaluated.
-
-    The time of ``end_by`` holds for evaluations, too.
-    """
+    """After what is to be evaluated, run the user's command for the end of a finished training; end the supervisor."""
     known = builder.state.evaluations
     if builder.settings.evaluate.wanted and (known.running is not None or _left(builder)):
         ends = builder.state.ends
@@ -143,39 +139,30 @@ def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     left = _left(builder)
     if not left:
         return
-    place = memory.spot(state.evaluations.room, settings.evaluate, settings.health, training=training)
+    chosen, place = left[0], memory.spot(state.evaluations.room, settings.evaluate, settings.health, training=training)
+    times, mtime = memory.beginnings(state.evaluations, chosen), chosen.mtime
+    assert mtime is not None
+    why = f"it began {times} times and did not end" if times >= memory.MOST_BEGINNINGS else ""
     if place is None:
-        if not training:
-            _give_up(builder, left[0], "there is no room for it, also after the end of the training")
-        return
-    chosen = left[0]
-    times = memory.beginnings(state.evaluations, chosen)
-    assert chosen.mtime is not None
-    if times >= memory.MOST_BEGINNINGS:
-        _give_up(builder, chosen, f"it began {times} times and did not end")
+        why = "" if training else "there is no room for it, also after the end of the training"
+    if why:  # the score stays unknown
+        _write(builder, Evaluation(path=chosen.path, mtime=mtime, step=chosen.step, why=why))
+    if why or place is None:
         return
     order = builder.decide(
         EvaluateCheckpoint,
         f"evaluate {base_name(chosen.path)} on {place.words}",
         path=chosen.path,
-        mtime=chosen.mtime,
+        mtime=mtime,
         step=chosen.step,
         gpu=place.gpu,
         memory_bytes=place.memory_bytes,
         timeout_s=settings.evaluate.timeout_s,
     )
-    begun = Begun(
-        order=order, path=chosen.path, mtime=chosen.mtime, step=chosen.step, spot=place, since=pauses.now(state.time)
-    )
+    begun = Begun(order=order, path=chosen.path, mtime=mtime, step=chosen.step, spot=place, since=builder.now)
     known = builder.state.evaluations
-    counted = {**known.beginnings, chosen.path: (chosen.mtime, times + 1)}
+    counted = {**known.beginnings, chosen.path: (mtime, times + 1)}
     builder.set(evaluations=replace(known, running=begun, beginnings=counted))
-
-
-def _give_up(builder: StepBuilder, chosen: KnownCheckpoint, why: str) -> None:
-    """The score stays unknown."""
-    assert chosen.mtime is not None
-    _write(builder, Evaluation(path=chosen.path, mtime=chosen.mtime, step=chosen.step, why=why))
 
 
 def _why_end(builder: StepBuilder, begun: Begun) -> str:
@@ -218,25 +205,21 @@ def on_backup_outcome(builder: StepBuilder, outcome: Outcome) -> None:
     """Note that it is copied, or that it failed: people are told of the first failure in a row."""
     known = builder.state.backups
     if outcome.ok:
-        done = {**known.done, known.path: known.mtime}
-        kept = dict(list(done.items())[-KEPT:])
+        kept = dict(list({**known.done, known.path: known.mtime}.items())[-KEPT:])
         builder.set(backups=replace(known, running=None, done=kept, told=False))
         return
-    before = known.failed.get(known.path)
+    before, name, why = known.failed.get(known.path), base_name(known.path), outcome.detail or "no detail"
     times = 1 + (before[1] if before is not None and before[0] == known.mtime else 0)
     failed = {**known.failed, known.path: (known.mtime, times, builder.t + AGAIN_S)}
     builder.set(backups=replace(known, running=None, failed=dict(list(failed.items())[-KEPT:]), told=True))
-    builder.note(f"{base_name(known.path)} was not copied: {outcome.detail or 'no detail'}")
+    builder.note(f"{name} was not copied: {why}")
     if not known.told:
-        body = f"{outcome.detail or 'no detail'}\nit is copied again in {AGAIN_S / 60:.0f} min; the training goes on"
-        builder.notify("warning", f"{base_name(known.path)} was not copied", body)
+        body = f"{why}\nit is copied again in {AGAIN_S / 60:.0f} min; the training goes on"
+        builder.notify("warning", f"{name} was not copied", body)
 
 
 def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
-    """What is to be copied at ``t``: of the verified checkpoints of this run the best and the newest, as it is set.
-
-    The best comes first: it changes less often than the newest one, which would always be copied before it.
-    """
+    """What is to be copied at ``t``, the best first: it changes less often than the newest one."""
     state, which = builder.state, builder.settings.backup.which
     good = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None and k.mtime is not None]
     found = []
@@ -278,10 +261,7 @@ def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_b
 
 
 def set_time(builder: StepBuilder, *, after_s: float = 0.0) -> None:
-    """Fix when the run ends by ``end_by``, if it is not fixed yet or the setting is another one now.
-
-    ``after_s``: the first time that is later than that from now.
-    """
+    """Fix when the run ends by ``end_by``, later than ``after_s`` from now, unless that is fixed already."""
     knowledge, known = builder.knowledge, builder.state.ends
     said = knowledge.settings.end.end_by
     if (known.said if known is not None else "") == said:

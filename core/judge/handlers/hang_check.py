@@ -219,9 +219,7 @@ def _check_lost_gpu(builder: StepBuilder, run: HangInput) -> None:
         return
     if state.clock.last > fault.at:
         builder.set(gpu_fault=None)
-        return
-    verdict = rules.lost_gpu(run, fault.at)
-    if verdict is not None:
+    elif (verdict := rules.lost_gpu(run, fault.at)) is not None:
         declare(builder, replace(verdict, evidence=(fault.text, *verdict.evidence)))
 
 
@@ -294,8 +292,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
-    incident = builder.find_incident(machine.incident)
-    signs = evidence.signs_of(outcome)
+    incident, signs = builder.find_incident(machine.incident), evidence.signs_of(outcome)
     if incident is not None and signs:
         # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
         known = incident.class_ == "exiting" or builder.state.pause.stopped == "part"
@@ -310,22 +307,18 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         builder.note(f"a process is blocked in the kernel (state D), which no signal ends: nothing is done {for_what}")
         return
     policy.remember(builder)
-    attempt = builder.attempt
-    class_ = incident.class_ if incident is not None else "idle"
-    failed = Failed(
-        cause=Cause(
-            kind="hang",
-            class_=class_ if lost is None else "gpu_lost",
-            attempt=attempt.number,
-            position=attempt.position,
-            in_save=bool(in_save),
-        ),
-        incident=machine.incident,
-        reason=incident.reason if incident is not None else "it hung",
-        advice=builder.catalogue.class_of("hang").remedies,
+    attempt, class_ = builder.attempt, incident.class_ if incident is not None else "idle"
+    cause = Cause(
+        kind="hang",
+        class_=class_ if lost is None else "gpu_lost",
+        attempt=attempt.number,
+        position=attempt.position,
+        in_save=bool(in_save),
     )
+    reason = incident.reason if incident is not None else "it hung"
+    advice = builder.catalogue.class_of("hang").remedies
     plan = RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident)
-    answer_failure(builder, failed, plan)
+    answer_failure(builder, Failed(cause=cause, incident=machine.incident, reason=reason, advice=advice), plan)
 
 
 def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:
@@ -335,10 +328,7 @@ def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:
 
 
 def must_wait(builder: StepBuilder) -> bool:
-    """Return whether a stop has to wait, because a process is blocked in the kernel.
-
-    If all its mounts answer, a second deadline runs: it may wait for something that a restart ends.
-    """
+    """Return whether a stop has to wait: a process is blocked in the kernel. If all its mounts answer, not for ever."""
     seen, now = builder.state.liveness, builder.now
     if not liveness.is_blocked(seen):
         return False
@@ -381,10 +371,7 @@ QUESTION = LazyPattern(r"\?\s*(?:[\[(][^\])]*[\])])?\s*:?$")
 
 
 def check_question(builder: StepBuilder, sample: ProcessSample) -> None:
-    """Report the question, and that it was answered.
-
-    If the kernel does not show for certain that it waits for one, the last line of the log must ask for input, too.
-    """
+    """Report the question, and that it was answered. If the kernel is not sure, the log must ask for input, too."""
     state, since, now = builder.state, builder.state.asks_since, builder.now
     line = plain(state.diagnosis.fold.rest)
     if sample.asks is None or (sample.asks != "yes" and PROMPT.search(line) is None):

@@ -43,10 +43,7 @@ SHOWN = 3
 
 
 def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
-    """Return the end of a sentence: remedies and the commands to apply them; empty if none is known.
-
-    ``trouble``: as in remedies.toml, or the remedies that were chosen.
-    """
+    """Return the end of a sentence: remedies, or those of a ``trouble`` in remedies.toml, and their commands."""
     if isinstance(trouble, str):
         trouble = list(remedies.options(builder.knowledge.remedies, trouble, remedies.circumstances(builder)))
     found = trouble[:SHOWN]
@@ -61,18 +58,15 @@ def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
 
 def on_host(builder: StepBuilder, sample: HostSample) -> None:
     """Hint at RAM that is nearly full, before it is dangerous."""
+    since, free = builder.state.tight_since, sample.ram_available_bytes
     if not is_tight(sample):
         builder.set(tight_since=None)
-        return
-    since = builder.state.tight_since
-    if since is None:
+    elif since is None:
         builder.set(tight_since=builder.t)
     elif builder.t - since >= RAM_HOLD_S:
-        free = sample.ram_available_bytes
         left = "" if free is None else f", {memory(free)} available"
-        _hint(
-            builder, "health", "ram_tight", f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
-        )
+        reason = f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
+        _hint(builder, "health", "ram_tight", reason)
 
 
 def is_tight(sample: HostSample) -> bool:
@@ -90,9 +84,8 @@ def used_pct(sample: HostSample) -> float:
 
 
 def on_spare(builder: StepBuilder) -> None:
-    """Hint at the next profile of the ladder if GPU memory is left over for a while."""
-    state = builder.state
-    since = state.spare_since
+    """Hint at the next profile of the ladder, unless it failed here, if GPU memory is left over for a while."""
+    state, since, profile = builder.state, builder.state.spare_since, builder.state.profile
     levels = [band.level for metric, band in state.bands.items() if metric.endswith(".vram")]
     if not levels or any(level != "underused" for level in levels):
         if since is not None:
@@ -101,37 +94,22 @@ def on_spare(builder: StepBuilder) -> None:
     if since is None:
         builder.set(spare_since=builder.t)
         return
-    above = _above(builder)
-    if above is None or builder.t - since < SPARE_HOLD_S or state.clock.beats < STEPS:
+    ladder = builder.settings.profiles.ladder
+    if profile not in ladder[:-1] or builder.t - since < SPARE_HOLD_S or state.clock.beats < STEPS:
         return
-    least = builder.settings.health.vram_underused_pct
-    reason = (
-        f"GPU memory is less than {least:.0f} % used: profile {above} uses more of it "
-        f"(`{builder.typed('profile', above)}`)"
-    )
-    _hint(builder, "health", "vram_spare", reason)
-
-
-def _above(builder: StepBuilder) -> str | None:
-    """The rung above that of the run, unless it failed here; None if there is none."""
-    ladder, profile = builder.settings.profiles.ladder, builder.state.profile
-    if profile not in ladder[:-1] or builder.state.profile_pending is not None:
-        return None
     above = ladder[ladder.index(profile) + 1]
-    return None if any(rung.profile == above for rung in builder.state.ramp.failed) else above
+    if state.profile_pending is None and not any(rung.profile == above for rung in state.ramp.failed):
+        less = f"GPU memory is less than {builder.settings.health.vram_underused_pct:.0f} % used"
+        reason = f"{less}: profile {above} uses more of it (`{builder.typed('profile', above)}`)"
+        _hint(builder, "health", "vram_spare", reason)
 
 
 def on_steps(builder: StepBuilder) -> None:
     """Hint at steps that are slow for this framework."""
-    state = builder.state
-    bound, step_s = STEP_S.get(builder.knowledge.preset.name), state.clock.step_s
-    if bound is not None and step_s is not None and step_s > bound and state.clock.beats >= STEPS:
-        _hint(
-            builder,
-            "stall",
-            "slow_steps",
-            f"a step takes {step_s:.1f} s, more than {bound:g} s{advice(builder, 'slow')}",
-        )
+    clock, bound = builder.state.clock, STEP_S.get(builder.knowledge.preset.name)
+    if bound is not None and clock.step_s is not None and clock.step_s > bound and clock.beats >= STEPS:
+        reason = f"a step takes {clock.step_s:.1f} s, more than {bound:g} s{advice(builder, 'slow')}"
+        _hint(builder, "stall", "slow_steps", reason)
 
 
 def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) -> None:
@@ -209,18 +187,13 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     seen, clock, own = state.liveness, state.clock, state.phase_times
     normals = tuple(GpuNormal(**msgspec.structs.asdict(gpu), from_earlier_run=True) for gpu in habits.gpus)
     phases = {phase: phase_times.merged(phase_times.habit(own, phase), known) for phase, known in habits.phases.items()}
+    start = phase_times.merged(own.start, habits.start)
+    learned = {"slow_s": habits.line_s, "typical_s": habits.typical_s, "step_s": habits.step_s}
+    new = {name: value for name, value in learned.items() if getattr(clock, name) is None}
     return replace(
         state,
-        phase_times=PhaseTimes(
-            runs=habits.runs, start=phase_times.merged(own.start, habits.start), phases={**own.phases, **phases}
-        ),
-        clock=replace(
-            clock,
-            pause_s=max(clock.pause_s, habits.pause_s),
-            slow_s=clock.slow_s if clock.slow_s is not None else habits.line_s,
-            typical_s=clock.typical_s if clock.typical_s is not None else habits.typical_s,
-            step_s=clock.step_s if clock.step_s is not None else habits.step_s,
-        ),
+        phase_times=PhaseTimes(runs=habits.runs, start=start, phases={**own.phases, **phases}),
+        clock=replace(clock, pause_s=max(clock.pause_s, habits.pause_s), **new),
         liveness=replace(
             seen,
             longest_silence_s=max(seen.longest_silence_s, habits.lull_s),
@@ -232,13 +205,11 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
 
 
 def describe_habits(habits: Habits) -> str:
-    known = []
-    if habits.start.times:
-        known.append(f"the first step comes after {habits.start.longest_s:.0f} s at most")
-    known.extend(f"{phase} up to {habit.longest_s:.0f} s" for phase, habit in sorted(habits.phases.items()))
+    first = [f"the first step comes after {habits.start.longest_s:.0f} s at most"] if habits.start.times else []
+    phases = [f"{phase} up to {habit.longest_s:.0f} s" for phase, habit in sorted(habits.phases.items())]
     watts = [f"GPU {gpu.index} {gpu.busy_w:.0f} W" for gpu in habits.gpus if gpu.busy_w is not None]
-    known.extend(watts)
-    return f"{plural(habits.runs, 'earlier run')} of this command taught: {', '.join(known) or 'its pauses'}"
+    known = ", ".join((*first, *phases, *watts)) or "its pauses"
+    return f"{plural(habits.runs, 'earlier run')} of this command taught: {known}"
 
 
 # A training that saves checkpoints while no step is read from its log: it runs, and people are told what is not known.

@@ -15,7 +15,6 @@ from ..knowledge import Knowledge
 from ..recovery import apply, commands, exits, gate, ramp, remedies, restarts, unclear_states
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
-from ..resume.output_folders import Training
 from ..resume.resume_check import counts_since
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
 from ..state import JudgeState, StepBuilder
@@ -33,10 +32,8 @@ LINES_LATER = 2
 def saved_position(attempt: AttemptProgress, saved_step: int | None, since: int = 0) -> int | None:
     """Return the position of a checkpoint in the run: from its own step if known, else where the run is now.
 
-    ``since``: counts that the log is known to have made after the save.
-
-    A checkpoint is noticed some steps after the one that it holds, or before the line that shows its step: logs print
-    every tenth step. Of an adopted attempt it may be noticed before the log was read that far.
+    ``since``: counts that the log is known to have made after the save. It is noticed some steps after the one that it
+    holds, or before the line that shows its step; of an adopted attempt also before the log was read that far.
     """
     if attempt.position is None or saved_step is None or attempt.offset is None:
         return attempt.position if attempt.position is None else attempt.position - since
@@ -60,10 +57,7 @@ def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
 
 
 def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: CheckpointEvent) -> CheckpointEvent:
-    """Return the event with its number as a step if the log, which tells no epoch, is at that step.
-
-    ``NAME-000400.safetensors`` is epoch 400 of some trainers and step 400 of others.
-    """
+    """Return the event with its number (``NAME-000400``) as a step if the log, which tells no epoch, is there."""
     number, attempt = event.epoch, state.attempt
     if number is None or event.step is not None:
         return event
@@ -75,57 +69,52 @@ def _by_the_log(state: JudgeState, before: KnownCheckpoint | None, event: Checkp
     return replace(event, step=number, epoch=None) if is_step else event
 
 
-def _step_of_epoch(
-    state: JudgeState, event: CheckpointEvent, before: KnownCheckpoint | None, *, is_new: bool
-) -> tuple[bool, int]:
-    """Return whether the step that it holds is counted within its epoch, and the counts since the save, 0 = unknown."""
-    if not is_new:
-        return before is not None and before.of_epoch, 0
-    if event.step is None or not is_live(state.machine):
-        return False, 0
-    since = counts_since(
-        state.attempt, state.reading.now.run, event.step, state.clock.typical_s or state.progress.sec_per_step
-    )
-    return since is not None, since or 0
-
-
 def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     """Process a checkpoint that appeared, grew, is complete, or was removed."""
     state, created_wall = builder.state, builder.knowledge.created_wall
-    before = checkpoint_index.find(state.checkpoints, event.path)
+    before = builder.checkpoint(event.path)
     if event.event == "removed" or event.whose == "other":  # what another process wrote is none of this run
         _removed(builder, before)
         return
-    attempt = state.attempt
+    attempt, live, watched = state.attempt, is_live(state.machine), is_watched(state.machine)
     event = _by_the_log(state, before, event)
+    news = _is_news(builder.knowledge, before, event)
     own = checkpoint_index.origin_of_event(event, created_wall) == "run"
-    is_new = event.event == "complete" and own and _is_news(builder.knowledge, before, event)
-    of_epoch, since = _step_of_epoch(state, event, before, is_new=is_new)
+    is_new = event.event == "complete" and own and news
+    of_epoch, since = not is_new and before is not None and before.of_epoch, None
+    if is_new and event.step is not None and live:
+        pace_s = state.clock.typical_s or state.progress.sec_per_step
+        since = counts_since(attempt, state.reading.now.run, event.step, pace_s)
+        of_epoch = since is not None
     event = replace(event, step=None) if of_epoch else event
-    if event.step is not None and is_live(state.machine) and is_new:
+    if event.step is not None and live and is_new:
         late = checkpoint_index.may_be_of_before(state.checkpoints, event.t)
         attempt = with_saved(attempt, event.step, late=late)
     index = checkpoint_index.with_event(
         state.checkpoints,
         event,
-        position=saved_position(attempt, event.step, since),
+        position=saved_position(attempt, event.step, since or 0),
         created_wall=created_wall,
-        fresh=is_live(state.machine) and _is_at(attempt, event.step),
+        fresh=live and _is_at(attempt, event.step),
         log_epoch=attempt.log_epoch,
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
         of_epoch=of_epoch,
     )
-    same = before is None or checkpoint_index.is_same_save(before, event, created_wall)
-    builder.set(checkpoints=index if same else checkpoint_index.written_anew(index, event.path), attempt=attempt)
+    same = before is not None and checkpoint_index.is_same_save(before, event, created_wall)
+    index = index if same or before is None else checkpoint_index.written_anew(index, event.path)
+    builder.set(checkpoints=index, attempt=attempt)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
-    if grown and not event.unknown_make and is_watched(state.machine):
+    if grown and not event.unknown_make and watched:
         builder.set(liveness=liveness.with_file(state.liveness, builder.now, state.clock.last))
     known = checkpoint_index.find(index, event.path)
     if known is not None:
-        if known.own and is_watched(state.machine) and _is_news(builder.knowledge, before, event):
+        if known.own and watched and news:
             hang_check.on_save_file(builder, known)
-        if known.unclear is not None:
-            _unclear(builder, before, event)
+        if known.unclear is not None:  # if it counts as state of the training, the attempt trains
+            unclear_states.recognise(builder)
+            now = builder.checkpoint(event.path)
+            if now is not None and now.is_state and not (before is not None and before.is_state and same):
+                hints.on_saved(builder, now)
         if event.event == "complete":
             _complete(builder, before, event, known)
         elif grown and known.own:
@@ -137,24 +126,27 @@ def _complete(
     builder: StepBuilder, before: KnownCheckpoint | None, event: CheckpointEvent, known: KnownCheckpoint
 ) -> None:
     """A save is complete."""
-    news = _is_news(builder.knowledge, before, event) or (
-        before is not None and (before.t, before.bad) != (known.t, known.bad)
-    )
+    changed = before is not None and (before.t, before.bad) != (known.t, known.bad)
+    news = _is_news(builder.knowledge, before, event) or changed
     if news:
-        verdict = checkpoint_index.verdict_of(event.verdict)
-        builder.tell_checkpoint(known, verdict)
+        builder.tell_checkpoint(known, checkpoint_index.verdict_of(event.verdict))
     aside = _set_aside(builder, known)
     if not news:
         return
+    state, machine = builder.state, builder.machine
     good = known.complete and known.own and known.bad is None
     if good:
-        _came(builder, event, known)
-    machine = builder.machine
+        if known.unclear is None:
+            unclear_states.close(builder)
+        builder.set(saves=resume_point.with_save(state.saves, builder.now, state.clock.start))
+        builder.close_all("a checkpoint came", resume_point.MISSING)
+        hints.on_saved(builder, known)
+        _foresee_load(builder, event, known)
+        machine = builder.machine
     ending = isinstance(machine, Stopping) and machine.then == "give_up"
     if builder.attempt.resume_verdict == "ignored" and known.own and ending:
         # The last save of an attempt that had started over is not the newest state of the run.
-        why = "written by an attempt that had started over"
-        builder.set(checkpoints=checkpoint_index.mark_bad(builder.index, event.path, why))
+        builder.mark((event.path,), bad="written by an attempt that had started over")
     elif good and is_live(machine):
         if not aside:  # of this run's branch: progress, and a moment at which a restart loses little
             restarts.saved(builder, known)
@@ -187,16 +179,6 @@ def _removed(builder: StepBuilder, gone: KnownCheckpoint | None) -> None:
         what = f"{base_name(gone.path)} was deleted as attempt {attempt.number} began; {kept}"
         number = builder.open_incident("checkpoint", VANISHED, what, severity="danger")
         builder.notify("warning", "checkpoints were deleted at the start of an attempt", what, incident=number)
-
-
-def _unclear(builder: StepBuilder, before: KnownCheckpoint | None, event: CheckpointEvent) -> None:
-    """If it counts as state of the training, the attempt trains."""
-    unclear_states.recognise(builder)
-    known = builder.checkpoint(event.path)
-    wall = builder.knowledge.created_wall
-    told = before is not None and before.is_state and checkpoint_index.is_same_save(before, event, wall)
-    if known is not None and known.is_state and not told:
-        hints.on_saved(builder, known)
 
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
@@ -251,17 +233,6 @@ def _while_saving(builder: StepBuilder) -> None:
         restarts.on_checkpoint_while_saving(builder, machine, machine.saving)
 
 
-def _came(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint) -> None:
-    """Close a warning of an overdue checkpoint, and of one that is not understood; it shows that the attempt trains."""
-    if known.unclear is None:
-        unclear_states.close(builder)
-    state = builder.state
-    builder.set(saves=resume_point.with_save(state.saves, builder.now, state.clock.start))
-    builder.close_all("a checkpoint came", resume_point.MISSING)
-    hints.on_saved(builder, known)
-    _foresee_load(builder, event, known)
-
-
 def _set_aside(builder: StepBuilder, known: KnownCheckpoint) -> bool:
     """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
@@ -290,7 +261,7 @@ def on_output(builder: StepBuilder, seen: OutputSeen) -> None:
             state.outputs, seen, created_wall=knowledge.created_wall, attempt=state.attempt.number, named=named
         )
     )
-    _accept(builder, unclear_states.training_of(builder.state))
+    _accept(builder)
     unclear_states.tell_output(builder)
 
 
@@ -300,27 +271,28 @@ def on_lines(builder: StepBuilder, text: str) -> None:
     outputs = output_folders.with_log(state.outputs, text, builder.knowledge.cwd, builder.t)
     if outputs is not state.outputs:
         builder.set(outputs=outputs)
-        _accept(builder, unclear_states.training_of(builder.state))
+        _accept(builder)
 
 
 def at_end(builder: StepBuilder) -> None:
     """The attempt has ended: no further save of it will come."""
-    _accept(builder, msgspec.structs.replace(unclear_states.training_of(builder.state), over=True))
+    _accept(builder, over=True)
 
 
-def _accept(builder: StepBuilder, training: Training) -> None:
-    state = builder.state
+def _accept(builder: StepBuilder, *, over: bool = False) -> None:
+    state, training = builder.state, unclear_states.training_of(builder.state)
+    training = replace(training, over=True) if over else training
     found = output_folders.to_accept(state.outputs, training, builder.knowledge.output_dir, state.checkpoints)
     for one in found:
         builder.set(outputs=output_folders.accepted(builder.state.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))
     if found:
-        unclear_states.close(builder, unclear_states.UNSURE, "it is known where the run saves")
+        builder.close_all("it is known where the run saves", unclear_states.UNSURE)
     # A folder around it, which was taken for state of an unknown make, is none.
     around = {k.path for k in state.checkpoints.known for one in found if is_below(one.folder, k.path)}
     if around:
         kept = tuple(k for k in state.checkpoints.known if k.path not in around)
-        builder.set(checkpoints=msgspec.structs.replace(state.checkpoints, known=kept))
+        builder.set(checkpoints=replace(state.checkpoints, known=kept))
 
 
 # Which older checkpoints are deleted if ``[checkpoints] keep_last`` is set.
@@ -394,20 +366,16 @@ def _is_deletable(known: KnownCheckpoint) -> bool:
 
 
 def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
-    state = builder.state
-    known = checkpoint_index.find(state.checkpoints, found.path)
+    state, path = builder.state, found.path
+    known, running = builder.checkpoint(path), state.evaluations.running
     if known is None or not _is_deletable(known):
         return "another run may have written it"
-    if not known.complete or known.bad is not None:
-        return "it is not verified"
-    if found.path == state.attempt.resume_from:
-        return "this attempt resumed from it"
     newest = resume_point.newest_verified(state.checkpoints, builder.support)
-    if newest is not None and newest.path == found.path:
-        return "it is the resume point"
-    running = state.evaluations.running
-    if running is not None and running.path == found.path:
-        return "it is being evaluated"
-    if memory.is_best(state.evaluations, state.checkpoints.known, found.path):
-        return "it has the best score"
-    return None
+    kept = (
+        (not known.complete or known.bad is not None, "it is not verified"),
+        (path == state.attempt.resume_from, "this attempt resumed from it"),
+        (newest is not None and newest.path == path, "it is the resume point"),
+        (running is not None and running.path == path, "it is being evaluated"),
+        (memory.is_best(state.evaluations, state.checkpoints.known, path), "it has the best score"),
+    )
+    return next((why for holds, why in kept if holds), None)

@@ -172,13 +172,13 @@ def _disk_low(low: DiskLow | None, sample: HostSample) -> DiskLow | None:
 
 def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> None:
     """Warn if the disk will be full before the training is done. While a restart waits for room, it is full."""
-    state = builder.state
+    state, known = builder.state, builder.open_of(health.CLASS)
     use = health.with_free(state.disk, builder.now, free_bytes, saves)
     builder.set(disk=use)
     sizes = [k.size_bytes for k in state.checkpoints.known if k.own and k.complete and k.size_bytes is not None]
     coming = health.forecast(use, builder.now, free_bytes, max(sizes, default=None))
     need_s = pace.eta_s(state.pace, state.progress)
-    if builder.open_of(health.CLASS) is not None:
+    if known is not None:
         if health.is_enough(use, coming, need_s):
             builder.close_all("there is room again", health.CLASS)
     elif need_s is None and state.progress.run_total_steps is not None:
@@ -355,9 +355,9 @@ def _stop_time(builder: StepBuilder, event: Event, machine: Machine, reason: str
 
 
 def _go_on(builder: StepBuilder, reason: str) -> None:
-    builder.set(time=replace(builder.state.time, stopped=False))
-    clock, seen = builder.state.clock, builder.state.liveness
-    builder.set(clock=replace(clock, last=builder.now), liveness=liveness.after_gap(seen, builder.now))
+    state, now = builder.state, builder.now
+    time, seen = replace(state.time, stopped=False), liveness.after_gap(state.liveness, now)
+    builder.set(time=time, clock=replace(state.clock, last=now), liveness=seen)
     follow_trainer(builder, reason)
 
 

@@ -59,7 +59,9 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     if cause.kind == "nan":  # it shows some steps after its cause
         stride = max(stride, (state.budget.every or 0) // 2)
     kernel = [finding for finding in state.diagnosis.findings if finding.line == 0]
-    reset, lost = needs_reset(state), any(finding.failure == "gpu_lost" for finding in kernel)
+    fault, lost = state.gpu_fault, any(finding.failure == "gpu_lost" for finding in kernel)
+    # The kernel said that the only GPU of the run is lost until a reset, and no step came after that.
+    reset = fault is not None and state.clock.last <= fault.at and len(state.gpus_of_run) < 2
     older = resume_point.newest_verified(state.checkpoints, builder.support, before_t=plan.before_t)
     saved = plan.before_t is None or (
         (before := resume_point.newest_verified(state.checkpoints, before_t=plan.before_t)) is not None
@@ -148,12 +150,6 @@ def _key(cause: Cause) -> str:
     return f"hang:{cause.class_}" if cause.kind == "hang" else cause.class_
 
 
-def needs_reset(state: JudgeState) -> bool:
-    """Whether the kernel said that the only GPU of the run is lost until a reset, and no step came after that."""
-    fault = state.gpu_fault
-    return fault is not None and state.clock.last <= fault.at and len(state.gpus_of_run) < 2
-
-
 def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, *, at_once: bool) -> Unread:
     """What follows for the checkpoint that the attempt was given; a trainer that chooses by itself is given none."""
     index, support = builder.index, builder.support
@@ -215,8 +211,12 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
     remedies.propose(builder, answer.proposed, _key(failure.cause), incident)
     if answer.note:
         builder.note(answer.note)
-    wait_s = _charge(builder) if answer.charged else 0.0
-    delay_s = max(wait_s, answer.delay_s) if answer.back_off else answer.delay_s
+    delay_s = answer.delay_s
+    if answer.charged:
+        charged, wait_s = memory.charge(builder.state.budget, failure.restart)
+        builder.set(budget=charged)
+        builder.fact(BudgetChanged(used=charged.used, max=failure.restart.max_restarts))
+        delay_s = max(wait_s, delay_s) if answer.back_off else delay_s
     _restart(builder, failure, replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu))
 
 
@@ -227,15 +227,6 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
     builder.set(history=memory.with_cause(failure.history, failure.cause))
     if same_rung and not failure.spent:
         ramp.end_stretch(builder)
-
-
-def _charge(builder: StepBuilder) -> float:
-    """Charge the budget for one restart. Returns the back-off before it, in seconds."""
-    restart = builder.settings.restart
-    charged, delay_s = memory.charge(builder.state.budget, restart)
-    builder.set(budget=charged)
-    builder.fact(BudgetChanged(used=charged.used, max=restart.max_restarts))
-    return delay_s
 
 
 def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> None:
@@ -254,8 +245,8 @@ def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
         clear_doubt(builder)
     builder.close_incident(failure.incident, answer.ending or answer.reason)
     builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
-    follows = f"nothing is started until `{builder.typed('resume')}`"
-    body = "\n".join((answer.reason, *(answer.advice or (follows,))))
+    advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
+    body = "\n".join((answer.reason, *advice))
     builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)
 
 
@@ -286,10 +277,7 @@ def on_nan_steps(builder: StepBuilder, read: Reading) -> None:
 
 
 def on_divergence(builder: StepBuilder) -> None:
-    """The loss had fallen and is far above its floor for good: told, and acted on if ``[loss] diverged`` says so.
-
-    Only a loss ``FAR`` above its floor is acted on: what else rises may come back, as after a warm restart.
-    """
+    """The loss is far above its floor for good: told, and acted on if ``[loss] diverged`` says so and it is ``FAR``."""
     state, seen = builder.state, builder.state.loss
     since_step = seen.since_step if seen.lasting else state.attempt.position
     far = f"{state.progress.loss:.3g}, its lowest was {seen.floor:.3g}"
@@ -334,10 +322,7 @@ def act_on_nan(
 
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
-    """The values of a checkpoint were read. One that is newly not finite is lost, and so is what follows it.
-
-    Nothing is ended yet: ``on_nan_due`` does once the trainer is known to go on.
-    """
+    """The values of a checkpoint were read. One that is newly not finite is lost; ``on_nan_due`` acts on it."""
     before = builder.index
     index = with_values(before, read.path, read.nonfinite, read.nan, read.reason)
     builder.set(checkpoints=index)
@@ -360,19 +345,17 @@ def nan_is_due(state: JudgeState) -> bool:
 def on_nan_due(builder: StepBuilder) -> None:
     """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
     state, at = builder.state, builder.attempt.lost_at
-    assert at is not None
     shown = hidden_failure(state.diagnosis, builder.catalogue)  # after the last steps, and not the NaN
-    if pauses.now(state.time) - at < DYING_S and shown is not None and shown.failure != NAN:
+    if builder.now - (at or 0.0) < DYING_S and shown is not None and shown.failure != NAN:
         return
-    builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=None))
+    builder.change_attempt(lost_at=None)
     lost = _first_lost(state)
-    if lost is None:
-        return
-    found = values_of(state.checkpoints, lost)
-    more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
-    name = checkpoint_index.base_name(lost.path)
-    finite = ", finite in an earlier checkpoint" if found.compared else ""
-    act_on_nan(builder, f"{name} holds NaN or Inf in {found.new[0]}{more}{finite}", lost.position, lost.t)
+    if lost is not None:
+        found = values_of(state.checkpoints, lost)
+        more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
+        finite = ", finite in an earlier checkpoint" if found.compared else ""
+        what = f"{checkpoint_index.base_name(lost.path)} holds NaN or Inf in {found.new[0]}{more}{finite}"
+        act_on_nan(builder, what, lost.position, lost.t)
 
 
 def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
@@ -389,10 +372,7 @@ def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
 
 
 def _is_stained(state: JudgeState, losses: LossRun) -> bool:
-    """Whether the printed loss is an average that one NaN value made NaN, and the weights are finite.
-
-    It moved like an average before, and the checkpoints that were saved since are finite.
-    """
+    """Whether the printed loss is an average that one NaN value made NaN, and what was saved since is finite."""
     since = state.attempt.nan_t
     if not losses.is_likely_average or since is None:
         return False
@@ -409,10 +389,7 @@ def nan_position(state: JudgeState, read: Reading) -> int | None:
 
 
 def nan_first_step(reading: Reading) -> int | None:
-    """The step of the newest run of NaN losses, as the log counts; None if it cannot be told.
-
-    Many lines may be read at once, and of the newest step only half of its line.
-    """
+    """The step of the newest run of NaN losses, as the log counts; None if it cannot be told."""
     at = reading.progress.run_step
     return None if at is None else max(0, at - max(0, reading.losses.nan_steps - 1))
 

@@ -44,10 +44,8 @@ def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
     if plan.delay_s <= 0.0:
         launch(builder, plan)
         return
-    due_t = builder.t + plan.delay_s
-    builder.move(
-        "back_off", BackingOff(until_t=due_t, plan=plan), f"next attempt in {plan.delay_s:.0f} s: {plan.reason}"
-    )
+    waiting = BackingOff(until_t=builder.t + plan.delay_s, plan=plan)
+    builder.move("back_off", waiting, f"next attempt in {plan.delay_s:.0f} s: {plan.reason}")
 
 
 PASSING: dict[HoldKind, tuple[str, str]] = {
@@ -92,10 +90,7 @@ def hold(
 
 
 def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, why: str) -> None:
-    """``kind`` of PASSING prevented a launch: again after a while.
-
-    Beside another trainer a start from the beginning is not made later: it would write over what that one has saved.
-    """
+    """``kind`` of PASSING prevented a launch: again after a while; beside another trainer never from the beginning."""
     (what, how), others = PASSING[kind], [i.id for i in builder.state.incidents if i.class_ == OTHER_TRAINER]
     other = others[0] if others and kind == "other_trainer" else None
     if kind == "other_trainer" and plan.fresh:
@@ -154,10 +149,7 @@ def _where(plan: RestartPlan) -> str:
 
 
 def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
-    """Set aside the checkpoints that are newer than the resume point: no restart takes them by itself.
-
-    One that an operator names later is taken back in.
-    """
+    """Set aside the checkpoints that are newer than the resume point: no restart takes them by itself."""
     known = builder.checkpoint(plan.path)
     if known is not None and known.left is not None:
         builder.mark((known.path,), left=None, aside=None)
@@ -181,17 +173,13 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
 def on_launched(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
     """The launch succeeded; its outcome tells how the checkpoint was passed to the trainer."""
     told, restores = outcome.data.get("told_resume"), outcome.data.get("resume")
-    named = outcome.data.get("resume_named") or ()
-    builder.move(
-        "launched",
-        replace(
-            machine,
-            told_resume=told if isinstance(told, bool) else None,
-            restores=restores if isinstance(restores, str) else None,
-            named=tuple(str(place) for place in named),
-        ),
-        "the launch succeeded",
+    launched = replace(
+        machine,
+        told_resume=told if isinstance(told, bool) else None,
+        restores=restores if isinstance(restores, str) else None,
+        named=tuple(str(place) for place in outcome.data.get("resume_named") or ()),
     )
+    builder.move("launched", launched, "the launch succeeded")
     order = outcome.data.get("order")
     path = order.get("resume_from") if isinstance(order, dict) else None
     if told is False and isinstance(path, str):
@@ -237,16 +225,15 @@ def remember_end(builder: StepBuilder) -> None:
     attempt = builder.attempt
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
         builder.set(checkpoints=checkpoint_index.worked(builder.index))
-    last, t = attempt, builder.t
-    if last.step is not None and builder.state.progress_t != t:
-        builder.set(progress_t=t)
+    if attempt.step is not None and builder.state.progress_t != builder.t:
+        builder.set(progress_t=builder.t)
         builder.fact(progress_made(builder.knowledge, builder.state))
     close_quiet(builder, "the attempt ended", "attempt")
     for incident in builder.state.incidents:
-        if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, "termination", OTHER_TRAINER}:
+        if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, TERMINATION, OTHER_TRAINER}:
             builder.close_incident(incident.id, "the attempt ended", ended_by="attempt")
-    if last.position is not None:
-        builder.set(failed_position=last.position)
+    if attempt.position is not None:
+        builder.set(failed_position=attempt.position)
 
 
 def finish(builder: StepBuilder, observation: Exit, reason: str, why: Why = PLAIN) -> None:
@@ -272,11 +259,9 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     for known in builder.state.incidents:
         builder.close_incident(known.id, "the trainer exited")
     builder.move("end_early", EndedEarly(), reason, Why(incident=incident))
-    report = builder.typed("report")
     again = starts_again(builder.state, builder.knowledge)
-    hint = (
-        f'read the end of its log (`{report}`); {again}; [restart] ended_early = "restart" would do it once by itself'
-    )
+    by_itself = '[restart] ended_early = "restart" would do it once by itself'
+    hint = f"read the end of its log (`{builder.typed('report')}`); {again}; {by_itself}"
     builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
     checkpoint_jobs.run_command(builder, "give_up")
     builder.decide(EndWatch, f"ended early; {again}", incident=incident, exit_code=1)

@@ -105,7 +105,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
     if hidden is not None and hidden.failure == "nan_loss":  # one NaN is one bad batch, also in a log without steps
         hidden = hidden_failure(state.diagnosis, knowledge.catalogue)
-    nan = _nonfinite(state) or _nan_losses(reading)
+    nan = _nan_evidence(state, reading)
     if hidden is not None and hidden.failure == "nan_loss" and not now.losses.is_average:
         nan = nan or line_of(hidden)
     complete = last is not None and last.complete
@@ -264,9 +264,11 @@ def main_reading(state: JudgeState) -> ProgressState:
 
 def place(state: JudgeState) -> Place:
     """Where the counters of the attempt stand."""
-    now, attempt = main_reading(state).now, state.attempt
-    first_epoch_seen = now.zero_based or attempt.resume_from is None
-    found = place_of(now, first_epoch_seen=first_epoch_seen, interval=_interval(state, now))
+    log, attempt = main_reading(state), state.attempt
+    now = log.now
+    # Where an attempt has printed one line only, the distance of two is that of the attempt before.
+    interval = max(now.interval, attempt.widest_gap_before if log.heartbeats < TWO_LINES else 1)
+    found = place_of(now, first_epoch_seen=now.zero_based or attempt.resume_from is None, interval=interval)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
@@ -295,21 +297,13 @@ def _place_of_save(state: JudgeState, now: Reading) -> Place | None:
     return Place("end" if furthest >= total else "short", words)
 
 
-def _interval(state: JudgeState, now: Reading) -> int:
-    """Steps between two printed ones; where an attempt has printed one only, as the attempt before printed them."""
-    return max(now.interval, state.attempt.widest_gap_before if main_reading(state).heartbeats < TWO_LINES else 1)
-
-
 def _is_training(now: Reading) -> bool:
     """Whether the counter is known to be that of the training: a bar without a label or a loss may count anything."""
     return now.main is None or now.proven or now.progress.loss is not None or now.progress.epoch is not None
 
 
 def _counts_anew(state: JudgeState) -> bool:
-    """Whether a resumed attempt prints the total of the run but counts its own steps (sd-scripts with a state).
-
-    It ends when what is left is done, in the middle of its bar.
-    """
+    """Whether a resumed attempt prints the total of the run but counts its own steps (sd-scripts with a state)."""
     attempt, total = state.attempt, main_reading(state).now.progress.run_total_steps
     return bool(attempt.offset) and not attempt.weights_only and total is not None and total == attempt.total_before
 
@@ -330,18 +324,12 @@ def _resumed_at_end(state: JudgeState) -> bool:
     return attempt.beat_t is None and total is not None and resumed is not None and resumed >= total
 
 
-def _nan_losses(reading: ProgressState) -> str:
-    losses = reading.now.losses
-    if losses.nan_values < NAN_VALUES or losses.is_average:
-        return ""
-    return f"the last {losses.nan_values} printed losses are NaN"
-
-
-def _nonfinite(state: JudgeState) -> str:
-    newest = newest_own(state.checkpoints)
-    if newest is None or newest.damage is None or newest.damage[0] != "nonfinite":
-        return ""
-    return f"{base_name(newest.path)} holds values that are not finite"
+def _nan_evidence(state: JudgeState, reading: ProgressState) -> str:
+    newest, losses = newest_own(state.checkpoints), reading.now.losses
+    if newest is not None and newest.damage is not None and newest.damage[0] == "nonfinite":
+        return f"{base_name(newest.path)} holds values that are not finite"
+    few = losses.nan_values < NAN_VALUES or losses.is_average
+    return "" if few else f"the last {losses.nan_values} printed losses are NaN"
 
 
 def _last_own(state: JudgeState) -> KnownCheckpoint | None:
@@ -374,10 +362,7 @@ def _steps_due(state: JudgeState, knowledge: Knowledge) -> str:
 
 
 def ended_well(state: JudgeState) -> bool:
-    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way.
-
-    The trainer's process may still be there.
-    """
+    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way."""
     reading, at = main_reading(state), place(state).at
     last = _last_own(state)
     named = last is not None and last.complete and FINAL.search(base_name(last.path)) is not None

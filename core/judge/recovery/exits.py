@@ -68,10 +68,8 @@ FROM_OUTSIDE: dict[JobCause | None, str] = {
 
 def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
     """The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs."""
-    catalogue = builder.catalogue
-    class_ = "unknown" if observation.job == "node" else KILLED
-    found = diagnosis_as(builder.state.diagnosis, catalogue, class_)
-    why = FROM_OUTSIDE[observation.job]
+    class_, why = "unknown" if observation.job == "node" else KILLED, FROM_OUTSIDE[observation.job]
+    found = diagnosis_as(builder.state.diagnosis, builder.catalogue, class_)
     found = msgspec.structs.replace(found, confidence=SAID_BY_SCHEDULER, explanation=f"The scheduler says that {why}.")
     _crashed(builder, observation, found, why, title=why)
 
@@ -82,7 +80,9 @@ SAID_BY_SCHEDULER = 0.97
 def _on_end(builder: StepBuilder, observation: Exit) -> None:
     """It ended by itself. An exit status that the preset calls success proves nothing: see ending.py."""
     state, knowledge = builder.state, builder.knowledge
-    end = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=_circumstances(state))
+    earlier = tuple(cause.class_ for cause in state.history if cause.kind == "crash")
+    about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)  # what was so beside the log
+    end = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
     match end.kind:
         case "finished":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
@@ -97,17 +97,13 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
         case "ended_early":
             _end_early(builder, observation, end.why)
         case "failed":
-            _crashed(builder, observation, _with_rank(builder, end.diagnosis), end.why)
+            found, who = end.diagnosis, ranks.stopped(state.ranks)
+            if who and builder.catalogue.class_of(found.failure).of_other_ranks:  # they lost contact with it
+                said = f"{who[0].upper()}{who[1:]}. {found.explanation}"
+                found = msgspec.structs.replace(found, explanation=said)
+            _crashed(builder, observation, found, end.why)
         case _:
             assert_never(end.kind)
-
-
-def _with_rank(builder: StepBuilder, found: Diagnosis) -> Diagnosis:
-    """``found``, with the rank that was stopped if the others lost contact with it."""
-    who = ranks.stopped(builder.state.ranks)
-    if not who or not builder.catalogue.class_of(found.failure).of_other_ranks:
-        return found
-    return msgspec.structs.replace(found, explanation=f"{who[0].upper()}{who[1:]}. {found.explanation}")
 
 
 def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
@@ -115,23 +111,25 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
 
     ``[restart] ended_early = "restart"`` takes it for a crash, once, unless the trainer says that it ended on purpose.
     """
-    state = builder.state
     if _may_restart(builder):
-        unknown = diagnosis_as(state.diagnosis, builder.catalogue, "unknown")
+        unknown = diagnosis_as(builder.state.diagnosis, builder.catalogue, "unknown")
         _crashed(builder, observation, unknown, why, ended_early=True)
         return
-    reason = f"{_exit_in_words(observation)}, but {why}"
+    exited = _exit_in_words(observation)
+    reason = f"{exited}, but {why}"
     incident = builder.open_incident(
         "crash",
         "unknown",
         reason,
-        evidence=(Evidence(what=_exit_in_words(observation)), Evidence(what=why)),
+        evidence=(Evidence(what=exited), Evidence(what=why)),
         explanation="The exit status says success, and the progress, the log or the files say that it was not the end.",
         ending="no restart: nothing shows why it ended",
     )
-    order = "capture evidence: end of the log, kernel log, GPUs, launch"
-    builder.decide(CaptureStacks, order, incident=incident, attempt=state.attempt.number)
+    builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=builder.attempt.number)
     end_early(builder, observation, reason, incident)
+
+
+CAPTURE = "capture evidence: end of the log, kernel log, GPUs, launch"
 
 
 ON_PURPOSE = LazyPattern(
@@ -184,12 +182,7 @@ def _crashed(
     lost = observation.code is None and observation.signal is None
     ended(builder, "killed" if class_ == KILLED else "lost" if lost else "crashed", observation)
     builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
-    builder.decide(
-        CaptureStacks,
-        "capture evidence: end of the log, kernel log, GPUs, launch",
-        incident=incident,
-        attempt=attempt.number,
-    )
+    builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=attempt.number)
     what = f": {title}" if title else f" after crash ({class_})"
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
@@ -283,15 +276,14 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
     need = outcome.data.get("need_bytes")
     meant = machine.restart_plan or machine.plan or RestartPlan(reason="")
     again = RestartPlan(reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t)
+    fresh = meant.fresh or outcome.data.get("fresh") is True
+    go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
     if isinstance(need, int | float):
-        fresh = meant.fresh or outcome.data.get("fresh") is True
-        go_on = msgspec.structs.replace(again, reason="go on with room on the disk", fresh=fresh, by=meant.by)
+        go_on = msgspec.structs.replace(go_on, reason="go on with room on the disk", no_room=0)
         restarts.wait_for_room(builder, go_on, need)
         return
     passing = next((kind for kind in PASSING if outcome.data.get(kind) is True), None)
     if passing is not None:
-        fresh = meant.fresh or outcome.data.get("fresh") is True
-        go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
         launch_again_later(builder, go_on, passing, outcome.detail or PASSING[passing][0])
         return
     why = outcome.detail or "the trainer could not be started"
@@ -307,12 +299,6 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
     answer_failure(builder, failed, msgspec.structs.replace(again, incident=incident))
 
 
-def _circumstances(state: JudgeState) -> Circumstances:
-    """What was so when the trainer ended, beside its log."""
-    earlier = tuple(cause.class_ for cause in state.history if cause.kind == "crash")
-    return Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)
-
-
 def _exit_in_words(observation: Exit) -> str:
     if observation.signal is not None:
         signal = observation.signal
@@ -324,9 +310,8 @@ def _exit_in_words(observation: Exit) -> str:
 
 def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
     exit_, line = _exit_in_words(observation), _line(diagnosis)
-    if line:
-        return f"{exit_}: {line}"
-    return f"{exit_}; the log does not say why" if diagnosis.failure == "unknown" else exit_
+    unknown = "; the log does not say why" if diagnosis.failure == "unknown" else ""
+    return f"{exit_}: {line}" if line else f"{exit_}{unknown}"
 
 
 def _line(diagnosis: Diagnosis) -> str:
@@ -391,20 +376,18 @@ REASON = "its job is near the time limit, and the checkpoint that was asked for 
 
 def note_job(builder: StepBuilder, seen: JobSeen) -> None:
     """Keep what an answer about the job says. One that did not come says nothing."""
-    before = builder.state.job if builder.state.job.id == seen.job else JobFacts(id=seen.job)
-    if seen.phase == "queued":
-        before = JobFacts(id=seen.job)  # it runs once more
-    limit_t = before.limit_t if seen.left_s is None else builder.t + seen.left_s
+    before = builder.state.job
+    if before.id != seen.job or seen.phase == "queued":  # another one, or it runs once more
+        before = JobFacts(id=seen.job)
     asked_t = None if not seen.asked else builder.t if before.asked_t is None else before.asked_t
-    builder.set(
-        job=JobFacts(
-            id=seen.job,
-            nodes=seen.nodes or before.nodes,
-            limit_t=limit_t,
-            asked_t=asked_t,
-            failed_node=seen.failed_node or before.failed_node,
-        )
+    job = JobFacts(
+        id=seen.job,
+        nodes=seen.nodes or before.nodes,
+        limit_t=before.limit_t if seen.left_s is None else builder.t + seen.left_s,
+        asked_t=asked_t,
+        failed_node=seen.failed_node or before.failed_node,
     )
+    builder.set(job=job)
 
 
 def check(builder: StepBuilder) -> None:

@@ -53,10 +53,7 @@ def is_closed(builder: StepBuilder, plan: RestartPlan | None = None) -> bool:
 
 
 def with_order(builder: StepBuilder, plan: RestartPlan) -> RestartPlan:
-    """The plan of a start; ordered if a person asked for a resume just before it was seen that the trainer had ended.
-
-    A new supervisor takes a trainer that ended unseen for a live one, until its exit status is known to be lost.
-    """
+    """The plan of a start; ordered if a person asked for a resume just before the trainer was seen to have ended."""
     order = builder.state.resume_ordered
     if order is None or plan.by or builder.t - order[1] > ORDER_S:
         return plan

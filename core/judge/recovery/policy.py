@@ -410,10 +410,7 @@ def _is_quick(cause: Cause) -> bool:
 
 
 def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
-    """The same cause at the same step twice is no accident, if the log shows that it is the same step.
-
-    It prints each step, or so many that the last one is no coincidence; else the same words show it.
-    """
+    """The same cause at the same step twice is no accident, if the log, or its words, show that it is the same step."""
     cause = failure.cause
     before = memory.at_the_same_step(failure.history, cause, failure.stride) if failure.step_matters else ()
     same_words = bool(cause.said) and not failure.elsewhere and any(known.said == cause.said for known in before)
@@ -546,48 +543,38 @@ def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsTha
 
     ``started``: the attempt began; else its launch failed.
     """
-    ran = state.ran
-    if ran is None:
-        # Nothing has trained: without our change the first start is the user's own.
-        return OWN if state.profile is not None and _failed_at_start(state, started=started) else None
+    ran, attempt = state.ran, state.attempt
+    if started and (attempt.beat_t is not None or attempt.profile != state.profile):
+        return None
+    if ran is None:  # nothing has trained: without our change the first start is the user's own
+        return OWN if state.profile is not None else None
     if (state.profile, state.applied) == (ran.profile, ran.applied):
         return None
-    if state.profile != ran.profile and any(rung.profile == ran.profile for rung in state.ramp.failed):
-        return None  # what ran last did not hold either
-    return ran if _failed_at_start(state, started=started) else None
-
-
-def _failed_at_start(state: JudgeState, *, started: bool) -> bool:
-    return not started or (state.attempt.beat_t is None and state.attempt.profile == state.profile)
+    did_not_hold = state.profile != ran.profile and any(rung.profile == ran.profile for rung in state.ramp.failed)
+    return None if did_not_hold else ran
 
 
 def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
     """The next launch has the settings that ran. Returns why, as a sentence for people."""
     state = builder.state
     if state.profile == ran.profile:
-        return _without_new_remedies(builder, ran, failure, reason, incident)
+        before = {known.name for known in ran.applied}
+        names = tuple(known.name for known in state.applied if known.name not in before)
+        words = f"trainwatch's own change ({', '.join(names)}) does not start here: it is taken back"
+        builder.note(f"{words} ({failure}: {reason})")
+        builder.set(withdrawn=(*state.withdrawn, *names))
+        remedies.restore(builder, ran.applied, words, incident)
+        return words
     left = state.profile if state.profile is not None else NO_PROFILE
     to = ran.profile if ran.profile is not None else NO_PROFILE
-    asked = state.profile_pending not in {None, left}
     words = f"{_named(left)} does not start here: back to {_named(to)}"
     failed = FailedRung(profile=left, ran_s=0.0, failure=failure)
     builder.note(f"{words} ({failure}: {reason})")
     ramp.does_not_start(builder, failed, to, reason, incident)
-    if asked:
-        return words  # an operator or a remedy chose another profile meanwhile
-    builder.set(profile_pending=to)
-    builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
-    remedies.restore(builder, ran.applied, words, incident)
-    return words
-
-
-def _without_new_remedies(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
-    before = {known.name for known in ran.applied}
-    names = tuple(known.name for known in builder.state.applied if known.name not in before)
-    words = f"trainwatch's own change ({', '.join(names)}) does not start here: it is taken back"
-    builder.note(f"{words} ({failure}: {reason})")
-    builder.set(withdrawn=(*builder.state.withdrawn, *names))
-    remedies.restore(builder, ran.applied, words, incident)
+    if state.profile_pending in {None, left}:  # else an operator or a remedy chose another profile meanwhile
+        builder.set(profile_pending=to)
+        builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
+        remedies.restore(builder, ran.applied, words, incident)
     return words
 
 

@@ -39,35 +39,31 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     place = _place(builder)
     if place is None:
         return
-    ladder, at = place
+    (ladder, at), state = place, builder.state
     ramp = _counted(builder)
     ramp = replace(ramp, checkpoints=ramp.checkpoints + 1)
     builder.set(ramp=ramp)
-    if builder.state.profile_pending is not None or builder.attempt.beat_t is None:
+    if state.profile_pending is not None or state.attempt.beat_t is None:
         return  # an operator or a remedy chose already; or no step was made on this rung, so nothing speaks for it
-    spilled = next((i for i in builder.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
+    spilled = next((i for i in state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
-        if _is_withheld(builder, ladder[at - 1], spilled.reason):
-            return
-        _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
-        builder.set(switch=True)
+        if not _is_withheld(builder, ladder[at - 1], spilled.reason):
+            _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
+            builder.set(switch=True)
         return
     goal = goal_of_rung(builder.settings.profiles.ramp, at)
     reached = None if goal is None else _reached(goal, ramp, known.epochs_done)
-    if reached is None or at + 1 >= len(ladder) or builder.state.incidents or _nearly_done(builder):
+    if reached is None or at + 1 >= len(ladder) or state.incidents or _nearly_done(builder):
         return
-    above = ladder[at + 1]
-    if any(rung.profile == above for rung in ramp.failed):
-        return
-    why = f"{reached} on {ladder[at]} without trouble"
+    now, above = ladder[at], ladder[at + 1]
+    why = f"{reached} on {now} without trouble"
     by_preset = builder.knowledge.preset.resume == "weights" and known.shape == "file"
     if known.holds == "weights" or by_preset:
         why += "; the restart resumes from weights alone, so the optimizer state is lost"
-    if _is_withheld(builder, above, why):
+    if any(rung.profile == above for rung in ramp.failed) or _is_withheld(builder, above, why):
         return
-    builder.fact(
-        RampMoved(direction="up", before=ladder[at], after=above, why=why, ran_s=ramp.ran_s, step=builder.attempt.step)
-    )
+    step = state.attempt.step
+    builder.fact(RampMoved(direction="up", before=now, after=above, why=why, ran_s=ramp.ran_s, step=step))
     builder.set(profile_pending=above, switch=True, ramp=replace(ramp, climbing=above))
     builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
 
@@ -109,25 +105,15 @@ def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: st
     """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
     ramp = builder.state.ramp
     ours = failed.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == failed.profile)
-    climbing, others = to if ours else None, _failed_but(ramp, failed.profile)
-    builder.set(ramp=replace(ramp, climbing=climbing, failed=(*others, failed)))
+    others = _failed_but(ramp, failed.profile)
+    builder.set(ramp=replace(ramp, climbing=to if ours else None, failed=(*others, failed)))
     if ours:
         _moved_back(builder, failed, to, f"{failed.profile} does not start here: {reason}", incident)
 
 
 def _moved_back(builder: StepBuilder, failed: FailedRung, to: str, why: str, incident: int) -> None:
-    builder.fact(
-        RampMoved(
-            direction="back",
-            before=failed.profile,
-            after=to,
-            why=why,
-            ran_s=failed.ran_s,
-            failure=failed.failure,
-            step=failed.step,
-            incident=incident,
-        )
-    )
+    moved = RampMoved(direction="back", before=failed.profile, after=to, why=why, ran_s=failed.ran_s)
+    builder.fact(replace(moved, failure=failed.failure, step=failed.step, incident=incident))
 
 
 def _failed_but(ramp: Ramp, profile: str | None) -> tuple[FailedRung, ...]:

@@ -225,10 +225,7 @@ def circumstances(builder: StepBuilder, seen: int = 0, said: str = "") -> Circum
 
 
 def _loaded_own_file(builder: StepBuilder) -> bool:
-    """Whether the last traceback is of a load, and the last file that the log names before it is a checkpoint.
-
-    It must be the one that the attempt was given, and one that this run wrote.
-    """
+    """Whether the last traceback is of the load of the checkpoint that was given, which this run wrote."""
     state = builder.state
     known = checkpoint_index.find(state.checkpoints, state.attempt.resume_from)
     blocks = [block for block in state.diagnosis.blocks if block.raised is not None]

@@ -457,10 +457,7 @@ def _warn(builder: StepBuilder, why: str) -> None:
 
 
 def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
-    """A complete checkpoint of this run came: if it is progress, the restart budget is restored.
-
-    Its step may show that the resume of this attempt was taken.
-    """
+    """A complete checkpoint of this run came: it may show that the resume was taken, and restore the restart budget."""
     attempt = builder.attempt
     if attempt.counts_anew and attempt.resume_verdict in {"open", "unclear"} and known.step is not None:
         found = of_save(attempt, known.step)

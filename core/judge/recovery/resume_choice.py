@@ -66,7 +66,7 @@ def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str 
 
 def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
     """The folder is listed: choose. Or it cannot be listed: a person may name a checkpoint, a restart waits."""
-    plan = machine.plan
+    plan, reason = machine.plan, machine.why
     if outcome.ok or plan.wanted is not None:
         if machine.held:
             again = "the output folder is listed again"
@@ -74,14 +74,12 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
             builder.fact(StateChanged(state=WORDS["listing"], reason=again))
         if outcome.ok and len(builder.state.outputs.known) > machine.folders:
             _list(builder, plan, LISTING_S)  # the search found a folder that was not listed yet
-            return
-        _choose_from_list(builder, plan)
+        else:
+            _choose_from_list(builder, plan)
         return
-    why = outcome.detail or "no reason given"
-    reason = machine.why
     if not machine.held:
+        why, named = outcome.detail or "no reason given", builder.typed("resume", "--from", "CHECKPOINT")
         reason = f"the checkpoints cannot be listed, so the newest is not known: {why}"
-        named = builder.typed("resume", "--from", "CHECKPOINT")
         how = f"it goes on when they can be; `{named}` or `--fresh` does not wait"
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
@@ -92,48 +90,32 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
 def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
     unclear_states.recognise(builder)
-    state, knowledge = builder.state, builder.knowledge
+    support, first = builder.support, builder.attempt.resume_from
     path, known = resume_point.to_begin_from(
-        state.checkpoints,
-        knowledge.resume_support,
-        wanted=plan.wanted,
-        before_t=plan.before_t,
-        first=state.attempt.resume_from,
+        builder.index, support, wanted=plan.wanted, before_t=plan.before_t, first=first
     )
     if plan.wanted is None:
         _report_damaged(builder, known if known is not None and is_verified(known, path) else None, plan.before_t)
     if path is None:
         unclear_states.begin_anew(builder, replace(plan, verified=None))
         return
+    step, time = (known.step, checkpoint_index.time_of(known)) if known is not None else (None, None)
     if plan.verified is not None:
-        if (
-            plan.verified == (path, None if known is None else checkpoint_index.time_of(known))
-            or plan.newer >= NEWER_AT_MOST
-        ):
+        if plan.verified == (path, time) or plan.newer >= NEWER_AT_MOST:
             unclear_states.keep_then_launch(builder, plan)
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
         plan = replace(plan, verified=None, newer=plan.newer + 1)
-    if (
-        plan.wanted is None
-        and known is not None
-        and known.holds == "weights"
-        and not knowledge.resume_support.weights_are_enough
-    ):
+    if plan.wanted is None and known is not None and known.holds == "weights" and not support.weights_are_enough:
         builder.note(
             f"{base_name(path)} contains only weights, and there is no complete training state: the trainer starts "
             "from these weights, without the state of optimizer and schedule"
         )
-    order = builder.decide(
-        VerifyCheckpoint,
-        f"verify the resume point {base_name(path)} before the launch",
-        incident=plan.incident,
-        path=path,
-        deep=knowledge.settings.checkpoints.verify == "deep",
-    )
-    step, time = (known.step, checkpoint_index.time_of(known)) if known is not None else (None, None)
+    what, deep = f"the resume point {base_name(path)}", builder.settings.checkpoints.verify == "deep"
+    reason = f"verify {what} before the launch"
+    order = builder.decide(VerifyCheckpoint, reason, incident=plan.incident, path=path, deep=deep)
     verifying = Verifying(order=order, plan=replace(plan, path=path, step=step, verified=(path, time)))
-    builder.move("verify", verifying, f"verifying the resume point {base_name(path)}")
+    builder.move("verify", verifying, f"verifying {what}")
 
 
 def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome) -> None:
@@ -199,15 +181,12 @@ def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
 
 def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     """The resume point cannot be read now, which says nothing about it: wait, and choose again."""
-    assert plan.path is not None
     delay_s = UNREAD_WAITS_S[min(plan.unread, len(UNREAD_WAITS_S) - 1)]
-    reason = f"{base_name(plan.path)} cannot be verified now: {why}"
+    reason = f"{base_name(plan.path or '')} cannot be verified now: {why}"
     if plan.unread == 0:
-        named = builder.typed("resume", "--from", "CHECKPOINT")
-        how = f"it is attempted again; `{named}` takes another one"
-        builder.notify(
-            "warning", "held: the resume point cannot be verified", f"{reason}\n{how}", incident=plan.incident
-        )
+        how = f"it is attempted again; `{builder.typed('resume', '--from', 'CHECKPOINT')}` takes another one"
+        title = "held: the resume point cannot be verified"
+        builder.notify("warning", title, f"{reason}\n{how}", incident=plan.incident)
     builder.note(reason)
     again = replace(plan, path=None, step=None, unread=plan.unread + 1, delay_s=max(delay_s, plan.delay_s))
     launch_after_delay(builder, again)
@@ -229,12 +208,11 @@ def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before
 
 def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
     """Never resume from a checkpoint until it is written again, and open an incident. Returns its id and its reason."""
-    index = builder.index
-    if checkpoint_index.find(index, path) is None:
+    if builder.checkpoint(path) is None:
         entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
-        builder.set(checkpoints=replace(index, known=(*index.known, entry)))
+        builder.set(checkpoints=replace(builder.index, known=(*builder.index.known, entry)))
         return _tell_bad(builder, path, verdict, why, ending)
-    builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
+    builder.mark((path,), bad=why)
     known = builder.checkpoint(path)
     if known is not None and verdict in get_args(Verdict):
         builder.tell_checkpoint(known, checkpoint_index.verdict_of(verdict))

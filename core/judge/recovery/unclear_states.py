@@ -167,10 +167,7 @@ def _ask(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, reason: str, w
 
 
 def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | None = None) -> str | None:
-    """Why a launch cannot resume as it is meant to, as a sentence; None if it can.
-
-    ``wanted``: the checkpoint that was named; None = the newest one.
-    """
+    """Why a launch cannot resume from ``wanted`` (None = the newest), as a sentence; None if it can."""
     support, preset = knowledge.resume_support, knowledge.preset
     if wanted is not None:
         known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
@@ -335,9 +332,9 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
         if path is None:
             note_kept(builder, found, folder, plan.incident)
         else:
-            copies = (*builder.state.found_resume.copies, folder)
-            found_resume = replace(builder.state.found_resume, kept=plan.verified, folder=folder, copies=copies)
-            builder.set(found_resume=found_resume)
+            known = builder.state.found_resume
+            copies = (*known.copies, folder)
+            builder.set(found_resume=replace(known, kept=plan.verified, folder=folder, copies=copies))
             builder.note(f"{base_name(path)} was copied to {folder or 'a folder of its own'}")
             plan = _with_copies(builder, plan, outcome)
         launch_after_delay(builder, plan)
@@ -395,24 +392,15 @@ def is_unproven(builder: StepBuilder) -> bool:
 
 
 def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
-    """Launch; what the start may lose is copied aside before.
-
-    That is what it resumes from, before an unproven resume or a start that may delete it; all checkpoints of the run,
-    before a start that is known to delete them.
-    """
+    """Launch; what it resumes from, or all checkpoints, if the start may lose them, are copied aside before."""
     found, why = builder.state.found_resume, _why_kept(builder, plan.path)
     link = bool(builder.support.deletes)
     if plan.path is None or not why or (found.kept == plan.verified and not link):
         launch_after_delay(builder, plan)
         return
-    verified = [k.path for k in builder.index.known if is_verified(k) and _is_at_stake(builder, k.path)]
-    order = builder.decide(
-        CopyAside,
-        f"copy {base_name(plan.path)} aside: {why}",
-        incident=plan.incident,
-        paths=tuple(dict.fromkeys((plan.path, *(verified if link else ())))),
-        link=link,
-    )
+    verified = [k.path for k in builder.index.known if link and is_verified(k) and _is_at_stake(builder, k.path)]
+    paths, reason = tuple(dict.fromkeys((plan.path, *verified))), f"copy {base_name(plan.path)} aside: {why}"
+    order = builder.decide(CopyAside, reason, incident=plan.incident, paths=paths, link=link)
     builder.move("copy_aside", Copying(order=order, plan=plan), "copying the resume point aside")
 
 

@@ -105,11 +105,11 @@ def time_of(known: KnownCheckpoint) -> float:
     return known.written if known.written is not None else known.t if known.mtime is None else known.mtime
 
 
-def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict) -> Checkpoint:
-    """Return it as the journal records it."""
+def as_fact(known: KnownCheckpoint, created_wall: float, verdict: Verdict, *, removed: bool = False) -> CheckpointKnown:
+    """Return the journal's record of it."""
     name = base_name(known.path)
     kind: Kind = "unknown" if known.unknown_make else "directory" if known.form == "directory" else kind_of(name)
-    return Checkpoint(
+    checkpoint = Checkpoint(
         path=known.path,
         name=name,
         kind=kind,
@@ -122,11 +122,6 @@ def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict)
         holds=known.holds,
         understood=known.unclear is None,
     )
-
-
-def as_fact(known: KnownCheckpoint, created_wall: float, verdict: Verdict, *, removed: bool = False) -> CheckpointKnown:
-    """Return the journal's record of it."""
-    checkpoint = as_checkpoint(known, created_wall, verdict)
     origin: Origin = "run" if known.own else "unknown" if known.unsure else "earlier"
     told = origin_of(created_wall, mtime=checkpoint.mtime)
     if removed or (told == origin and known.changed is None):
@@ -211,11 +206,6 @@ def find(index: CheckpointIndex, path: str | None) -> KnownCheckpoint | None:
     return next((k for k in index.known if k.path == path), None)
 
 
-def mark_bad(index: CheckpointIndex, path: str, why: str) -> CheckpointIndex:
-    """Mark a checkpoint that failed its verification; it is skipped until it is written again."""
-    return changed(index, (path,), bad=why)
-
-
 def changed(index: CheckpointIndex, paths: Container[str | None], **fields: Any) -> CheckpointIndex:
     """Return the index with other fields in the entries of these paths."""
     known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in index.known)
@@ -236,6 +226,7 @@ FIRST_LOOK_S = 30.0
 """A new supervisor lists the folder at once; what appears later is not from before it."""
 CLOCK_SLACK_S = 2.0
 """Clocks of file systems lag so much; FAT keeps every second second."""
+
 LOOK_SLACK_S = 60.0
 """A checkpoint that was written so long before the last record of a supervisor was seen by it."""
 
@@ -521,10 +512,7 @@ Unread = Literal["", "passed_over", "cleared"]
 
 
 def unread(index: CheckpointIndex, path: str, message: str, *, starts: int, said: str, has_older: bool) -> Unread:
-    """What follows for ``path`` after ``starts`` attempts in a row that were given it and made no step.
-
-    ``message``: the failure in a sentence; ``said``: its last line, without numbers and paths.
-    """
+    """What follows for ``path`` after ``starts`` attempts without a step. ``said``: the last line, without numbers."""
     doubt = index.doubt
     if doubt.cleared or names_another_file(message, path):
         return ""
@@ -541,8 +529,6 @@ def passed_over(index: CheckpointIndex, path: str, said: str) -> CheckpointIndex
 
 def written_anew(index: CheckpointIndex, path: str) -> CheckpointIndex:
     """Nothing is said of another save at this path."""
-    if path not in index.doubt.paths:
-        return index
     rest = tuple(each for each in index.doubt.paths if each != path)
     return msgspec.structs.replace(index, doubt=msgspec.structs.replace(index.doubt, paths=rest))
 
@@ -554,8 +540,7 @@ def cleared(index: CheckpointIndex) -> CheckpointIndex:
 
 def worked(index: CheckpointIndex) -> CheckpointIndex:
     """A resume has worked: what is said of another checkpoint from now on is said for the first time."""
-    doubt = msgspec.structs.replace(index.doubt, open=False, cleared=False)
-    return index if doubt == index.doubt else msgspec.structs.replace(index, doubt=doubt)
+    return msgspec.structs.replace(index, doubt=msgspec.structs.replace(index.doubt, open=False, cleared=False))
 
 
 def names_another_file(message: str, path: str) -> bool:

@@ -92,10 +92,7 @@ def _is_outlived(known: KnownCheckpoint, index: CheckpointIndex, training: Train
 
 
 def _unclear_state_is_made_in_training(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
-    """Whether one of an unknown make is state: its name says so, or the time at which it was written.
-
-    If the log shows no step, a second writing in one attempt, its like, or the end of the attempt says it.
-    """
+    """Whether one of an unknown make is state: by its name, when it was written, or that it was written again."""
     name = base_name(known.path)
     if says_state(name):
         return True

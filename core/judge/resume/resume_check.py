@@ -418,10 +418,7 @@ def _taken(attempt: AttemptProgress, marks: tuple[Mark, ...], *, gap: bool) -> A
 def _placed(
     attempt: AttemptProgress, first: int, lines: tuple[Mark, ...], at: int, *, gap: bool
 ) -> AttemptProgress | None:
-    """The attempt with the first step after its resume, and with the place that this step shows; None: not yet known.
-
-    A trainer may take another checkpoint than the one that it was told, or count in another unit.
-    """
+    """The attempt with the first step and the place of its resume; None: not yet known."""
     newest, stored = lines[-1], attempt.resume_step
     every = max(1, attempt.printed_every_before, attempt.widest_gap_before, widest_gap(lines))
     slack = max(PLACE_LINES * every, int(PLACE_SHARE * at))
@@ -458,10 +455,7 @@ def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress,
 
 
 def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[AttemptProgress, CountShows]:
-    """Check a resume from weights: the counter restarts by design, so the config, command or log must name the file.
-
-    If the printed step is the run's own all the same, it is checked as with a whole state.
-    """
+    """Check a resume from weights: the counter restarts by design, so the config, command or log must name the file."""
     first = next((mark.step for mark in marks if mark.printed and not mark.drawn), None)
     gaps = attempt.printed_every_before, attempt.widest_gap_before, widest_gap(counted(attempt, marks))
     at, every = attempt.resume_step, max(1, *gaps)  # the last line before the end may follow another one closely

@@ -123,21 +123,17 @@ def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport
 def damaged_after(
     index: CheckpointIndex, good: KnownCheckpoint | None, *, before_t: float | None = None
 ) -> tuple[KnownCheckpoint, ...]:
-    """Return the run's own damaged ones that are newer than ``good`` (None = all) and not reported, oldest first.
+    """Return the run's own damaged ones newer than ``good``, not reported and not of the NaN, oldest first."""
 
-    Those that count as state that is not understood are not among them, nor what was saved since a NaN that the run
-    goes back from (``before_t``): the NaN is told of.
-    """
+    def is_untold(known: KnownCheckpoint) -> bool:
+        if known.bad is None or known.damage is None:
+            return True
+        of_nan = known.damage[0] == "nonfinite" and before_t is not None and known.t >= before_t
+        return not known.reported and known.bad == known.damage[1] and known.left is None and not of_nan
+
     since = (float("-inf"), False, 0, False, 0) if good is None else age_of(good)
-    damaged = [k for k in index.known if k.own and k.damage is not None and not k.is_state and _is_untold(k, before_t)]
+    damaged = [k for k in index.known if k.own and k.damage is not None and not k.is_state and is_untold(k)]
     return tuple(sorted((k for k in damaged if age_of(k) > since), key=age_of))
-
-
-def _is_untold(known: KnownCheckpoint, before_t: float | None) -> bool:
-    if known.bad is None or known.damage is None:
-        return True
-    of_nan = known.damage[0] == "nonfinite" and before_t is not None and known.t >= before_t
-    return not known.reported and known.bad == known.damage[1] and known.left is None and not of_nan
 
 
 # A way to resume that was concluded from the trainer's source: what its first resumes have shown.
