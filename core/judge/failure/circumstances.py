@@ -328,9 +328,4 @@ def pattern_of(line: str) -> str:
     return (made + re.escape(text[at:])).replace("\\ ", " ")
 
 
-_FOR = {
-    "quoted": r"""["'].*?["']""",
-    "address": r"(?:0x)?[0-9a-fA-F]+",
-    "path": r"\S+",
-    "number": r"\d+(?:[.,:]\d+)*",
-}
+_FOR = {"quoted": r"""["'].*?["']""", "address": r"(?:0x)?[0-9a-fA-F]+", "path": r"\S+", "number": r"\d+(?:[.,:]\d+)*"}

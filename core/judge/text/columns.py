@@ -280,14 +280,7 @@ _MEASURED = LazyPattern(
 
 
 def _counted(
-    low: str,
-    text: str,
-    known: tuple[Skeleton, ...],
-    place: Step,
-    needed: int,
-    *,
-    loss: bool,
-    heading: Phase | None,
+    low: str, text: str, known: tuple[Skeleton, ...], place: Step, needed: int, *, loss: bool, heading: Phase | None
 ) -> Found:
     """The counter at ``place`` if so many lines of its skeleton in a row have shown that it rises."""
     value = _BROKEN.search(text)
