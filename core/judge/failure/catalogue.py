@@ -4,7 +4,6 @@ import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from signal import Signals
 from typing import NamedTuple
 
 import msgspec
@@ -372,7 +371,9 @@ def read_kernel_line(text: str, catalogue: CompiledCatalogue) -> Proof | None:
 
 # The signal in an exit status. The catalogue has what a status proves; 137 alone proves no memory shortage.
 
-SIGNALS = {each.name: each.value for each in Signals}
+FIRST_SIGNALS = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM"
+SIGNALS = {f"SIG{name}": number for number, name in enumerate(FIRST_SIGNALS.split(), 1)}
+SIGNALS |= {"SIGXCPU": 24, "SIGXFSZ": 25, "SIGPWR": 30, "SIGSYS": 31}
 """Numbers on Linux (signal(7))."""
 LAST_SIGNAL = 64
 """SIGRTMAX. Windows has larger numbers, which are states (NTSTATUS)."""
