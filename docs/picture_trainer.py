@@ -1,7 +1,7 @@
 """A small real training for the pictures of the screens: a network learns to paint one picture, and paints samples.
 
 It reads its settings from a TOML file (``--config_file``), so that profiles apply; faults are those of the demo
-trainers (demo_trouble.py), whose files stand beside it.
+trainers (demo_parts.py), whose files stand beside it.
 
     python train.py --config_file train.toml --output_dir out [--resume out/luca-step00000050.safetensors]
 """
@@ -19,12 +19,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from trainwatch.configs.examples.char_trainer import read_safetensors, write_safetensors
-    from trainwatch.configs.examples.demo_bar import Bar
-    from trainwatch.configs.examples.demo_trouble import INTERRUPTED, Interruption, Trouble, add_arguments
+    from trainwatch.configs.examples.demo_parts import INTERRUPTED, Bar, Interruption, Trouble, add_arguments
 else:
     from char_trainer import read_safetensors, write_safetensors
-    from demo_bar import Bar
-    from demo_trouble import INTERRUPTED, Interruption, Trouble, add_arguments
+    from demo_parts import INTERRUPTED, Bar, Interruption, Trouble, add_arguments
 
 Array = np.ndarray[Any, Any]
 

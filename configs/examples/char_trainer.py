@@ -1,7 +1,7 @@
 """A small real training: a character model (embedding, hidden layer, softmax) learns this file, with numpy only.
 
 Real gradients, real Adam, a loss that falls, checkpoints in safetensors that hold model, optimizer and counters, and a
-resume that goes on bit for bit. Made to be watched, interrupted and broken (see demo_trouble.py):
+resume that goes on bit for bit. Made to be watched, interrupted and broken (see demo_parts.py):
 
     python char_trainer.py --output-dir out --steps 400 --step-time 0.1 --save-every 40 --crash-at 130
     python char_trainer.py --output-dir out --steps 400 --resume out/demo-step00000120.safetensors
@@ -22,21 +22,10 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402  (reads the variables when it is imported)
 
 if TYPE_CHECKING:
-    from trainwatch.configs.examples.demo_bar import Bar
-    from trainwatch.configs.examples.demo_loader import Batch, Loader
-    from trainwatch.configs.examples.demo_trouble import (
-        INTERRUPTED,
-        UNKNOWN_CUDA_ERROR,
-        Interruption,
-        Trouble,
-        add_arguments,
-        fail,
-    )
-else:  # run by path, by any Python: its neighbours are in its own folder
+    from trainwatch.configs.examples import demo_parts as demo
+else:  # run by path, by any Python: its neighbour is in its own folder
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    from demo_bar import Bar
-    from demo_loader import Batch, Loader
-    from demo_trouble import INTERRUPTED, UNKNOWN_CUDA_ERROR, Interruption, Trouble, add_arguments, fail
+    import demo_parts as demo
 
 Array = np.ndarray[Any, Any]
 CONTEXT, EMBEDDING, HIDDEN = 12, 12, 96
@@ -56,7 +45,7 @@ class Text:
         self.size = len(letters)
         self._seed, self._batch = seed, batch
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int) -> demo.Batch:
         """Contexts (batch × CONTEXT) and next letters (batch) of a step: the same ones whoever asks, whenever."""
         random = np.random.default_rng((self._seed, step))
         starts = random.integers(0, len(self.codes) - CONTEXT, size=self._batch)
@@ -190,21 +179,21 @@ class Training:
         self.args = args
         self.out = Path(args.output_dir)
         self.out.mkdir(parents=True, exist_ok=True)
-        self.trouble = Trouble(args, self.out)
-        self.interruption = Interruption()
+        self.trouble = demo.Trouble(args, self.out)
+        self.interruption = demo.Interruption()
         self.text = Text(Path(args.text), args.seed, args.batch)
         self.model = Model(self.text.size, args.seed, args.learning_rate)
         if args.resume:
             self._resume(Path(args.resume))
         workers = 2 if self.trouble.needs_workers and not args.loader_workers else (args.loader_workers or 0)
-        self.loader = Loader(self.text.batch, workers, self.model.step + 1, args.steps) if workers else None
+        self.loader = demo.Loader(self.text.batch, workers, self.model.step + 1, args.steps) if workers else None
 
     def run(self) -> int:
         """Train to the last step; the exit code."""
         print(
             f"running training: {self.args.steps} steps, {self._epochs()} epochs, batch {self.args.batch}", flush=True
         )
-        self.bar = Bar("steps", self.args.steps, self.model.step)
+        self.bar = demo.Bar("steps", self.args.steps, self.model.step)
         try:
             while self.model.step < self.args.steps:
                 self._announce_epoch()
@@ -217,7 +206,7 @@ class Training:
                     self._save(self._step_name())
                     self.bar.close()
                     print(f"interrupted at step {self.model.step}, state saved", flush=True)
-                    return INTERRUPTED
+                    return demo.INTERRUPTED
             self.bar.close()
             self._save(f"{self.args.name}.safetensors")
             print("model saved.", flush=True)
@@ -254,7 +243,7 @@ class Training:
             self._save(self._step_name())
             torn = self.out / self._step_name()
             os.truncate(torn, torn.stat().st_size // 2)
-            raise RuntimeError(UNKNOWN_CUDA_ERROR)
+            raise RuntimeError(demo.UNKNOWN_CUDA_ERROR)
         self.trouble.after_step(step)
 
     def _save(self, name: str) -> None:
@@ -272,11 +261,11 @@ class Training:
 
     def _resume(self, path: Path) -> None:
         if not path.is_file():
-            fail(f"--resume {path}: no such file")
+            demo.fail(f"--resume {path}: no such file")
         try:
             self.model.load(path)
         except (ValueError, KeyError) as error:
-            fail(f"--resume {path}: cannot be loaded: {error}")
+            demo.fail(f"--resume {path}: cannot be loaded: {error}")
         print(f"resumed from {path} at step {self.model.step}", flush=True)
 
     def _announce_epoch(self) -> None:
@@ -305,10 +294,10 @@ def main() -> int:
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--resume", metavar="CHECKPOINT")
-    add_arguments(parser)
+    demo.add_arguments(parser)
     args = parser.parse_args()
     if not Path(args.text).is_file():
-        fail(f"--text {args.text}: no such file")
+        demo.fail(f"--text {args.text}: no such file")
     with np.errstate(all="ignore"):
         return Training(args).run()
 

@@ -28,30 +28,10 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 if TYPE_CHECKING:
-    from trainwatch.configs.examples.demo_bar import Bar
-    from trainwatch.configs.examples.demo_trouble import (
-        INTERRUPTED,
-        OUT_OF_MEMORY,
-        UNKNOWN_CUDA_ERROR,
-        Interruption,
-        Trouble,
-        add_arguments,
-        fail,
-        wait_for_a_lock_that_is_never_released,
-    )
-else:  # run by path, by any Python: its neighbours are in its own folder
+    from trainwatch.configs.examples import demo_parts as demo
+else:  # run by path, by any Python: its neighbour is in its own folder
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    from demo_bar import Bar
-    from demo_trouble import (
-        INTERRUPTED,
-        OUT_OF_MEMORY,
-        UNKNOWN_CUDA_ERROR,
-        Interruption,
-        Trouble,
-        add_arguments,
-        fail,
-        wait_for_a_lock_that_is_never_released,
-    )
+    import demo_parts as demo
 
 NOISE_LEVELS = 100
 DEFAULTS: dict[str, Any] = {
@@ -84,7 +64,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except ImportError:
         loaded = importlib.import_module("ruamel.yaml").YAML(typ="safe", pure=True).load(text)
     if not isinstance(loaded, dict):
-        fail(f"{path}: must hold keys and values")
+        demo.fail(f"{path}: must hold keys and values")
     return dict(loaded)
 
 
@@ -111,13 +91,13 @@ def override_value(text: str) -> Any:
 def read_settings(config: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """Defaults, then the file, then the command line."""
     if not config.is_file():
-        fail(f"--config {config}: no such file")
+        demo.fail(f"--config {config}: no such file")
     settings = DEFAULTS | dict(dotted(read_yaml(config)))
     words = list(overrides)
     while words:
         name, equals, value = words.pop(0).partition("=")
         if not name.startswith("--") or (not equals and not words):
-            fail(f"unrecognized arguments: {name}")
+            demo.fail(f"unrecognized arguments: {name}")
         settings[name[2:]] = override_value(value if equals else words.pop(0))
     for key in ("training.learning_rate", "training.max_grad_norm", "training.ema_decay"):
         settings[key] = float(settings[key])
@@ -146,7 +126,7 @@ class StuckPictures(Pictures):
     """A data set on a disk that stopped answering."""
 
     def __getitem__(self, number: int) -> torch.Tensor:
-        wait_for_a_lock_that_is_never_released()
+        demo.wait_for_a_lock_that_is_never_released()
         return super().__getitem__(number)
 
 
@@ -176,8 +156,8 @@ class Training:
         self.args, self.settings = args, settings
         self.out = Path(settings["output_dir"])
         self.out.mkdir(parents=True, exist_ok=True)
-        self.trouble = Trouble(args, self.out)
-        self.interruption = Interruption()
+        self.trouble = demo.Trouble(args, self.out)
+        self.interruption = demo.Interruption()
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.half = settings["training.mixed_precision"] in {"fp16", "bf16"} and self.device.type == "cuda"
         torch.manual_seed(self.seed)
@@ -211,7 +191,7 @@ class Training:
         return 0
 
     def _one_epoch(self) -> int:
-        self.bar = Bar(f"Epoch {self.epoch + 1}/{self.epochs}", self.batches, self.batch, width=8, rate=False)
+        self.bar = demo.Bar(f"Epoch {self.epoch + 1}/{self.epochs}", self.batches, self.batch, width=8, rate=False)
         pictures = self._loader()
         source: Iterator[torch.Tensor] = iter(pictures)
         while self.batch < self.batches:
@@ -275,12 +255,12 @@ class Training:
         if self.trouble.due("hang-loader", self.step):
             return iter(self._loader(StuckPictures))
         if self.trouble.due("oom", self.step):
-            raise torch.OutOfMemoryError(OUT_OF_MEMORY)
+            raise torch.OutOfMemoryError(demo.OUT_OF_MEMORY)
         if self.trouble.due("torn-save", self.step):
             self._save(f"checkpoint-{self.step}")
             torn = self.out / f"checkpoint-{self.step}" / "optimizer.pt"
             os.truncate(torn, torn.stat().st_size // 2)
-            raise RuntimeError(UNKNOWN_CUDA_ERROR)
+            raise RuntimeError(demo.UNKNOWN_CUDA_ERROR)
         self.trouble.after_step(self.step)
         return source
 
@@ -316,7 +296,7 @@ class Training:
         self._save(f"checkpoint-{self.step}")
         self.bar.close()
         print(f"Interrupted at step {self.step}, state saved", flush=True)
-        return INTERRUPTED
+        return demo.INTERRUPTED
 
     def _save(self, name: str) -> None:
         """Write the directory beside its place, then move it there as a whole."""
@@ -343,7 +323,7 @@ class Training:
 
     def _resume(self, path: Path) -> None:
         if not path.is_dir():
-            fail(f"--resume {path}: no such checkpoint directory")
+            demo.fail(f"--resume {path}: no such checkpoint directory")
         try:
             self._load(self.model, path / "model.pt")
             self.optimizer.load_state_dict(torch.load(path / "optimizer.pt", map_location=self.device))
@@ -351,7 +331,7 @@ class Training:
                 self.scheduler.load_state_dict(torch.load(path / "scheduler.pt"))
             self._load(self.ema, path / ("ema_model.pt" if (path / "ema_model.pt").exists() else "model.pt"))
         except (OSError, RuntimeError, ValueError, KeyError) as error:
-            fail(f"--resume {path}: cannot be loaded: {str(error).splitlines()[0]}")
+            demo.fail(f"--resume {path}: cannot be loaded: {str(error).splitlines()[0]}")
         self._resume_counters(path)
         print(f"Resumed from {path} at step {self.step}, epoch {self.epoch + 1}", flush=True)
 
@@ -383,7 +363,7 @@ def main() -> int:
     )
     parser.add_argument("--config", required=True)
     parser.add_argument("--resume", metavar="DIRECTORY")
-    add_arguments(parser)
+    demo.add_arguments(parser)
     args, overrides = parser.parse_known_args()
     settings = read_settings(Path(args.config), overrides)
     torch.set_num_threads(1)  # the pictures are tiny: threads would only heat the room

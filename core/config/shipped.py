@@ -15,7 +15,7 @@ import trainwatch.configs
 from ..model.attempt import HangKind
 from ..model.preset import Preset, Profile, is_option
 from ..model.settings import Rule
-from ..model.shipped import HINTED, FailureCatalogue, LogShapes, Remedy, RemedyCatalogue
+from ..model.shipped import HINTED, FailureCatalogue, FailureSignature, LogShapes, Remedy, RemedyCatalogue
 from .document import ConfigError, Document, Problem, show
 
 CONFIGS = Path(trainwatch.configs.__path__[0])
@@ -96,6 +96,10 @@ def read_table(file: Path, type_: type[_Table]) -> _Table:
         raise
 
 
+def _pattern(row: FailureSignature, text: str) -> str:
+    return row.pattern.replace("%{TEXT}", re.escape(text)) or re.escape(text)
+
+
 def _with_texts(table: _Table) -> _Table:
     """The table with a signature for each of the ``texts`` of one."""
     if not isinstance(table, FailureCatalogue):
@@ -104,7 +108,7 @@ def _with_texts(table: _Table) -> _Table:
     classes = []
     for each in table.classes:
         rows = [
-            replace(row, texts=(), literal=text or row.literal, pattern=re.escape(text) or row.pattern)
+            replace(row, texts=(), literal=text or row.literal, pattern=_pattern(row, text))
             for row in each.signatures
             for text in row.texts or ("",)
         ]

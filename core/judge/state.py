@@ -34,7 +34,8 @@ from .failure.circumstances import SeenGpu
 from .failure.evidence_state import DiagnosisState
 from .findings.health import Bands, DiskUse, Faults
 from .findings.loss import Loss
-from .findings.pace import Pace, Stall, pace_of
+from .findings.pace import Pace, pace_of
+from .findings.slow import Stall
 from .hang import pauses
 from .hang.activity import LogActivity
 from .hang.deadlines import SavePhase, StepClock, StepPeak

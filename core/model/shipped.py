@@ -54,7 +54,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 class FailureSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message of a library. ``pattern`` is searched in one line; ``literal`` stands in every match.
 
-    ``texts``: messages that are fixed as a whole, in place of both; a loaded catalogue has a row for each.
+    ``texts``: messages that are fixed as a whole, in place of both, or of ``%{TEXT}`` in the pattern. A loaded
+    catalogue has a row for each.
     """
 
     weight: float

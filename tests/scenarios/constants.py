@@ -27,7 +27,7 @@ MODULES = (
     "hang.pauses",
     "hang.launcher",
     "handlers.hang_check",
-    "findings.pace",
+    "findings.slow",
     "resume.resume_point",
 )
 SETTINGS = "settings.hang"

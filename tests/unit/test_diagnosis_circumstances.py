@@ -24,6 +24,7 @@ KILLED = "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminat
         (QUIET, 137, Circumstances(swap_used=0.99, oom_kills=0), "unknown"),
         (QUIET, 1, Circumstances(checkpoint="torn"), "checkpoint_corrupt"),
         (QUIET, 1, Circumstances(checkpoint="nonfinite"), "nan_loss"),
+        (QUIET, 1, Circumstances(stack="File dataloader.py in _try_get_data"), "dataloader_crash"),
         (QUIET, 1, Circumstances(), "unknown"),
         (QUIET + "KeyboardInterrupt\n", 130, Circumstances(disk_free_bytes=1e6), "killed_by_user"),
         ("NameError: name 'x' is not defined\n", 1, Circumstances(disk_free_bytes=1e6), "code_bug"),

@@ -20,7 +20,9 @@ from ...store.journal import load_story, read_journal
 from ...store.run_directory import RunDirectory
 from .known_runs import log_of
 
-EVIDENCE_CHARS = 20_000
+STACKS = ("stacks", "py-spy", "stack")
+"""Beginnings of the names of evidence files that hold stacks."""
+STACK_CHARS = 20_000
 
 
 class EndedAttempt(NamedTuple):
@@ -51,6 +53,7 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     about = Circumstances(
         **msgspec.structs.asdict(facts),
         earlier=tuple(each.class_ for each in crashes if each.attempt < attempt.number),
+        stack="".join(_text(file) for file in evidence if file.name.startswith(STACKS)),
     )
     if attempt.facts is None:  # an older supervisor, or none when it ended
         kept = "".join(_text(file) for file in evidence if file.name == "kernel-log.txt")
@@ -81,7 +84,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace")[:EVIDENCE_CHARS]
+        return file.read_text(encoding="utf-8", errors="replace")[:STACK_CHARS]
     except OSError:
         return ""
 

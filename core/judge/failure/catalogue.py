@@ -9,14 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...model.patterns import LazyPattern, bounded
-from ...model.shipped import (
-    FailureCatalogue,
-    FailureClass,
-    KernelPattern,
-    KeyErrors,
-    MessageWords,
-    StatusCode,
-)
+from ...model.shipped import FailureCatalogue, FailureClass, KernelPattern, KeyErrors, MessageWords, StatusCode
 from ..text.lines import TRACEBACK, gate_of, gates_of, shape_of
 from ..text.shapes import ShapeTable
 
@@ -378,27 +371,9 @@ def read_kernel_line(text: str, catalogue: CompiledCatalogue) -> Proof | None:
 
 # The signal in an exit status. The catalogue has what a status proves; 137 alone proves no memory shortage.
 
-SIGNALS: dict[str, int] = {
-    "SIGHUP": 1,
-    "SIGINT": 2,
-    "SIGQUIT": 3,
-    "SIGILL": 4,
-    "SIGTRAP": 5,
-    "SIGABRT": 6,
-    "SIGBUS": 7,
-    "SIGFPE": 8,
-    "SIGKILL": 9,
-    "SIGUSR1": 10,
-    "SIGSEGV": 11,
-    "SIGUSR2": 12,
-    "SIGPIPE": 13,
-    "SIGALRM": 14,
-    "SIGTERM": 15,
-    "SIGXCPU": 24,
-    "SIGXFSZ": 25,
-    "SIGPWR": 30,
-    "SIGSYS": 31,
-}
+FIRST_SIGNALS = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM"
+SIGNALS = {f"SIG{name}": number for number, name in enumerate(FIRST_SIGNALS.split(), 1)}
+SIGNALS |= {"SIGXCPU": 24, "SIGXFSZ": 25, "SIGPWR": 30, "SIGSYS": 31}
 """Numbers on Linux (signal(7))."""
 LAST_SIGNAL = 64
 """SIGRTMAX. Windows has larger numbers, which are states (NTSTATUS)."""

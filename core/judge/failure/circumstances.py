@@ -38,10 +38,12 @@ NATIVE = frozenset({4, 7, 8, 11})
 class Circumstances(EndFacts, frozen=True, kw_only=True):
     """None = unknown. ``kernel`` is evidence as the log's lines are, and counts there.
 
-    ``earlier``: classes of the failures that ended the attempts before. ``trained``: it had made a step.
+    ``earlier``: classes of the failures that ended the attempts before. ``stack``: where its threads stood at the end.
+    ``trained``: it had made a step.
     """
 
     earlier: Sequence[str] = ()
+    stack: str = ""
     signal: int | None = None
     trained: bool | None = None
 
@@ -159,8 +161,20 @@ def _paths(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
         yield Fact(words, shows="io_error", alone=0.7, instead="config_error")
 
 
+def _stacks(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
+    for places, failure, words in PLACES:
+        if any(place in about.stack for place in places):
+            alone = 0.5 if found.failure == "unknown" else 0.0
+            yield Fact(f"Its threads stood in {words}.", shows=failure, alone=alone)
+
+
 RAISED = frozenset({"config_error", "import_error", "dtype_error", "code_bug", "checkpoint_mismatch", "network_error"})
 """Classes of exceptions, after which Python exits with a status of its own."""
+PLACES = (
+    (("_try_get_data", "dataloader.py"), "dataloader_crash", "the data loader"),
+    (("ncclAllReduce", "all_reduce", "barrier", "ProcessGroup"), "nccl_timeout", "a collective operation"),
+)
+"""Functions on a stack, and what a run waits for that ends there."""
 RULES: tuple[Callable[[Circumstances, Diagnosis], Iterator[Fact]], ...] = (
     _memory,
     _disk,
@@ -168,6 +182,7 @@ RULES: tuple[Callable[[Circumstances, Diagnosis], Iterator[Fact]], ...] = (
     _history,
     _ending,
     _paths,
+    _stacks,
 )
 
 
@@ -323,9 +338,4 @@ def pattern_of(line: str) -> str:
     return (made + re.escape(text[at:])).replace("\\ ", " ")
 
 
-_FOR = {
-    "quoted": r"""["'].*?["']""",
-    "address": r"(?:0x)?[0-9a-fA-F]+",
-    "path": r"\S+",
-    "number": r"\d+(?:[.,:]\d+)*",
-}
+_FOR = {"quoted": r"""["'].*?["']""", "address": r"(?:0x)?[0-9a-fA-F]+", "path": r"\S+", "number": r"\d+(?:[.,:]\d+)*"}

@@ -1,15 +1,10 @@
-"""Pace and length of a run: when it will be done, how long it is, and whether it advances slower than it used to."""
-
-from typing import Literal, get_args
+"""Pace and length of a run: when it will be done, and how long it is."""
 
 import msgspec
 
 from ...model.length import ToldLength
 from ...model.progress import Progress
-from ..hang.deadlines import StepClock
-from ..hang.liveness import Liveness
 from ..text.run_count import RunCount
-from .health import Bands
 
 # When the training will be done, from this run's own pace, including pauses and across restarts.
 
@@ -183,102 +178,3 @@ def _with_total(progress: Progress, step: int, total: int, by: str) -> Progress:
     pace = progress.sec_per_step
     left = None if pace is None else (total - step) * pace
     return replace(progress, run_step=step, run_total_steps=total, total_by=by, eta_s=left, of_part=False)
-
-
-StallClass = Literal["slow", "spilling", "throttled"]
-CLASSES: tuple[StallClass, ...] = get_args(StallClass)
-
-# A run that advances much slower than it used to. It warns and never stops.
-#
-# Known causes: thermal or power throttling; on WSL2 and Windows drivers, memory that spilled from the GPU into host RAM
-# (reported as "util pinned at 100 %, temps low, crawl"); a loader that fell behind. Known false alarms: longer batches
-# by design (bucketed resolutions, growing sequence lengths); so the slow-down must be large and last.
-
-LEARN_BLOCKS = 6
-"""Blocks of the step clock that set the first usual pace: the first batches may come from a cache."""
-SLOW_RATIO = 2.0
-"""x the usual distance of progress lines: from this on a run is slow."""
-WAITING_RATIO = 1.5
-"""The same if the GPU's utilisation fell, too: two signs that say the same are surer than one."""
-WAITING_SHARE = 0.5
-"""Share of the usual GPU utilisation below which it fell: the GPU waits for something else."""
-FAST_RATIO = 1.4
-"""x the usual distance: below this a slow-down is over."""
-SLOW_S = 60.0
-"""A slow-down lasts at least this long before it is reported."""
-SLOW_BLOCKS = 3
-"""A slow-down has at least this many blocks: one step of a minute is not a slow-down."""
-PACE_WEIGHT = 0.05
-"""Weight of the newest block in the usual pace, slow ones left out: a slow beginning is forgotten."""
-
-
-UTIL_FALL_PCT = 20.0
-"""A fall of GPU utilisation by at least this many points is named: the GPU waits for something else."""
-
-
-class Stall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``usual_s``: usual distance of progress lines. ``slow_s``, ``blocks``: how long it has been slow.
-
-    ``usual_util_pct``: usual utilisation of the trainer's GPUs.
-    """
-
-    usual_s: float | None = None
-    usual_util_pct: float | None = None
-    learned: int = 0
-    blocks: int = 0
-    slow_s: float = 0.0
-    open: bool = False
-
-
-def with_block(stall: Stall, mean_s: float, lasted_s: float, util_pct: float | None = None) -> Stall:
-    """Add a block of the step clock: ``mean_s`` between lines, over ``lasted_s``, and GPU utilisation at its end."""
-    usual = stall.usual_s
-    if usual is None or stall.learned < LEARN_BLOCKS:
-        known = mean_s if usual is None else usual + (mean_s - usual) / (stall.learned + 1)
-        return Stall(usual_s=known, learned=stall.learned + 1, usual_util_pct=_blend(stall.usual_util_pct, util_pct))
-    usual_pct = stall.usual_util_pct
-    waits = usual_pct is not None and util_pct is not None and util_pct < WAITING_SHARE * usual_pct
-    if mean_s > (WAITING_RATIO if waits else SLOW_RATIO) * usual:
-        slow_s = stall.slow_s + lasted_s
-        blocks = stall.blocks + 1
-        now_open = stall.open or (blocks >= SLOW_BLOCKS and slow_s >= SLOW_S)
-        return msgspec.structs.replace(stall, blocks=blocks, slow_s=slow_s, open=now_open)
-    still = stall.open and mean_s > FAST_RATIO * usual
-    return Stall(
-        usual_s=usual + PACE_WEIGHT * (mean_s - usual),
-        usual_util_pct=stall.usual_util_pct if still else _blend(stall.usual_util_pct, util_pct),
-        learned=stall.learned,
-        blocks=stall.blocks if still else 0,
-        slow_s=stall.slow_s if still else 0.0,
-        open=still,
-    )
-
-
-def _blend(before: float | None, newest: float | None) -> float | None:
-    if before is None or newest is None:
-        return before if newest is None else newest
-    return before + PACE_WEIGHT * (newest - before)
-
-
-def classify_slow(seen: Liveness, bands: Bands) -> StallClass:
-    """Return why it may be slow, from what the GPUs show."""
-    low_power = "spin" in seen.gpu or "dim" in seen.gpu
-    for normal in seen.normals:
-        memory = bands.get(f"gpu{normal.index}.vram")
-        heat = bands.get(f"gpu{normal.index}.temp")
-        if low_power and memory is not None and memory.level == "warning":
-            return "spilling"
-        if heat is not None and heat.level in {"warning", "danger"}:
-            return "throttled"
-    return "throttled" if seen.throttle else "slow"
-
-
-def describe_slow(stall: Stall, clock: StepClock, seen: Liveness) -> str:
-    """Describe a slow-down in a sentence."""
-    now_s = clock.means[-1] if clock.means else 0.0
-    held = f"; the GPU's clocks are held down: {', '.join(seen.throttle)}" if seen.throttle else ""
-    fell = ""
-    usual, now = stall.usual_util_pct, seen.util_pct
-    if usual is not None and now is not None and usual - now >= UTIL_FALL_PCT:
-        fell = f"; GPU utilisation {now:.0f} % instead of {usual:.0f} %"
-    return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{fell}{held}"

@@ -8,7 +8,7 @@ from ...model.observation import HEARTBEAT, LogChunk
 from ...model.progress import Progress
 from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
-from ..findings import loss, pace
+from ..findings import loss, pace, slow
 from ..hang import activity, deadlines, liveness, pauses, phase_times, ranks
 from ..hang.deadlines import NO_SAVE
 from ..progress import START, ProgressState, after_gap, read_progress
@@ -246,14 +246,14 @@ def _nan(builder: StepBuilder, read: Reading) -> None:
 def _pace(builder: StepBuilder) -> None:
     """Compare the newest block of the step clock with the usual pace."""
     before, clock, seen = builder.state.stall, builder.state.clock, builder.state.liveness
-    after = pace.with_block(before, clock.means[-1], max(clock.means[-1], deadlines.BLOCK_S), seen.util_pct)
+    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], deadlines.BLOCK_S), seen.util_pct)
     builder.set(stall=after)
     if after.open and not before.open:
-        name = pace.classify_slow(seen, builder.state.bands)
+        name = slow.classify_slow(seen, builder.state.bands)
         advice = hints.advice(builder, "slow") if name == "slow" else ""
-        builder.warn("stall", name, f"{pace.describe_slow(after, clock, seen)}{advice}", title=f"slow ({name})")
+        builder.warn("stall", name, f"{slow.describe_slow(after, clock, seen)}{advice}", title=f"slow ({name})")
     elif before.open and not after.open:
-        builder.close_all("as fast as usual again", *pace.CLASSES)
+        builder.close_all("as fast as usual again", *slow.CLASSES)
 
 
 def _on_loss(builder: StepBuilder) -> None:

@@ -17,7 +17,7 @@ from ...model.story import RunStory
 from .. import run_states
 from ..attempt_progress import AttemptProgress, read_anew
 from ..findings import loss, pace
-from ..findings.pace import Stall
+from ..findings.slow import Stall
 from ..handlers import checkpoint_jobs
 from ..hang import deadlines, liveness, pauses
 from ..hang.activity import LogActivity

@@ -7,8 +7,9 @@ import msgspec
 from ...model.patterns import LazyPattern
 from ...model.progress import Phase
 from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step, parse_count, parse_number
-from .line_fields import find_loss, find_lr
+from .line_fields import Loss, find_loss, find_lr
 from .lines import peel
+from .run_count import TrainingFields
 
 LINES_BETWEEN = 60
 """Most lines between two rows of a table: the output of one epoch lies in between."""
@@ -48,15 +49,6 @@ class Columns(msgspec.Struct, frozen=True, omit_defaults=True):
     lr: int | None = None
 
 
-class Row(msgspec.Struct, frozen=True):
-    """The fields of one row. ``loss`` as text: it may be NaN."""
-
-    step: int | None
-    epoch: float | None
-    loss: str
-    lr: float | None
-
-
 def columns_of(low: str, number: int, above: Columns | None = None) -> Columns | None:
     """The columns that a lower-cased line names, None if it is no head of a table with a counter.
 
@@ -92,17 +84,19 @@ def _place(names: list[str], fits: Callable[[str], bool]) -> int | None:
     return next((at for at, name in enumerate(names) if fits(name)), None)
 
 
-def row_in(columns: Columns, low: str) -> Row | None:
+def row_in(columns: Columns, low: str) -> TrainingFields | None:
     """The fields of a lower-cased line if it is a row of the table."""
     cells = _row_cells(columns, low)
     if cells is None:
         return None
-    step = parse_count(_cell(cells, columns.step) or "?")
-    epoch = parse_number(_cell(cells, columns.epoch))
+    named = [None if at is None else cells[at] for at in (columns.step, columns.epoch, columns.lr)]
+    step, epoch, lr = parse_count(named[0] or "?"), parse_number(named[1] or ""), parse_number(named[2] or "")
     if step is None and epoch is None:
         return None
-    loss = next((cells[at] for at in columns.losses if _NUMERIC.fullmatch(cells[at])), "")
-    return Row(step, epoch, loss, parse_number(_cell(cells, columns.lr)))
+    loss = next((cells[at] for at in columns.losses if _NUMERIC.fullmatch(cells[at])), None)
+    news = TrainingFields(step=step, epoch=epoch, lr=lr, broken=epoch is not None and epoch != int(epoch))
+    news.loss = None if loss is None else Loss(parse_number(loss), 0)
+    return news
 
 
 def values_in(columns: Columns, low: str) -> dict[str, float | None]:
@@ -112,10 +106,6 @@ def values_in(columns: Columns, low: str) -> dict[str, float | None]:
         return {}
     named = zip(columns.names, cells, strict=True)
     return {name: parse_number(cell) for name, cell in named if _NUMERIC.fullmatch(cell)}
-
-
-def _cell(cells: list[str], at: int | None) -> str:
-    return "" if at is None else cells[at]
 
 
 def _row_cells(columns: Columns, low: str) -> list[str] | None:
@@ -280,14 +270,7 @@ _MEASURED = LazyPattern(
 
 
 def _counted(
-    low: str,
-    text: str,
-    known: tuple[Skeleton, ...],
-    place: Step,
-    needed: int,
-    *,
-    loss: bool,
-    heading: Phase | None,
+    low: str, text: str, known: tuple[Skeleton, ...], place: Step, needed: int, *, loss: bool, heading: Phase | None
 ) -> Found:
     """The counter at ``place`` if so many lines of its skeleton in a row have shown that it rises."""
     value = _BROKEN.search(text)

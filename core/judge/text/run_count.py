@@ -245,14 +245,7 @@ def with_count(run: RunCount, source: str, printed: int, news: TrainingFields) -
     rose = run.step is not None and step > run.step
     gap = step - (run.step or 0) if rose else run.gap
     return msgspec.structs.replace(
-        run,
-        source=source,
-        others=0,
-        step=step,
-        total=news.total,
-        epoch=run.named,
-        gap=gap,
-        moved=run.moved or rose,
+        run, source=source, others=0, step=step, total=news.total, epoch=run.named, gap=gap, moved=run.moved or rose
     )
 
 

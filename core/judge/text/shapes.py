@@ -284,13 +284,9 @@ def read_row(reading: Reading, line: str, number: int) -> Reading | None:
     columns = reading.columns
     if columns is None or number > columns.until:
         return None
-    row = row_in(columns, line.lower())
-    if row is None:
+    news = row_in(columns, line.lower())
+    if news is None:
         return None
-    news = TrainingFields(step=row.step, epoch=row.epoch, lr=row.lr)
-    if row.loss and (row.loss in ("nan", "inf", "-inf") or parse_number(row.loss) is not None):
-        news.loss = Loss(parse_number(row.loss), 0)
-    news.broken = row.epoch is not None and row.epoch != int(row.epoch)
     reading = msgspec.structs.replace(reading, columns=msgspec.structs.replace(columns, until=number + LINES_BETWEEN))
     return advance(reading, news, "columns")
 

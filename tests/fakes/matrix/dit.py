@@ -16,7 +16,7 @@ import torch
 
 from tests.fakes.matrix import faults, no_compiler  # noqa: F401
 from trainwatch.configs.examples import dit_trainer as shipped
-from trainwatch.configs.examples.demo_trouble import add_arguments
+from trainwatch.configs.examples.demo_parts import add_arguments
 
 
 class Training(shipped.Training):

@@ -1,0 +1,329 @@
+"""What the demo trainers share: trouble on request, polite endings, batches made by worker processes, progress bars.
+
+Each kind of trouble comes once per output directory: a fault that was fired leaves a marker (``.fault-crash-fired``)
+there, so that the next attempt gets past the place. Nothing here is pretended: a hang waits on a lock that nobody
+releases, a spin burns a core, a crash is an exception that nobody catches, a killed loader worker is dead. The bars
+have the characters that tqdm would print, as the trainers must run with nothing but numpy.
+"""
+
+import argparse
+import multiprocessing
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+UNKNOWN_CUDA_ERROR = (
+    "CUDA error: unknown error\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+    "incorrect.\n"
+    "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+)
+OUT_OF_MEMORY = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.99 GiB of which 1.02 GiB is "
+    "free. Including non-PyTorch memory, this process has 14.95 GiB memory in use. Of the allocated memory 13.90 GiB "
+    "is allocated by PyTorch, and 512.33 MiB is reserved by PyTorch but unallocated. If reserved but unallocated "
+    "memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+    "documentation for Memory Management  "
+    "(https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)"
+)
+FAULTS = {
+    "crash": "raise an exception that a CUDA fault would raise",
+    "oom": "raise torch.OutOfMemoryError",
+    "hang": "wait forever on a lock (idle)",
+    "spin": "compute forever without a step (busy)",
+    "nan": "put NaN into the weights and go on",
+    "kill-loader": "kill a data loader worker (starts two when --loader-workers is 0)",
+    "hang-loader": "let the data loader stop delivering (starts two workers likewise)",
+    "torn-save": "write half a checkpoint under its final name, then crash",
+}
+INTERRUPTED = 130
+"""Exit code after SIGINT or SIGTERM and a last checkpoint."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """Named in a traceback as PyTorch's own."""
+
+
+OutOfMemoryError.__module__ = "torch"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of both trainers."""
+    group = parser.add_argument_group("trouble (each once per output directory)")
+    for name, text in FAULTS.items():
+        group.add_argument(f"--{name}-at", type=int, metavar="STEP", help=f"after STEP: {text}")
+    group.add_argument("--exit-hang", action="store_true", help="finish, then do not exit")
+    group.add_argument("--slow-save", type=float, default=0.0, metavar="S", help="each checkpoint takes S more seconds")
+    parser.add_argument("--step-time", type=float, default=0.0, metavar="S", help="a step takes at least S seconds")
+    parser.add_argument("--loader-workers", type=int, default=None, metavar="N", help="processes that make batches")
+
+
+class Trouble:
+    """Which faults are due."""
+
+    def __init__(self, args: argparse.Namespace, output_dir: Path) -> None:
+        self._at = {name: getattr(args, f"{name.replace('-', '_')}_at") for name in FAULTS}
+        self._exit_hang = bool(args.exit_hang)
+        self._output_dir = output_dir
+
+    @property
+    def needs_workers(self) -> bool:
+        """Whether a fault was asked for that only a loader with workers can have."""
+        return self._at["kill-loader"] is not None or self._at["hang-loader"] is not None
+
+    def due(self, name: str, step: int) -> bool:
+        """Whether the fault is to happen after this step. Says yes once, across restarts."""
+        return self._at[name] == step and self._first_time(name)
+
+    def after_step(self, step: int) -> None:
+        """Crash, run out of memory, hang or spin when this is the step for it."""
+        if self.due("crash", step):
+            raise RuntimeError(UNKNOWN_CUDA_ERROR)
+        if self.due("oom", step):
+            raise OutOfMemoryError(OUT_OF_MEMORY)
+        if self.due("hang", step):
+            wait_for_a_lock_that_is_never_released()
+        if self.due("spin", step):
+            spin()
+
+    def at_exit(self) -> None:
+        """Do not exit when that was asked for: everything is saved, but a thread is still there."""
+        if self._exit_hang and self._first_time("exit-hang"):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            threading.Thread(target=wait_for_a_lock_that_is_never_released, name="uploader").start()
+
+    def _first_time(self, name: str) -> bool:
+        marker = self._output_dir / f".fault-{name}-fired"
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        except FileExistsError:
+            return False
+        return True
+
+
+def wait_for_a_lock_that_is_never_released() -> None:
+    """The two wheels that wait for each other."""
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def spin() -> None:
+    """All effort, no progress."""
+    while True:
+        pass
+
+
+class Interruption:
+    """SIGINT and SIGTERM ask for an end at the next step; a trainer that is stuck does not get there."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True
+
+
+def fail(message: str) -> None:
+    """End with one line for a mistake of the person who started it."""
+    sys.exit(f"error: {message}")
+
+
+Batch = tuple[Any, Any]
+_AHEAD = 2
+"""Batches asked for in advance, per worker."""
+
+
+def _work(make: Callable[[int], Batch], asked: Any, done: Any, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ends with its parent, which has to save first
+    while os.getppid() == parent:
+        try:
+            step = asked.get(timeout=0.5)
+        except queue.Empty:
+            continue
+        if step is None:
+            return
+        while step < 0:  # told to stop delivering
+            time.sleep(0.5)
+            if os.getppid() != parent:
+                return
+        done.put((step, make(step)))
+
+
+class Loader:
+    """``take(step)`` gives the batch of a step; which process made it does not matter to its content."""
+
+    def __init__(self, make: Callable[[int], Batch], workers: int, first: int, last: int) -> None:
+        context = multiprocessing.get_context("fork")
+        self._asked = [context.Queue() for _ in range(workers)]
+        self._done = context.Queue()
+        self._ready: dict[int, Batch] = {}
+        self._next, self._last = first, last
+        self._processes = [
+            context.Process(target=_work, args=(make, asked, self._done, os.getpid()), name=f"loader-{n}")
+            for n, asked in enumerate(self._asked)
+        ]
+        for process in self._processes:
+            process.start()
+        for _ in range(workers * _AHEAD):
+            self._ask()
+
+    def take(self, step: int) -> Batch:
+        """The batch of a step. Raises RuntimeError when a worker died."""
+        while step not in self._ready:
+            try:
+                number, batch = self._done.get(timeout=0.2)
+            except queue.Empty:
+                self._look_for_the_dead()
+                continue
+            self._ready[number] = batch
+        self._look_for_the_dead()
+        self._ask()
+        return self._ready.pop(step)
+
+    def kill_one(self) -> None:
+        """Kill the first worker, as the kernel does when memory runs out."""
+        pid = self._processes[0].pid
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            self._processes[0].join()
+
+    def stop_delivering(self) -> None:
+        """Let every worker get stuck; what they made already is thrown away."""
+        for asked in self._asked:
+            for _ in range(_AHEAD):
+                try:
+                    asked.get_nowait()
+                except queue.Empty:
+                    break
+            asked.put(-1)
+        self._next = self._last + 1
+        self._ready.clear()
+        time.sleep(0.1)
+        while True:
+            try:
+                self._done.get(timeout=0.1)
+            except queue.Empty:
+                return
+
+    def close(self) -> None:
+        """Tell the workers to end and wait half a second for each."""
+        for asked in self._asked:
+            asked.put(None)
+        for process in self._processes:
+            process.join(timeout=0.5)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        for channel in (*self._asked, self._done):
+            channel.cancel_join_thread()
+            channel.close()
+
+    def _ask(self) -> None:
+        if self._next <= self._last:
+            self._asked[self._next % len(self._asked)].put(self._next)
+            self._next += 1
+
+    def _look_for_the_dead(self) -> None:
+        for process in self._processes:
+            if process.exitcode is not None:
+                raise RuntimeError(f"DataLoader worker (pid(s) {process.pid}) exited unexpectedly")
+
+
+_FINE = " ▏▎▍▌▋▊▉█"
+_PLAIN = " 123456789#"
+
+
+def interval_text(seconds: float) -> str:
+    """``05:09``, ``1:02:30``."""
+    minutes, s = divmod(int(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours:d}:{m:02d}:{s:02d}" if hours else f"{m:02d}:{s:02d}"
+
+
+def bar_text(fraction: float, width: int, *, plain: bool) -> str:
+    """The bar itself, ``width`` characters."""
+    symbols = _PLAIN if plain else _FINE
+    parts = len(symbols) - 1
+    full, part = divmod(int(fraction * width * parts), parts)
+    if full >= width:
+        return symbols[-1] * width
+    return symbols[-1] * full + symbols[part] + symbols[0] * (width - full - 1)
+
+
+def meter(
+    n: int, total: int, elapsed: float, *, initial: int, desc: str, postfix: str, width: int, rate: bool, plain: bool
+) -> str:
+    """One line as tqdm formats it: ``steps:  12%|█▏        | 123/1000 [00:12<01:29,  9.84it/s, avr_loss=2.31]``."""
+    done = n - initial
+    speed = done / elapsed if done and elapsed else 0.0
+    remaining = interval_text((total - n) / speed) if speed else "?"
+    speed_text = "?it/s"
+    if speed:
+        speed_text = f"{1 / speed:5.2f}s/it" if speed < 1 else f"{speed:5.2f}it/s"
+    tail = (f", {speed_text}" if rate else "") + (f", {postfix}" if postfix else "")
+    fraction = n / total if total else 1.0
+    bar = bar_text(fraction, width, plain=plain)
+    return f"{desc}: {fraction * 100:3.0f}%|{bar}| {n}/{total} [{interval_text(elapsed)}<{remaining}{tail}]"
+
+
+class Bar:
+    """A bar on stderr that overwrites itself, at most every ``TQDM_MININTERVAL`` seconds (0.1)."""
+
+    def __init__(self, desc: str, total: int, initial: int = 0, *, width: int = 10, rate: bool = True) -> None:
+        self._stream: TextIO = sys.stderr
+        self._desc, self._total, self._initial = desc, total, initial
+        self._width, self._rate = width, rate
+        self._plain = "utf" not in (self._stream.encoding or "").lower()
+        self._every = float(os.environ.get("TQDM_MININTERVAL", "0.1"))
+        self._begun = self._drawn = time.monotonic()
+        self._n, self._postfix = initial, ""
+        self._draw()
+
+    def update(self, n: int, postfix: str) -> None:
+        """``n`` steps are done."""
+        self._n, self._postfix = n, postfix
+        if time.monotonic() - self._drawn >= self._every:
+            self._draw()
+
+    def line(self, text: str) -> None:
+        """A line of text that does not end up behind the bar."""
+        self._draw()
+        self._stream.write("\n")
+        self._stream.flush()
+        print(text, flush=True)
+
+    def close(self) -> None:
+        """Draw the last state and end the line."""
+        self._draw()
+        self._stream.write("\n")
+        self._stream.flush()
+
+    def _draw(self) -> None:
+        now = time.monotonic()
+        self._drawn = now
+        text = meter(
+            self._n,
+            self._total,
+            now - self._begun,
+            initial=self._initial,
+            desc=self._desc,
+            postfix=self._postfix,
+            width=self._width,
+            rate=self._rate,
+            plain=self._plain,
+        )
+        self._stream.write(f"\r{text}")
+        self._stream.flush()
