@@ -8,7 +8,10 @@ that is printed once in a preamble is a setting. Known limit: rows of a block ab
 only if they begin with "|".
 """
 
+from collections import deque
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 
 from ..model.observation import MOST_METRICS
 from ..model.progress import Phase
@@ -68,24 +71,15 @@ class MetricReader:
         if skipped:
             self._fold = LineFold(lines=self._fold.lines)
         self._fold, done = fold(self._fold, text)
-        shown: list[tuple[int, str]] = []
-        for number, _, line in done.segments():
-            if shown and shown[-1][0] != number:
-                self._read_redraws(shown)
-                shown = []
-            shown.append((number, line))
-            del shown[:-REDRAWS_READ]
-        self._read_redraws(shown)
+        for number, redraws in groupby(done.segments(), key=itemgetter(0)):
+            for _, _, line in deque(redraws, REDRAWS_READ):
+                self._read_line(number, line)
 
     def take(self) -> Mapping[str, float]:
         """The finite values that were read since the last call."""
         sure = sorted(self._fresh & self._series)
         self._fresh.difference_update(sure)
         return {name: value for name in sure if (value := self._known[name]) is not None}
-
-    def _read_redraws(self, lines: list[tuple[int, str]]) -> None:
-        for number, line in lines:
-            self._read_line(number, line)
 
     def _read_line(self, number: int, line: str) -> None:
         before = self._reading
