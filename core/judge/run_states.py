@@ -125,6 +125,8 @@ class Stopping(Variant, frozen=True, tag="stopping"):
 
 
 class Cleaning(Variant, frozen=True, tag="cleaning"):
+    """The GPU memory of the ended processes is being released."""
+
     order: int
     plan: RestartPlan
 
@@ -143,11 +145,15 @@ class Listing(Variant, frozen=True, tag="listing"):
 
 
 class Copying(Variant, frozen=True, tag="copying"):
+    """What the next start may write over is being copied aside."""
+
     order: int
     plan: RestartPlan
 
 
 class Verifying(Variant, frozen=True, tag="verifying"):
+    """The resume point is being verified."""
+
     order: int
     plan: RestartPlan
 

@@ -8,12 +8,14 @@ from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.findings import pace as eta
 from trainwatch.core.judge.handlers.hang_check import outlook_of
-from trainwatch.core.judge.hang import rules
+from trainwatch.core.judge.hang import activity, rules
 from trainwatch.core.judge.recovery.commands import SNOOZE_S
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.run_states import Paused
 from trainwatch.core.model.observation import (
     CheckpointEvent,
+    GpuReading,
+    GpuSample,
     HostSample,
     KernelLine,
     LogChunk,
@@ -142,6 +144,12 @@ def test_new_checkpoint_resets_the_checkpoint_age() -> None:
     asked = Settings(hang=Hang(checkpoint_age_s=600.0))
     story = Story(meta=False).load(10).train(200).checkpoint("out/a").train(20).go(200, cpu=1.0)
     assert World(judge(asked)).begin().watch(story).incidents == []
+
+
+def test_polling_loop_on_many_cores_is_found_after_twice_max_s() -> None:
+    slow = Story(meta=False, period_s=5.0).load(10).train(30, step_s=120.0).checkpoint("out/a")
+    world = World().begin().watch(slow.go(3900, cpu=4.0))
+    assert "cores are busy, but no GPU works" in world.hangs[0].reason
 
 
 def test_step_while_evidence_is_taken_cancels_the_stop() -> None:
@@ -343,3 +351,24 @@ def test_the_evidence_of_a_hang_says_nothing_of_bytes_that_cannot_be_read() -> N
     (hang,) = World().begin().watch(story).hangs
     unknown = ("read and written", "bytes moved", "nothing read")
     assert not [e.what for e in hang.evidence if any(words in e.what for words in unknown)]
+
+
+def test_sampling_period_is_the_distance_of_rounds() -> None:
+    world = World().begin()
+    for n in range(3):
+        world.see(HostSample(t=2.0 * n), GpuSample(t=2.0 * n + 0.1))
+    assert world.state.time.period_s == pytest.approx(2.0)
+
+
+def test_pause_is_learned_apart_from_the_pace() -> None:
+    story = Story(meta=False, step_s=2.0).load(10).train(40).go(100, gpu=busy).train(4).go(50, gpu=busy).train(4)
+    clock = World().begin().watch(story).state.clock
+    assert clock.slow_s == pytest.approx(2.0, rel=0.3)
+    assert clock.pause_s == pytest.approx(90.0, rel=0.1), "a shorter pause makes it fade"
+
+
+@pytest.mark.parametrize(("util", "power_w", "state"), [(8, 60, "idle"), (8, 110, "active"), (None, 50, "idle")])
+def test_gpu_state_follows_from_utilisation_and_power(util: float | None, power_w: float, state: str) -> None:
+    usual = activity.GpuNormal(index=0, rest_w=44.0, busy_w=290.0, util_pct=97.0)
+    reading = GpuReading(index=0, util_pct=util, power_w=power_w, power_limit_w=320)
+    assert activity.read(usual, reading, idle_util_pct=5.0) == state
