@@ -7,9 +7,10 @@ of a process that catches the signal no descendant gets it. Several ranks beside
 Known limit: a process that takes the signal with ``sigwait`` does not catch it, and is not asked.
 """
 
+import contextlib
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -43,8 +44,14 @@ def request_save(living: Sequence[Process], *, name: str | None, file: Path | No
     touched, made = False, False
     if name is not None:
         number = signal.Signals[f"SIG{name}"]
-        pids = tuple(p.pid for p in catching(living, number) if _send(p, number))
-        said.append(_signal_words(name, pids, living))
+        asked = []
+        for process in catching(living, number):
+            with contextlib.suppress(OSError):
+                asked += [process.pid] if send_signal(process.key, number) else []
+        pids = tuple(asked)
+        why = "catches it, and it would end one that does not" if living else "is left"
+        no = f"SIG{name} was not sent: no process of the trainer {why}"
+        said.append(f"SIG{name} was sent to {', '.join(map(str, pids))}" if pids else no)
     if file is not None:
         made = not file.exists()
         try:
@@ -78,13 +85,10 @@ def take_back(report: SaveReport) -> None:
         pass
 
 
-def catching(
-    living: Sequence[Process], number: int, catches: Callable[[int, int], bool] | None = None
-) -> list[Process]:
+def catching(living: Sequence[Process], number: int) -> list[Process]:
     """The processes that catch the signal and that descend from none that does."""
-    has_handler = catches if catches is not None else catches_signal
     known = {process.pid: process for process in living}
-    found = {pid for pid in known if has_handler(pid, number)}
+    found = {pid for pid in known if catches_signal(pid, number)}
     return [known[pid] for pid in sorted(found) if not (processes.ancestors(pid, known) - {pid}) & found]
 
 
@@ -98,21 +102,6 @@ def catches_signal(pid: int, number: int) -> bool:
     except (OSError, ValueError, IndexError):
         pass
     return False
-
-
-def _send(process: Process, number: signal.Signals) -> bool:
-    try:
-        return processes.send_signal(process.key, number)
-    except OSError:
-        return False
-
-
-def _signal_words(name: str, pids: Sequence[int], living: Sequence[Process]) -> str:
-    if pids:
-        return f"SIG{name} was sent to {', '.join(map(str, pids))}"
-    if not living:
-        return f"SIG{name} was not sent: no process of the trainer is left"
-    return f"SIG{name} was not sent: no process of the trainer catches it, and it would end one that does not"
 
 
 DUMP_S = 1.5
