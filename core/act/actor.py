@@ -184,8 +184,7 @@ class RunActor:
     def _pause(self, decision: decisions.PauseAttempt | decisions.UnpauseAttempt) -> Performed:
         if self._target is None:
             return False, "there is no attempt", {}
-        change = self.engine.pause if isinstance(decision, decisions.PauseAttempt) else self.engine.unpause
-        return change(self._target)
+        return self.engine.pause(self._target, paused=isinstance(decision, decisions.PauseAttempt))
 
     def _plan_retention(self, decision: decisions.PlanRetention) -> Performed:
         try:

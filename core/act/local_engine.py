@@ -33,7 +33,7 @@ from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
 from .launch.spool import read_start
 from .save_request import AskToSave, SaveReport, ask_by_heartbeat, file_of, request_save
 from .stop_sequence import SaveWatch, stop_steps
-from .stopping import end_by_own_handler, graces, members, pause_attempt, stop_attempt, unpause_attempt
+from .stopping import end_by_own_handler, graces, members, set_paused, stop_attempt
 
 Performed = tuple[bool, str, dict[str, Any]]
 """Result of an action: whether it succeeded, a sentence, data for the journal."""
@@ -77,7 +77,9 @@ class Engine:
         try:
             ended = self._end_place(place, target, decision)
             if ended.gone and ended.signal is not None:
-                _wait_for(target)
+                deadline = time.monotonic() + CLIENT_S
+                while is_alive(target.trainer) and time.monotonic() < deadline:
+                    time.sleep(POLL_S)
             detail, data = "", dict[str, Any]()
             if ended.gone:
                 gone, detail, data = self._end_tree(target, decision)  # the client, and what it started here
@@ -101,21 +103,18 @@ class Engine:
             return SaveReport(asked=True, sentence=told)
         return request_save(members(target), name=self.save[0], file=file_of(self.save, self.spec))
 
-    def pause(self, target: AttemptTarget) -> Performed:
-        """SIGSTOP to all processes, or the place's own way."""
+    def pause(self, target: AttemptTarget, *, paused: bool = True) -> Performed:
+        """SIGSTOP, or SIGCONT, to all processes; or the place's own way."""
         place = place_of(target)
         if place is None:
-            report = pause_attempt(target)
-            return report.ok, f"{_processes(report.processes)} stopped", msgspec.to_builtins(report)
-        return _told(place.pause, f"{place.name} was paused")
-
-    def unpause(self, target: AttemptTarget) -> Performed:
-        """SIGCONT to all processes, or the place's own way."""
-        place = place_of(target)
-        if place is None:
-            report = unpause_attempt(target)
-            return report.ok, f"{_processes(report.processes)} continued", msgspec.to_builtins(report)
-        return _told(place.unpause, f"{place.name} goes on")
+            report = set_paused(target, paused=paused)
+            done = f"{plural(report.processes, 'process', 'processes')} {'stopped' if paused else 'continued'}"
+            return report.ok, done, msgspec.to_builtins(report)
+        try:
+            (place.pause if paused else place.unpause)()
+        except PlaceError as error:
+            return False, str(error), {}
+        return True, f"{place.name} {'was paused' if paused else 'goes on'}", {}
 
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks, GPUs, kernel log, the end of the log."""
@@ -156,25 +155,6 @@ class Engine:
 def place_of(target: AttemptTarget) -> Place | None:
     """Where the trainer of an attempt runs, if it cannot be signalled as a process of ours; None if it can."""
     return container_of(target.directory) or other_user_of(target)
-
-
-def _told(act: Callable[[], None], done: str) -> Performed:
-    try:
-        act()
-    except PlaceError as error:
-        return False, str(error), {}
-    return True, done, {}
-
-
-def _wait_for(target: AttemptTarget) -> None:
-    """Give the client the time to end with the trainer's status."""
-    deadline = time.monotonic() + CLIENT_S
-    while is_alive(target.trainer) and time.monotonic() < deadline:
-        time.sleep(POLL_S)
-
-
-def _processes(count: int) -> str:
-    return plural(count, "process", "processes")
 
 
 BASELINE = "gpu_baseline.json"
@@ -237,7 +217,10 @@ class AttemptLauncher:
         fresh = {"fresh": decision.resume_from is None}
         if gone := missing_files():
             return False, f"trainwatch was uninstalled or moved: {gone} is gone", {"program_gone": True, **fresh}
-        folder = _unused(self.attempt_folder(decision.attempt))
+        folder = _last_used(self.attempt_folder(decision.attempt))
+        if (folder / spool.ORDER).exists():  # by a launch that failed
+            first, _, number = folder.name.partition("-")
+            folder = folder.with_name(f"{first}-{int(number or 1) + 1}")
         profile = None
         if decision.profile is not None:
             profile = self.profiles.get(decision.profile)
@@ -282,7 +265,8 @@ class AttemptLauncher:
         with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
         self.remember(folder, derived)
-        changed = change_of(self._script_of(decision.attempt - 1), script, decision.attempt - 1)
+        before = decision.attempt - 1
+        changed = change_of(launching.kept(_last_used(self.attempt_folder(before))) if before else None, script, before)
         launching.keep(folder, script)
         start = read_start(folder)
         notes = (
@@ -301,10 +285,6 @@ class AttemptLauncher:
             "resume_named": _resume_places(derived, resume),
         }
         return True, "; ".join(note for note in notes if note), data
-
-    def _script_of(self, attempt: int) -> ScriptState | None:
-        """The script as it stood when this attempt was launched; None if that is not known."""
-        return launching.kept(_last_used(self.attempt_folder(attempt))) if attempt > 0 else None
 
     def _derive(
         self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path
@@ -349,35 +329,17 @@ def _resume_places(derived: Derived, resume: Path | None) -> tuple[str, ...]:
 
 
 def _last_used(folder: Path) -> Path:
-    """The folder of the launch of an attempt that came last: see ``_unused``."""
+    """The folder of the newest launch of an attempt: one that failed leaves its folder, and the next has a number."""
     last, number = folder, 1
     while (further := folder.with_name(f"{folder.name}-{number + 1}")).exists():
         last, number = further, number + 1
     return last
 
 
-def _unused(folder: Path) -> Path:
-    """The folder itself, or one with a number appended if a launch that failed has used it."""
-    number = 1
-    candidate = folder
-    while (candidate / spool.ORDER).exists():
-        number += 1
-        candidate = folder.with_name(f"{folder.name}-{number}")
-    return candidate
-
-
-def engine_of(
-    spec: RunSpec,
-    *,
-    base_env: Mapping[str, str],
-    save: AskToSave = (None, None),
-    gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
-    kernel_tail: KernelTail = no_kernel_log,
-    wsl: bool = False,
-) -> Engine:
-    """The engine that the run names. Parameters as of ``Engine``."""
+def engine_of(spec: RunSpec, **given: Any) -> Engine:
+    """The engine that the run names. ``given``: the other fields of ``Engine``."""
     if spec.engine == "local":
-        return Engine(spec=spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
+        return Engine(spec=spec, **given)
     from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
 
-    return SlurmEngine(spec=spec, base_env=base_env, save=save)
+    return SlurmEngine(spec=spec, **given)

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from ..model.checkpoint_suffixes import DCP_SUFFIX, TENSOR_SUFFIXES
 from .processes import DEAD_STATES, Members, Process, is_for_writing, read_process, send_signal
 
-# No pathlib here: the runner imports this.
-# ruff: noqa: PTH115, PTH208
+# No pathlib here: the runner stays small.
+# ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH208
 
 
 POLL_S = 0.05
@@ -229,10 +229,6 @@ def run_to_end(sequence: StopSequence) -> StopResult:
 # Standard library only: the runner imports this. A save is seen by the files that the processes have open for writing,
 # not by the folder, because other programs may copy files there. A file that does not grow for STILL_S is a hung save
 # and is not waited for. Files that trainers keep open (logs, TensorBoard's events) do not count.
-
-# No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH208
-
 
 STILL_S = 8.0
 """A file that has not grown for this long is no longer being written. Network disks pause for seconds."""

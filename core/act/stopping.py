@@ -1,5 +1,6 @@
 """Ending an attempt: through its runner if that lives, else directly (adopted, or the runner was killed)."""
 
+import contextlib
 import signal
 import time
 from pathlib import Path
@@ -85,10 +86,9 @@ def members(target: AttemptTarget) -> list[processes.Process]:
     So are those of its container, as far as this machine shows them.
     """
     spare = () if target.runner is None else (target.runner.pid,)
-    found = {
-        process.pid: process
-        for process in processes.attempt_processes(_key(target.trainer), directory=target.directory, spare=spare)
-    }
+    trainer = target.trainer.pid, target.trainer.start_ticks
+    own = processes.attempt_processes(trainer, directory=target.directory, spare=spare)
+    found = {process.pid: process for process in own}
     if target.runner is not None and is_alive(target.runner):
         marked = {process.pid for process in found.values()}
         for process in processes.descendants(target.runner.pid):
@@ -138,10 +138,6 @@ def spared_helpers(target: AttemptTarget) -> frozenset[tuple[int, int]]:
     return frozenset() if ended is None else frozenset(ended.spared)
 
 
-def _key(identity: ProcessIdentity) -> tuple[int, int]:
-    return identity.pid, identity.start_ticks
-
-
 def _ask_runner(
     target: AttemptTarget, runner: ProcessIdentity, order: StopOrder, limit_s: float, saves: SaveWatch
 ) -> StopResult | None:
@@ -149,12 +145,13 @@ def _ask_runner(
 
     ``limit_s`` starts again whenever a checkpoint is being written, because the runner waits then.
     """
+    key = runner.pid, runner.start_ticks
     try:
         spool.remove(target.directory, spool.STOPPED)
         spool.write(target.directory, spool.STOP, msgspec.to_builtins(order))
-        if not processes.send_signal(_key(runner), signal.SIGUSR1):
+        if not processes.send_signal(key, signal.SIGUSR1):
             return None
-        processes.send_signal(_key(runner), signal.SIGCONT)  # in case it is stopped
+        processes.send_signal(key, signal.SIGCONT)  # in case it is stopped
     except OSError:
         return None  # on a full disk the attempt is ended without the runner
     now = time.monotonic()
@@ -190,17 +187,9 @@ class PauseReport(msgspec.Struct, frozen=True, kw_only=True):
     reluctant: tuple[int, ...] = ()
 
 
-def pause_attempt(target: AttemptTarget, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
-    """Stop every process of the tree, new ones included, but not the runner. Blocks at most ``timeout_s``."""
-    return _drive(target, signal.SIGSTOP, timeout_s, paused=True)
-
-
-def unpause_attempt(target: AttemptTarget, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
-    """Continue every process of the tree. Harmless if they are not stopped."""
-    return _drive(target, signal.SIGCONT, timeout_s, paused=False)
-
-
-def _drive(target: AttemptTarget, number: signal.Signals, timeout_s: float, *, paused: bool) -> PauseReport:
+def set_paused(target: AttemptTarget, *, paused: bool, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
+    """Stop, or continue, every process of the tree, new ones included, but not the runner. Blocks ``timeout_s``."""
+    number = signal.SIGSTOP if paused else signal.SIGCONT
     deadline = time.monotonic() + timeout_s
     while True:
         if target.trainer.boot_id != processes.boot_id():
@@ -236,19 +225,15 @@ REST_S = 1.5
 def end_by_own_handler(target: AttemptTarget, within_s: float) -> float:
     """Send SIGTERM to those that catch it, and wait for the end of the tree. Returns the seconds that are left."""
     begun = time.monotonic()
-    told = [process for process in catching(members(target), signal.SIGTERM) if _sent(process.key)]
+    told = []
+    for process in catching(members(target), signal.SIGTERM):
+        with contextlib.suppress(OSError):
+            told += [process] if send_signal(process.key, signal.SIGTERM) else []
     while told and members(target):
         if time.monotonic() - begun >= within_s - REST_S:
             break
         time.sleep(OWN_HANDLER_POLL_S)
     return max(REST_S, within_s - (time.monotonic() - begun))
-
-
-def _sent(key: tuple[int, int]) -> bool:
-    try:
-        return send_signal(key, signal.SIGTERM)
-    except OSError:
-        return False
 
 
 def graces(restart: Restart, within_s: float | None) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from tests.integration.act_world import World, growing, lives, python, wait_for,
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import identify, is_alive
 from trainwatch.core.act.stop_sequence import StopResult
-from trainwatch.core.act.stopping import members, pause_attempt, stop_attempt, unpause_attempt
+from trainwatch.core.act.stopping import members, set_paused, stop_attempt
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.proc_stat import read_stat
@@ -140,7 +140,7 @@ def test_a_run_whose_runner_is_stopped_can_be_stopped(run: World) -> None:
 
 def test_a_suspended_trainer_is_continued_before_it_is_signalled(run: World) -> None:
     target = started(run, POLITE)
-    assert pause_attempt(target).ok
+    assert set_paused(target, paused=True).ok
     assert processes.read_process(target.trainer.pid).state == "T"  # type: ignore[union-attr]
     report = stop(target)
     assert (report.gone, report.signal) == (True, "SIGINT")
@@ -199,7 +199,7 @@ def test_a_reused_pid_is_never_signalled(run: World) -> None:
             target = AttemptTarget(number=1, trainer=identity, runner=identity, log=None, directory=str(run.root))
             report = stop(target, "kill")
             assert (report.gone, report.processes) == (True, 0)
-            assert pause_attempt(target).processes == 0
+            assert set_paused(target, paused=True).processes == 0
         assert not processes.send_signal((stale.pid, stale.start_ticks), signal.SIGKILL)
         assert bystander.poll() is None
     finally:
@@ -210,11 +210,11 @@ def test_a_reused_pid_is_never_signalled(run: World) -> None:
 def test_pause_stops_every_process_and_unpause_continues_all(run: World) -> None:
     target = started(run, SCATTERED)
     run.pid_said(target, "c")
-    report = pause_attempt(target)
+    report = set_paused(target, paused=True)
     assert (report.ok, report.processes, report.reluctant) == (True, 4, ())
     assert {process.state for process in members(target)} == {"T"}
     assert is_alive(target.runner)
-    report = unpause_attempt(target)
+    report = set_paused(target, paused=False)
     assert (report.ok, report.processes) == (True, 4)
     assert "T" not in {process.state for process in members(target)}
 

@@ -381,8 +381,12 @@ def remaining(
     ):
         if key is None:
             continue
-        before = _whole(effective(spec, preset, profile, key))
-        if before is None:
+        value = effective(spec, preset, profile, key)
+        try:
+            before = int(value)  # from a command line it is text
+        except (TypeError, ValueError):
+            continue
+        if isinstance(value, bool):
             continue
         if not done:
             return ()
@@ -401,23 +405,9 @@ def counted(
     """
     keys = (preset.epochs_key, preset.steps_key)
     asked = spec.begin_from is not None and any(change.key in keys for change in spec.changes)
-    if not asked:
-        return epochs[0], steps[0]
-    return _less(*epochs), _less(*steps)
-
-
-def _less(done: int | None, begun: int | None) -> int | None:
-    return done if done is None or begun is None else max(0, done - begun)
-
-
-def _whole(value: Any) -> int | None:
-    """A count from a config, or text from a command line."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return None
+    pairs = [(done, begun if asked else None) for done, begun in (epochs, steps)]
+    done, more = (done if done is None or begun is None else max(0, done - begun) for done, begun in pairs)
+    return done, more
 
 
 class TrainerSettings:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from ..processes import Process, variables_of
 
-# ruff: noqa: PTH123
+# No pathlib here: the runner stays small.
+# ruff: noqa: PTH115, PTH116, PTH123, PTH208
 
 
 FIRST_LOOK_S = 0.5
@@ -71,10 +72,6 @@ def _is_rank(pid: int) -> bool:
 # ``tensorboard &`` of the same script also goes on, and is not the training. A process trains if it holds a GPU,
 # writes to its output, or computes. After a failure only its output counts, because loader workers of a dead trainer
 # keep its GPU open and may compute a little longer. Standard library only.
-
-# No pathlib here: the runner stays small.
-# ruff: noqa: PTH115, PTH116, PTH208, PTH123
-
 
 LOOK_S = 0.5
 """Period of the looks."""

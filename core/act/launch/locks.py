@@ -12,14 +12,14 @@ from typing import Any, Literal, NamedTuple
 
 from .. import processes
 
+# No pathlib here: the runner stays small.
+# ruff: noqa: PTH108, PTH115, PTH116, PTH120
+
+
 # What a lock file says: two slots of SLOT_BYTES, the supervisor's and the runner's, each a line of JSON.
 #
 # A slot is padded with blanks and written in place, so that a write needs no new space and never exchanges the file
 # that is locked. Standard library only: the runner imports this.
-
-# No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH115
-
 
 SLOT_BYTES = 2048
 FILE_BYTES = 2 * SLOT_BYTES
@@ -177,10 +177,6 @@ def _path_or_none(text: str | None) -> str | None:
 #   finds that in its next beat, and starts no further attempt.
 #
 # What cannot be read is unknown and counts as held. Standard library only: the runner imports this.
-
-# No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH108, PTH116, PTH120
-
 
 BEAT_S = 60.0
 """Period in which a holder writes its slot again."""

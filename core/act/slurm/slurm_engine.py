@@ -77,11 +77,9 @@ class SlurmEngine(Engine):
             touched, asked=touched.asked or there.asked, sentence=f"{touched.sentence}; {there.sentence}"
         )
 
-    def pause(self, target: AttemptTarget) -> Performed:  # noqa: ARG002
+    def pause(self, target: AttemptTarget, *, paused: bool = True) -> Performed:  # noqa: ARG002
         """Never succeeds: only an operator of the cluster can suspend a job."""
         return False, NO_PAUSE, {}
-
-    unpause = pause
 
     def probe(self, target: AttemptTarget, folder: Path) -> StackReport:
         """Stacks from the nodes, in a step of their own; the end of the log."""
