@@ -257,7 +257,7 @@ def tap(
     piped elsewhere is refused.
     """
     python_path = [f"PYTHONPATH={path}"] if (path := environ.get("PYTHONPATH")) else []
-    words = ["env", *python_path, sys.executable, "-P", "-m", "trainwatch.core.act.view.pane_copy"]
+    words = ["env", *python_path, sys.executable, "-P", "-m", "trainwatch.core.act.view.pty_client", "--copy"]
     copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
     # tmux expands formats and dates in the command of a pipe.
     copier = copier.replace("#", "##").replace("%", "%%")

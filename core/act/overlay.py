@@ -149,8 +149,10 @@ def enter(scratch: Path, *, wanted: Sequence[Path], kept: Sequence[Path], hidden
             empty = Path(own) / "empty" / str(number)
             empty.mkdir(parents=True)
             _mount(libc, os.path.realpath(folder), source=str(empty), flags=MS_BIND)
-        for place in must:
-            _require_writable(place)
+        for place in must:  # as the trainer will: an overlay in a user namespace cannot copy what other users own
+            probe = os.path.join(place, PROBE)  # noqa: PTH118
+            os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.unlink(probe)  # noqa: PTH108
         for handle in (*lower.values(), *keep.values()):
             os.close(handle)
     except OSError as error:
@@ -178,13 +180,6 @@ def _new_namespace(libc: ctypes.CDLL) -> bool:
     return True
 
 
-def _require_writable(folder: str) -> None:
-    """Write to a folder as the trainer will. An overlay in a user namespace cannot copy what other users own."""
-    probe = os.path.join(folder, PROBE)  # noqa: PTH118
-    os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    os.unlink(probe)  # noqa: PTH108
-
-
 def _mount_view_cover(libc: ctypes.CDLL, place: str, lower: int, folder: Path, *, needed: bool) -> None:
     """Put an overlay over one folder. One that is not needed and cannot be covered is made read-only, or left."""
     upper, work = folder / "up", folder / "work"
@@ -203,12 +198,7 @@ def _mount_view_cover(libc: ctypes.CDLL, place: str, lower: int, folder: Path, *
             return
     if needed and last is not None:
         raise OSError(last.errno, f"no overlay over {place} ({last.strerror})")
-    _make_read_only(libc, place)
-
-
-def _make_read_only(libc: ctypes.CDLL, place: str) -> None:
-    """A trainer that writes there fails and says so. If even that is not allowed, the folder stays as it is."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # a trainer that writes there fails and says so
         flags = os.statvfs(place).f_flag
         same = (flags & SAME_FLAGS) | (MS_RELATIME if flags & ST_RELATIME else 0)
         _mount(libc, place, source=place, flags=MS_BIND)

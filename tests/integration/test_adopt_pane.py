@@ -139,6 +139,6 @@ def copiers(log: Path) -> list[int]:
             words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"trainwatch.core.act.view.pane_copy" in words and os.fsencode(log) in words:
+        if b"--copy" in words and os.fsencode(log) in words:
             found.append(process.pid)
     return found

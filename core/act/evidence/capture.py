@@ -263,9 +263,16 @@ def examine(
         notes.append("the stacks are from the trainer's own faulthandler (trainwatch.heartbeat)")
         return msgspec.structs.replace(report, files=(str(own), *report.files))
 
+    def kernel_log(notes: list[str]) -> str:
+        try:
+            return "".join(f"{line}\n" for line in kernel_tail(KERNEL_LINES))
+        except OSError as fault:
+            notes.append(f"the kernel log cannot be read: {fault.strerror or fault}")
+            return ""
+
     texts: dict[str, Text] = {
         "gpu.txt": lambda _notes: gpu_text(gpus, gpu_holders()),
-        "kernel-log.txt": lambda notes: _kernel_text(kernel_tail, notes),
+        "kernel-log.txt": kernel_log,
     }
     return collect(target, folder, spec, texts=texts, stacks=stacks)
 
@@ -319,14 +326,6 @@ def _gpu_line(gpu: GpuReading) -> str:
     return f"GPU {gpu.index} {gpu.name or ''}: {', '.join(shown)}{throttle}{trouble}"
 
 
-def _kernel_text(kernel_tail: KernelTail, notes: list[str]) -> str:
-    try:
-        return "".join(f"{line}\n" for line in kernel_tail(KERNEL_LINES))
-    except OSError as fault:
-        notes.append(f"the kernel log cannot be read: {fault.strerror or fault}")
-        return ""
-
-
 LOG_TAIL_BYTES = 1 << 20
 
 
@@ -368,8 +367,9 @@ def write_launch_record(target: AttemptTarget, spec: RunSpec, folder: Path, note
         "launch.txt": "\n".join(launch) + "\n",
         "environment.txt": "".join(f"{line}\n" for line in shown_environment(env, hide)),
     }
-    config = _config(target, spec)
-    if config is not None:
+    if spec.config is not None:
+        derived = Path(target.directory, Path(spec.config).name)
+        config = derived if derived.is_file() else Path(spec.cwd, spec.config)
         try:
             with config.open("rb") as file:
                 text = file.read(CONFIG_BYTES).decode("utf-8", "replace")
@@ -403,14 +403,6 @@ def _launch(target: AttemptTarget, spec: RunSpec, notes: list[str]) -> tuple[tup
 
 def _split(path: Path) -> list[str]:
     return [part for part in path.read_bytes().decode("utf-8", "surrogateescape").split("\0") if part]
-
-
-def _config(target: AttemptTarget, spec: RunSpec) -> Path | None:
-    """The derived copy, or the user's own file if the launch used that."""
-    if spec.config is None:
-        return None
-    derived = Path(target.directory, Path(spec.config).name)
-    return derived if derived.is_file() else Path(spec.cwd, spec.config)
 
 
 # One process as text for people, from ``/proc``: state, system call, children, threads, open files.

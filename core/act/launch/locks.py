@@ -135,13 +135,11 @@ def _holder(content: dict[str, Any]) -> Holder:
     if content["trainwatch"] > VERSION:
         raise ValueError("written by a newer version")
     trainer = content["trainer"]
+    run, home, output_dir, directory = (_path(content[key]) for key in ("run", "home", "output_dir", "directory"))
+    if run is None or home is None:
+        raise ValueError("no run")
     return Holder(
-        owner=Owner(
-            run=_path(content["run"]),
-            created=float(content["created"]),
-            home=_path(content["home"]),
-            output_dir=_path_or_none(content["output_dir"]),
-        ),
+        owner=Owner(run, float(content["created"]), home, output_dir),
         role=str(content["role"]),
         host=str(content["host"]),
         boot=str(content["boot"]),
@@ -149,19 +147,15 @@ def _holder(content: dict[str, Any]) -> Holder:
         pid=int(content["pid"]),
         start_ticks=int(content["start_ticks"]),
         trainer=None if trainer is None else (int(trainer[0]), int(trainer[1])),
-        directory=_path_or_none(content["directory"]),
+        directory=directory,
     )
 
 
-def _path(text: str) -> str:
+def _path(text: str | None) -> str | None:
     """The text, if it can be a path. Raises ValueError, TypeError: anybody may have written the file."""
-    if b"\0" in os.fsencode(text):
+    if text is not None and b"\0" in os.fsencode(text):
         raise ValueError("no path")
     return text
-
-
-def _path_or_none(text: str | None) -> str | None:
-    return None if text is None else _path(text)
 
 
 # One lock file: which run writes into a folder. Held by the run's supervisor and by its runner, each in its own slot.
@@ -435,16 +429,10 @@ def _flocked(descriptor: int, path: str, owner: Owner, *, is_last: bool) -> Open
             slots = read_slots(descriptor)
             if any(slots or ()) and _is_file_at(descriptor, path):
                 return Opened(descriptor, "shared", slots)
-    elif slots is None or not all(_is_dead_here(holder) for holder in known):
+    elif slots is None or any(h.boot != processes.boot_id() or h.pid_space != pid_space() or h.lives for h in known):
         return Opened(descriptor, "shared", slots)
     # Whoever holds it is no run: nobody takes, releases or looks at a lock for so long. It is as good as no flock.
     return Opened(descriptor, "none", slots) if is_last else None
-
-
-def _is_dead_here(holder: Holder) -> bool:
-    """Whether it is of this boot and this name space of pids, and has ended, whoever flocks its file."""
-    is_here = holder.boot == processes.boot_id() and holder.pid_space == pid_space()
-    return is_here and not holder.lives
 
 
 def _other_user(path: str) -> str | None:

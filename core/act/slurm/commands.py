@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -102,8 +102,10 @@ def read_scontrol(text: str) -> Seen | None:
     """The job of ``scontrol show job ID``; None if the text has none."""
     fields: dict[str, str] = {}
     lines = (line for line in text.splitlines() if not line.lstrip().startswith(TYPED))
-    for key, value in _pairs(word for line in lines for word in line.split()):
-        fields.setdefault(key, value)
+    for word in (word for line in lines for word in line.split()):
+        key, equals, value = word.partition("=")
+        if equals and key.replace("/", "").replace(":", "").isalnum():
+            fields.setdefault(key, value)
     if "JobId" not in fields or "JobState" not in fields:
         return None
     phase, cause = phase_of(fields["JobState"])
@@ -144,19 +146,16 @@ def limit_of(text: str) -> float | None:
     return seconds + 86400.0 * float(days or 0)
 
 
-def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str]]:
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals and key.replace("/", "").replace(":", "").isalnum():
-            yield key, value
-
-
 TIMEOUT_S = 30.0
 """A busy controller answers late; squeue's own limit is 10 s for each of several attempts."""
 
 
 INVALID = "Invalid job id"
 """What Slurm says of a job that it does not know."""
+
+
+LOST = ("timed out", "unable to contact", "connection refused", "zero bytes", "try again")
+"""The controller did not answer, or may have taken a job before the answer was lost."""
 
 
 class SlurmError(RuntimeError):
@@ -273,7 +272,8 @@ class Slurm:
             raise SlurmError(f"{argv[0]}: {fault.strerror or fault}") from fault
         if done.returncode != 0:
             said = " ".join(done.stderr.split())[:400] or f"exit code {done.returncode}"
-            raise SlurmError(f"{argv[0]}: {said}", refused=refusal and _is_refusal(said), printed=done.stdout)
+            answered = not any(words in said.lower() for words in LOST)
+            raise SlurmError(f"{argv[0]}: {said}", refused=refusal and answered, printed=done.stdout)
         return done.stdout
 
 
@@ -288,12 +288,6 @@ def _kept_from_stops() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _is_refusal(said: str) -> bool:
-    """Whether the controller answered, so that no job exists; else it may have taken it before the answer was lost."""
-    lost = ("timed out", "Unable to contact", "Connection refused", "Socket timed out", "Zero Bytes", "try again")
-    return not any(words.lower() in said.lower() for words in lost)
 
 
 def wait_until_gone(slurm: Slurm, handle: JobHandle, limit_s: float, pause_s: float = 1.0) -> bool:

@@ -2,7 +2,8 @@
 
 Program: ``python -P -m trainwatch.core.act.view.pty_client ATTEMPT_DIR [--pane]``. Ctrl-] detaches, except with
 ``--pane`` (inside the run's tmux window), where tmux detaches. All other input reaches the trainer, Ctrl-C too, and the
-first line says so. Standard library only. Exit status 0 after a detach or the end of the terminal, 1 if there is none.
+first line says so. ``--copy LOG PID START_TICKS``: see ``copy_pane``. Standard library only. Exit status 0 after a
+detach or the end of the terminal, 1 if there is none.
 """
 
 import contextlib
@@ -18,8 +19,9 @@ import time
 import tty
 from collections.abc import Iterator
 
+from .. import processes
 from ..launch import spool
-from ..launch.trainer_pty import FRAME_HEAD, READ_BYTES, WINDOW
+from ..launch.trainer_pty import FRAME_HEAD, READ_BYTES, WINDOW, LogFile
 
 DETACH = b"\x1d"
 CONNECT_TIMEOUT_S = 3.0
@@ -107,8 +109,39 @@ def _raw(keyboard: int | None) -> Iterator[None]:
         termios.tcsetattr(keyboard, termios.TCSAFLUSH, before)
 
 
+LOG_WAIT_S = 10.0
+"""The log begins with the pane's history, which is written while this program starts."""
+COPY_POLL_S = 0.5
+LAST_OUTPUT_S = 1.0
+"""tmux passes the last output of a dead trainer on within milliseconds."""
+
+
+def copy_pane(arguments: list[str]) -> int:
+    """Copy the output of a tmux pane, from standard input, into a log until the pane or the trainer in it has ended.
+
+    ``LOG PID START_TICKS``, started by ``tmux pipe-pane``. Later input in the pane is not recorded.
+    """
+    path, trainer = arguments[0], (int(arguments[1]), int(arguments[2]))
+    deadline = time.monotonic() + LOG_WAIT_S
+    while not os.path.exists(path) and time.monotonic() < deadline:  # noqa: PTH110
+        time.sleep(0.02)
+    log = LogFile(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+    until: float | None = None
+    while until is None or time.monotonic() < until:
+        if until is None and not processes.is_alive(trainer):
+            until = time.monotonic() + LAST_OUTPUT_S
+        if select.select([0], [], [], COPY_POLL_S if until is None else 0.1)[0]:
+            data = os.read(0, 65536)
+            if not data:
+                break
+            log.write(data)
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     """Show the terminal of the attempt in ``arguments[0]``."""
+    if arguments[0] == "--copy":
+        return copy_pane(arguments[1:])
     directory = os.path.abspath(arguments[0])  # noqa: PTH100
     in_pane = "--pane" in arguments[1:]
     try:
