@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import Literal
 
 import msgspec
 
@@ -322,16 +322,10 @@ def is_trainwatch(pid: int) -> bool:
 
 def _panes(text: str) -> Iterator[PaneSeen]:
     for line in text.splitlines():
-        values = dict(zip(FIELDS, line.split(SEPARATOR), strict=False))
-        if len(values) == len(FIELDS) and values["pane_dead"] != "1":
-            yield PaneSeen(
-                id=values["pane_id"],
-                pid=int(values["pane_pid"]),
-                tty=values["pane_tty"],
-                piped=values["pane_pipe"] == "1",
-                run=values[MARK] or None,
-                session=values["session_name"],
-            )
+        values = line.split(SEPARATOR)
+        if len(values) == len(FIELDS) and values[4] != "1":
+            pane, pid, tty, piped, _, run, session = values
+            yield PaneSeen(id=pane, pid=int(pid), tty=tty, piped=piped == "1", run=run or None, session=session)
 
 
 def _ask(settings: Tmux, environ: Mapping[str, str], session: str, words: Sequence[str]) -> str:
@@ -340,17 +334,13 @@ def _ask(settings: Tmux, environ: Mapping[str, str], session: str, words: Sequen
     try:
         return output(settings, environ, words)
     except TmuxError as error:
-        match error.fault:
-            case "missing":
-                raise AdoptionError("missing", f"{error}, so tmux sessions cannot be read; give --pid PID") from error
-            case "deadline":
-                raise AdoptionError("refused", f"{error}{server}; give --pid PID") from error
-            case "failed":
-                raise AdoptionError(
-                    "missing", f"no tmux session {session}{server} ({error}); `tmux ls` lists those that exist"
-                ) from error
-            case _:
-                assert_never(error.fault)
+        kind: Literal["refused", "missing"] = "refused" if error.fault == "deadline" else "missing"
+        text = {
+            "missing": f"{error}, so tmux sessions cannot be read; give --pid PID",
+            "deadline": f"{error}{server}; give --pid PID",
+            "failed": f"no tmux session {session}{server} ({error}); `tmux ls` lists those that exist",
+        }[error.fault]
+        raise AdoptionError(kind, text) from error
 
 
 LOG_SUFFIXES = frozenset({".log", ".out", ".txt", ".err"})

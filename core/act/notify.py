@@ -95,7 +95,10 @@ class Outbox:
             waits = urls and (bool(self._waiting) or now < self._free_s)
             if waits:
                 self._waiting.append(Notice(event, title, body, time.time()))
-                self._timer = self._timer or self._start_timer(self._free_s - now)
+                if self._timer is None:
+                    self._timer = threading.Timer(max(0.0, self._free_s - now), self.flush)
+                    self._timer.daemon = True
+                    self._timer.start()
             elif urls:
                 self._free_s = now + self._gap_s
         ok, detail, output = send_notice(self._spec, event, title, body, incident, urls=not waits)
@@ -119,12 +122,6 @@ class Outbox:
         report = notify_urls(settings.urls, whole.event, title, body, timeout_s=settings.timeout_s)
         count = f"{len(taken)} notice{'' if len(taken) == 1 else 's'} that waited"
         self.tell(f"{count}: {report.detail}" if report.ok else f"{count} FAILED: {report.detail}")
-
-    def _start_timer(self, wait_s: float) -> threading.Timer:
-        timer = threading.Timer(max(0.0, wait_s), self.flush)
-        timer.daemon = True
-        timer.start()
-        return timer
 
 
 def together(run: str, notices: Sequence[Notice]) -> Notice:

@@ -164,18 +164,12 @@ def attempt_processes(
     leader = processes.get(trainer[0])
     found: dict[int, Process] = {}
     if leader is None or leader.start_ticks == trainer[1]:
-        roots = []
-        if leader is not None:
-            roots.append(leader)
         led_session = leader is None or leader.session == trainer[0]
         led_group = leader is None or leader.group == trainer[0]
-        roots.extend(
-            process
-            for process in processes.values()
-            if (led_session and process.session == trainer[0]) or (led_group and process.group == trainer[0])
-        )
-        for root in roots:
-            found[root.pid] = root
+        for pid, process in processes.items():
+            of_session, of_group = process.session == trainer[0], process.group == trainer[0]
+            if process is leader or (led_session and of_session) or (led_group and of_group):
+                found[pid] = process
     if directory is not None:
         found.update((process.pid, process) for process in marked_with(directory, processes.values(), variable))
     for root in list(found.values()):

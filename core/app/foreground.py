@@ -219,7 +219,7 @@ def _watch(
     ping = _ping(run, supervisor, vitality)
     try:
         if supervisor.live is not None and trainer_pid(run) is None and not run.load_spec().capabilities.queues:
-            supervisor.found_dead()
+            supervisor.found_dead = True
         if first is not None:
             supervisor.ask(first).add_done_callback(lambda reply: _end_if_refused(supervisor, reply.result()))
         code = supervisor.run()

@@ -123,9 +123,10 @@ class Supervisor:
     def __post_init__(self) -> None:
         self._actions = ActionThreads(self.actor, self.inbox, self.clock, self.give_way)
         self._journal = WriteAhead(self.journal, self.clock, self._perform, self.on_records)
-        self._sensors: Sequence[Sensor] = ()
+        self.sensors: Sequence[Sensor] = ()
         self._commands: dict[int, tuple[Command, Future[Reply]]] = {}
-        self._found_dead = False
+        self.found_dead = False
+        """The attempt to adopt is dead already. The sensors see its end soon."""
         self._held: deque[Command] = deque()
         self._held_end: EndWatch | None = None
         self._exit_code: int | None = None
@@ -143,7 +144,7 @@ class Supervisor:
         timed = msgspec.structs.replace(command, t=self.clock.now())
         reply: Future[Reply] = Future()
         self._commands[id(timed)] = (timed, reply)
-        if self._found_dead and command.verb == "resume":
+        if self.found_dead and command.verb == "resume":
             self._held.append(timed)
         else:
             self.inbox.put(timed)
@@ -153,14 +154,6 @@ class Supervisor:
     def attempts(self) -> int:
         """The number of the newest attempt; 0 before the first."""
         return self.state.attempts
-
-    def sense_with(self, sensors: Sequence[Sensor]) -> None:
-        """Set the sensors, before ``run``."""
-        self._sensors = sensors
-
-    def found_dead(self) -> None:
-        """The attempt to adopt is dead already, before ``run``. The sensors see its end soon."""
-        self._found_dead = True
 
     def note(self, text: str) -> None:
         """Write a sentence to the journal in the next turn, such as what a sensor cannot read."""
@@ -184,7 +177,7 @@ class Supervisor:
         """Supervise until the run is over or ``end`` was called. Returns the exit code of ``--headless``."""
         self._t = self.clock.now()
         self._write((SupervisorStarted(pid=self.pid, adopted_attempt=self.live.number if self.live else None),))
-        for sensor in self._sensors:
+        for sensor in self.sensors:
             sensor.start()
         try:
             self._begin()
@@ -272,8 +265,8 @@ class Supervisor:
     def _pass_held(self, observation: Observation) -> None:
         """Judge the commands that waited for the end of a dead attempt. Its supervisor ends only if it then rests."""
         late = bool(self._held) and self._t - self._held[0].t >= HELD_S
-        self._found_dead = self._found_dead and not late and not isinstance(observation, Exit)
-        while self._held and not self._found_dead:
+        self.found_dead = self.found_dead and not late and not isinstance(observation, Exit)
+        while self._held and not self.found_dead:
             held = self._held.popleft()
             if self._word == "finished" and held.checkpoint is None and not held.fresh:
                 self._needs_nothing(held)
@@ -367,7 +360,7 @@ class Supervisor:
     def _follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt of sensors and actor, before the judge's next decision about it."""
         self.live = target
-        for sensor in self._sensors:
+        for sensor in self.sensors:
             sensor.follow(target)
         if target is not None:
             self.actor.follow(target)
@@ -376,7 +369,7 @@ class Supervisor:
         return JudgeSnapshot(version=self.snapshot_version, state=dict(self.snapshot(self.state)))
 
     def _close(self) -> None:
-        for sensor in self._sensors:
+        for sensor in self.sensors:
             sensor.stop()
         self._actions.close()
         self._write_last_outcomes()

@@ -345,7 +345,7 @@ def found_dead(journal: MemoryJournal, ends: tuple[Entry, ...], resumed: tuple[E
         pid=1,
         live=FOUND,
     )
-    watch.found_dead()
+    watch.found_dead = True
     reply = watch.ask(Command(t=0.0, verb="resume", by="ann"))
     code = watch.run()
     return code, [type(o) for o in judge.told if isinstance(o, Start | Exit | Command)], reply.result(0.0)

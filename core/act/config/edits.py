@@ -54,16 +54,18 @@ def leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{key}", value
 
 
-def occurrences(tree: Mapping[Any, Any], key: str, depth: int | None) -> list[KeyPath]:
-    """All places of a key of that name, at most ``depth`` keys deep. Lists are not searched."""
-    found: list[KeyPath] = []
-    for name, value in tree.items():
+def occurrences(node: Any, key: str, depth: int | None = None, *, lists: bool = False) -> Iterator[KeyPath]:
+    """All places of a key of that name, at most ``depth`` keys deep. ``lists``: in tables of lists, too."""
+    if isinstance(node, list) and lists:
+        node = dict(enumerate(node))
+    if not isinstance(node, Mapping):
+        return
+    for name, value in node.items():
         if name == key:
-            found.append((name,))
-        if isinstance(value, Mapping) and isinstance(name, str) and (depth is None or depth > 1):
-            below = occurrences(value, key, None if depth is None else depth - 1)
-            found.extend((name, *rest) for rest in below)
-    return found
+            yield (name,)
+        if depth is None or depth > 1:
+            for rest in occurrences(value, key, None if depth is None else depth - 1, lists=lists):
+                yield (name, *rest)
 
 
 def locate(tree: Mapping[Any, Any], key: str, source: str, *, sections_ignored: bool) -> tuple[KeyPath, ...]:
@@ -76,11 +78,11 @@ def locate(tree: Mapping[Any, Any], key: str, source: str, *, sections_ignored: 
     if key in tree:
         found = [(key,)]
         if sections_ignored:
-            found = occurrences(tree, key, 2)
+            found = list(occurrences(tree, key, 2))
     elif "." in key:
         found = [tuple(key.split("."))]
     else:
-        found = occurrences(tree, key, 2 if sections_ignored else None) or [(key,)]
+        found = list(occurrences(tree, key, 2 if sections_ignored else None)) or [(key,)]
     if len(found) > 1 and not sections_ignored:
         places = ", ".join(".".join(path) for path in found)
         raise DeriveError(f"{source}: {key} is in several places ({places}); write the whole dotted key in the profile")

@@ -26,6 +26,7 @@ from .edits import (
     edit_yaml,
     leaves,
     locate,
+    occurrences,
     one_line,
     present,
     read_json,
@@ -264,17 +265,14 @@ def changed_copy(
     return ConfigCopy(path, _EDITORS[kind](text, edits, str(original)), original), tuple(made)
 
 
-def _occurrences(node: Any, name: str, above: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """All places of a key with their values, lists of tables included."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key == name and not isinstance(value, dict | list):
-                yield (*above, key), value
-            else:
-                yield from _occurrences(value, name, (*above, key))
-    elif isinstance(node, list):
-        for at, item in enumerate(node):
-            yield from _occurrences(item, name, (*above, at))
+def _occurrences(tree: dict[str, Any], name: str) -> Iterator[tuple[KeyPath, Any]]:
+    """All places of a value of that name, with the value; lists of tables included."""
+    for place in occurrences(tree, name, lists=True):
+        value: Any = tree
+        for part in place:
+            value = value[part]
+        if not isinstance(value, dict | list):
+            yield place, value
 
 
 def _covers(tree: dict[str, Any], name: str) -> bool:

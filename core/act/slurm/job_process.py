@@ -140,22 +140,15 @@ class JobProcess:
         job = self._job
         if seen is not None:
             handle = msgspec.structs.replace(job.handle, submitted=job.handle.submitted or seen.submitted)
-            job = msgspec.structs.replace(
-                job,
-                handle=handle,
-                cause=seen.cause,
-                state=seen.state,
-                reason=seen.reason,
-                nodes=seen.nodes,
-                left_s=seen.left_s,
-            )
+            told = {name: getattr(seen, name) for name in ("cause", "state", "reason", "nodes", "left_s")}
+            job = msgspec.structs.replace(job, handle=handle, **told)
         else:
             job = msgspec.structs.replace(job, reason=reason)
         self.follow(msgspec.structs.replace(job, phase=phase, wall=time.time()))
-        told = _in_words(self._job)
-        if told != self._told:
-            self._told = told
-            _say(told)
+        words = _in_words(self._job)
+        if words != self._told:
+            self._told = words
+            _say(words)
 
     def _wait_for_end(self) -> None:
         """The script has ended: wait for Slurm's word, which tells a time limit from an exit."""

@@ -226,7 +226,7 @@ def build_supervisor(
     keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)
     output.tell(sensed.checkpoints.watch)
     output.tell(sensed.host.save_to)
-    supervisor.sense_with(sensed.all)
+    supervisor.sensors = sensed.all
     return supervisor
 
 
