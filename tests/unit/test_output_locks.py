@@ -354,29 +354,6 @@ def test_the_locks_of_the_machine_are_in_a_folder_that_nobody_else_can_write(
         os.umask(before)
 
 
-def test_a_start_removes_what_killed_runs_left_on_the_machine(machine: Path, tmp_path: Path) -> None:
-    machine.mkdir(mode=0o700)
-    old, held_name, foreign, empty = (f"folder-{digit * 16}.lock" for digit in "0123")
-    names = {"notes.txt", "notes.lock", held_name, foreign, empty}
-    for name in (old, *names):
-        path = machine / name
-        if name == "notes.txt" or name == foreign:
-            path.write_text("mine")
-        elif name == empty:
-            path.touch()
-        else:
-            left_behind(path)
-        if name == held_name:
-            held = file_of(path)
-            held.take()
-    locks = locks_of(MINE._replace(output_dir=str(tmp_path / "out")))
-    output_locks.sweep_machine()
-    locks.take()
-    locks.release()
-    assert {p.name for p in machine.iterdir()} == names, "only a lock of ours goes: its name, its size, its dead run"
-    held.release()
-
-
 def test_the_lock_in_the_folder_holds_where_the_locks_of_the_machine_are_not_seen(
     machine: Path, tmp_path: Path
 ) -> None:

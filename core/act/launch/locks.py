@@ -342,21 +342,6 @@ def _may_live(path: str, holder: Holder) -> Taken:
     return Taken(path, holder, "whether it lives cannot be told from here", lives=False)
 
 
-def remove_dead(name: str, folder: int) -> None:
-    """Remove a lock file of this machine that a killed run left behind. ``folder``: the open one. Raises OSError."""
-    descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    try:
-        status = os.fstat(descriptor)
-        if stat.S_ISREG(status.st_mode) and status.st_size == FILE_BYTES and _flock(descriptor, fcntl.LOCK_EX):
-            holders = read_slots(descriptor)
-            me = here(Owner("", 0.0, ""), SUPERVISOR)
-            dead = holders is not None and all(h is None or _judged(h, me, name, None) == "dead" for h in holders)
-            if dead and _is_file_at(descriptor, name, folder):
-                os.unlink(name, dir_fd=folder)
-    finally:
-        os.close(descriptor)
-
-
 def _first_rival(path: str, opened: Opened, me: Holder, is_network: IsNetwork | None) -> Holder | None:
     """Raise Taken if another run holds the lock. A holder of which that cannot be told is returned."""
     holders = opened.slots
@@ -460,9 +445,9 @@ def _flock(descriptor: int, kind: int) -> bool | None:
     return True
 
 
-def _is_file_at(descriptor: int, path: str, folder: int | None = None) -> bool:
-    """Whether the open file is still the one with this name. ``folder``: the open one that it is in."""
+def _is_file_at(descriptor: int, path: str) -> bool:
+    """Whether the open file is still the one with this name."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path, dir_fd=folder, follow_symlinks=False))
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
     except OSError:
         return False

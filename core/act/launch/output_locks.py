@@ -15,7 +15,6 @@ night that is not trained is lost for certain. Standard library only: the runner
 
 import contextlib
 import os
-import re
 import sys
 import threading
 import time
@@ -23,8 +22,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from ...private_folder import check_private, open_private
-from .locks import BEAT_S, RUNNER, CannotLock, IsNetwork, LockFile, Owner, Role, Taken, look, remove_dead
+from ...private_folder import check_private
+from .locks import BEAT_S, RUNNER, CannotLock, IsNetwork, LockFile, Owner, Role, Taken, look
 
 # No pathlib here: it keeps the runner small.
 # ruff: noqa: PTH112, PTH118, PTH119, PTH120, PTH208
@@ -33,8 +32,6 @@ from .locks import BEAT_S, RUNNER, CannotLock, IsNetwork, LockFile, Owner, Role,
 NAME = ".trainwatch.lock"
 """In the output folder. No state of a trainer, so no list of checkpoints contains it."""
 MACHINE_FOLDER = f"/tmp/trainwatch-{os.geteuid()}/locks"  # noqa: S108  its owner and mode are checked
-_OURS = re.compile(r"(?:folder|command)-[0-9a-f]{16}\.lock").fullmatch
-MOST_SWEPT = 500
 
 
 class OutputLocks:
@@ -214,20 +211,6 @@ def _may_share(taken: Taken, owner: Owner) -> bool:
 
 def _digest(text: str) -> str:
     return sha256(os.fsencode(text)).hexdigest()[:16]
-
-
-def sweep_machine() -> None:
-    """Remove what killed runs left on this machine."""
-    try:
-        folder = open_private(*os.path.split(MACHINE_FOLDER))
-    except OSError:
-        return
-    try:
-        for name in list(filter(_OURS, os.listdir(folder)))[:MOST_SWEPT]:
-            with contextlib.suppress(OSError):
-                remove_dead(name, folder)
-    finally:
-        os.close(folder)
 
 
 # The runner's part of a run's output locks: held and counted up in a thread until no process of the trainer is left.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...act import processes
 from ...act.launch.locks import BEAT_S, SUPERVISOR, Holder, Owner, Taken, look
-from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival, sweep_machine
+from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
 from ...act.launch.spool import read_start
 from ...model.attempt import LockOrder
 from ...model.run import TERMINAL_STATES, RunSpec
@@ -63,7 +63,6 @@ class OutputClaim:
         """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told."""
         try:
             with self._mutex:
-                sweep_machine()
                 self._unsaid += self._locks.take()
         except Taken as taken:
             raise CliError(ExitCode.OWNED, f"{sentence(taken, self._spec)}; nothing was started") from None
