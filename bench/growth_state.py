@@ -4,25 +4,13 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainwatch.core.model import fact as facts
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.decision import StartAttempt
-from trainwatch.core.model.fact import (
-    AttemptEnded,
-    AttemptStarted,
-    BudgetChanged,
-    CheckpointKnown,
-    HealthChanged,
-    IncidentOpened,
-    PhaseChanged,
-    ProgressMade,
-    RunCreated,
-    StateChanged,
-)
+from trainwatch.core.model.decision import Entry, StartAttempt
 from trainwatch.core.model.json_line import encode_line
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.record import Entry
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import record_of
 from trainwatch.core.store.run_directory import RunDirectory
@@ -52,7 +40,9 @@ def _events(days: float, checkpoints: int, faults: int) -> Iterator[tuple[float,
     dice = random.Random(1)
     yield (
         0.0,
-        RunCreated(run="long-00000000", name="long", command=("python", "train.py"), cwd="/home/ann", preset="generic"),
+        facts.RunCreated(
+            run="long-00000000", name="long", command=("python", "train.py"), cwd="/home/ann", preset="generic"
+        ),
     )
     timed: list[tuple[float, int, object]] = []
     timed += [(end * (i + 1) / (checkpoints + 1), 1, i) for i in range(checkpoints)]
@@ -64,12 +54,12 @@ def _events(days: float, checkpoints: int, faults: int) -> Iterator[tuple[float,
         step = int(t / STEP_S)
         if kind == 0:
             progress = Progress(phase="train", step=step, total_steps=int(end / STEP_S), loss=dice.random())
-            yield t, ProgressMade(attempt=attempt, progress=progress, overall_step=step)
+            yield t, facts.ProgressMade(attempt=attempt, progress=progress, overall_step=step)
             if dice.random() < 0.05:
-                yield t, PhaseChanged(attempt=attempt, phase=dice.choice(("train", "eval", "save")))
+                yield t, facts.PhaseChanged(attempt=attempt, phase=dice.choice(("train", "eval", "save")))
             if dice.random() < 0.02:
                 value = dice.uniform(60.0, 95.0)
-                yield t, HealthChanged(metric="ram_used", value=value, unit="%", level="warning", before="safe")
+                yield t, facts.HealthChanged(metric="ram_used", value=value, unit="%", level="warning", before="safe")
         elif kind == 1:
             path = f"/home/ann/out/checkpoint-{step}"
             for verdict in ("writing", "complete"):
@@ -83,7 +73,7 @@ def _events(days: float, checkpoints: int, faults: int) -> Iterator[tuple[float,
                     mtime=WALL0 + t,
                     verdict=verdict,
                 )
-                yield t, CheckpointKnown(checkpoint=known)
+                yield t, facts.CheckpointKnown(checkpoint=known)
         else:
             incident = Incident(
                 id=attempt,
@@ -95,9 +85,9 @@ def _events(days: float, checkpoints: int, faults: int) -> Iterator[tuple[float,
                 reason="exit code 1: CUDA out of memory",
                 step=step,
             )
-            yield t, IncidentOpened(incident=incident)
-            yield t, AttemptEnded(attempt=attempt, how="crashed", code=1, last_step=step, productive_s=100.0)
-            yield t, BudgetChanged(used=1, max=3)
+            yield t, facts.IncidentOpened(incident=incident)
+            yield t, facts.AttemptEnded(attempt=attempt, how="crashed", code=1, last_step=step, productive_s=100.0)
+            yield t, facts.BudgetChanged(used=1, max=3)
             attempt, pid = attempt + 1, pid + 10
             yield t, StartAttempt(id=attempt, attempt=attempt, reason="the attempt crashed")
             yield t + 1.0, Outcome(t=t + 1.0, decision=attempt, action="start_attempt", ok=True)
@@ -105,6 +95,6 @@ def _events(days: float, checkpoints: int, faults: int) -> Iterator[tuple[float,
 
 
 def _start(attempt: int, pid: int) -> Iterator[Entry]:
-    yield StateChanged(state="starting", reason=f"attempt {attempt} starts")
-    yield AttemptStarted(attempt=attempt, pid=pid, runner_pid=pid - 1, log=f"/home/ann/{attempt}.log")
-    yield StateChanged(state="running", reason="step 1")
+    yield facts.StateChanged(state="starting", reason=f"attempt {attempt} starts")
+    yield facts.AttemptStarted(attempt=attempt, pid=pid, runner_pid=pid - 1, log=f"/home/ann/{attempt}.log")
+    yield facts.StateChanged(state="running", reason="step 1")

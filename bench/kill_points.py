@@ -35,8 +35,7 @@ sys.path.insert(0, str(HERE))
 
 from kill_points_trainer import is_whole, step_of  # noqa: E402
 
-from trainwatch.core.model.control_messages import Request  # noqa: E402
-from trainwatch.core.model.observation import Command  # noqa: E402
+from trainwatch.core.model.observation import Command, Request  # noqa: E402
 from trainwatch.core.store.control_client import ControlError, send  # noqa: E402
 from trainwatch.core.store.journal import load_story  # noqa: E402
 from trainwatch.core.store.run_directory import RunDirectory  # noqa: E402

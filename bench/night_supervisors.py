@@ -20,9 +20,8 @@ import night_trainer
 
 from trainwatch.core.act.evidence.capture import PAUSE_SHARE
 from trainwatch.core.judge.hang.pauses import AGAIN
-from trainwatch.core.model.decision import CaptureStacks, LookForLoop
+from trainwatch.core.model.decision import CaptureStacks, LookForLoop, Record
 from trainwatch.core.model.fact import IncidentOpened, Note, StateChanged
-from trainwatch.core.model.record import Record
 from trainwatch.core.store.journal import read_journal
 
 TRAINER = Path(night_trainer.__file__)

@@ -33,24 +33,13 @@ from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.judge.state import SNAPSHOT_VERSION, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.judge.text.shapes import ShapeTable
+from trainwatch.core.model import observation as observations
 from trainwatch.core.model.attempt import StartRecord
-from trainwatch.core.model.decision import Decision, EndWatch, StartAttempt
+from trainwatch.core.model.decision import Decision, EndWatch, Record, StartAttempt
 from trainwatch.core.model.fact import IncidentOpened, RunCreated
-from trainwatch.core.model.observation import (
-    CheckpointEvent,
-    Exit,
-    GpuReading,
-    GpuSample,
-    LogChunk,
-    Meta,
-    Observation,
-    Outcome,
-    ProcessSample,
-)
-from trainwatch.core.model.record import Record
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity, RunSpec
 from trainwatch.core.model.settings import Settings
-from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.store.run_directory import RunDirectory
@@ -95,20 +84,20 @@ class SimulatedRun:
         self._dice = random.Random(1)
         self._lives = False
         self._decided = 0
-        self._queue: deque[Observation] = deque()
+        self._queue: deque[observations.Observation] = deque()
         self._changed = threading.Condition()
         self._next = self._observations()
 
     # --- inbox ---
 
-    def put(self, observation: Observation) -> None:
+    def put(self, observation: observations.Observation) -> None:
         with self._changed:
             self._queue.append(observation)
-            if isinstance(observation, Outcome):
+            if isinstance(observation, observations.Outcome):
                 self._decided -= 1
             self._changed.notify_all()
 
-    def take(self, timeout_s: float) -> Observation | None:
+    def take(self, timeout_s: float) -> observations.Observation | None:
         """Time stands while a decision is performed."""
         del timeout_s
         with self._changed:
@@ -136,10 +125,10 @@ class SimulatedRun:
 
     # --- actor ---
 
-    def perform(self, decision: Decision) -> Outcome:
+    def perform(self, decision: Decision) -> observations.Outcome:
         data = self._launched(decision) if isinstance(decision, StartAttempt) else {}
         action = str(decision.__struct_config__.tag)
-        return Outcome(t=self.clock.t, decision=decision.id, action=action, ok=True, data=data)
+        return observations.Outcome(t=self.clock.t, decision=decision.id, action=action, ok=True, data=data)
 
     def follow(self, target: AttemptTarget | None) -> None:
         self._lives = target is not None
@@ -162,7 +151,7 @@ class SimulatedRun:
 
     # --- what there is to see ---
 
-    def _observations(self) -> Iterator[Observation]:
+    def _observations(self) -> Iterator[observations.Observation]:
         save_s, fault_s = 7 * DAY_S / WEEK_CHECKPOINTS, 7 * DAY_S / WEEK_FAULTS
         next_save, next_fault, next_mark, begun = save_s, fault_s, self.end_t / 12, 0.0
         t = 0.0
@@ -175,26 +164,28 @@ class SimulatedRun:
             if t - begun >= STEP_S and (t - begun) % STEP_S < 1.0:
                 self.step += 1
                 loss = 2.0 / (1 + t / 3600) + self._dice.random() / 50
-                yield LogChunk(t=t, text=f"step {self.step}/{int(self.end_t / STEP_S)} loss={loss:.4f} lr=1e-4\n")
+                yield observations.LogChunk(
+                    t=t, text=f"step {self.step}/{int(self.end_t / STEP_S)} loss={loss:.4f} lr=1e-4\n"
+                )
             if t >= next_save and t - begun > 60:
                 next_save += save_s
                 yield from self._saves(t)
             if t >= next_fault and t - begun > 60:
                 next_fault += fault_s
                 self.faults += 1
-                yield LogChunk(t=t, text=CRASH)
-                yield Exit(t=t + 0.1, code=1, died_t=t)
+                yield observations.LogChunk(t=t, text=CRASH)
+                yield observations.Exit(t=t + 0.1, code=1, died_t=t)
             if t >= next_mark:
                 next_mark += self.end_t / 12
                 self.marks.append((t / DAY_S, own_memory_mb(), len(list(Path("/proc/self/fd").iterdir()))))
                 print(f"day {t / DAY_S:5.2f}: {self.marks[-1][1]:.1f} MB, {self.marks[-1][2]} descriptors", flush=True)
 
-    def _samples(self, t: float) -> Iterator[Observation]:
+    def _samples(self, t: float) -> Iterator[observations.Observation]:
         dice = self._dice
-        yield GpuSample(
+        yield observations.GpuSample(
             t=t,
             gpus=tuple(
-                GpuReading(
+                observations.GpuReading(
                     index=index,
                     util_pct=float(dice.randint(85, 99)),
                     mem_used_bytes=14e9 + dice.randint(0, 1000) * 1e6,
@@ -216,7 +207,7 @@ class SimulatedRun:
         yield host_sample(t, ram, 1e8, dice)
         if self._lives:
             done = 1e6 * t
-            yield ProcessSample(
+            yield observations.ProcessSample(
                 t=t,
                 cpu_cores=1 + dice.random(),
                 rss_bytes=ram / 2,
@@ -226,14 +217,14 @@ class SimulatedRun:
                 states={"S": 9},
             )
 
-    def _saves(self, t: float) -> Iterator[Observation]:
+    def _saves(self, t: float) -> Iterator[observations.Observation]:
         """Complete at once; the oldest of sixty-four is removed."""
         self.checkpoints += 1
         path = "/data/out/checkpoint-{}".format
         if len(self.saved) == self.saved.maxlen:
-            yield CheckpointEvent(t=t, path=path(self.saved[0]), event="removed")
+            yield observations.CheckpointEvent(t=t, path=path(self.saved[0]), event="removed")
         self.saved.append(self.step)
-        yield CheckpointEvent(
+        yield observations.CheckpointEvent(
             t=t,
             path=path(self.step),
             event="complete",
@@ -267,7 +258,7 @@ def supervise(home: Path, days: float) -> tuple[SimulatedRun, RunDirectory, floa
     recorder = RunRecorder(
         HistoryWriter(run.history),
         TraceWriter(run.trace, run.trace_wanted),
-        Meta(t=0, command=spec.command),
+        observations.Meta(t=0, command=spec.command),
         HabitsFile(home, spec.command, spec.cwd, None),
         shapes=shapes,
         shown=lambda state: shown_progress(judge.knowledge, state),

@@ -21,11 +21,10 @@ from .judge.run_states import WORDS, name_of
 from .judge.state import JudgeState
 from .judge.step import Judge
 from .judge.text.shapes import ShapeTable
-from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
+from .model.decision import Decision, EndWatch, Entry, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import ActionWithheld, IncidentOpened
 from .model.observation import Meta, Observation, Outcome
 from .model.preset import Preset
-from .model.record import Entry
 from .model.settings import Settings
 from .model.shipped import FailureCatalogue, LogShapes
 from .store.trace import TraceReading

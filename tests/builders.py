@@ -22,6 +22,7 @@ from trainwatch.core.model.decision import (
     Decision,
     EndLeftovers,
     EndWatch,
+    Entry,
     GiveUp,
     ListCheckpoints,
     NotifyPeople,
@@ -48,7 +49,6 @@ from trainwatch.core.model.observation import (
 )
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.progress import Why
-from trainwatch.core.model.record import Entry
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.shipped import FailureCatalogue, FailureClass, FailureSignature
 

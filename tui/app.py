@@ -17,9 +17,9 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.types import CSSPathType
 
+from ..core.model.ports import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
 from ..core.model.run import TERMINAL_STATES
-from ..core.model.screen_ports import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
-from ..core.model.suggestion import typed
+from ..core.model.text import typed
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES
 from .run_session import AwayWatch, PaneFocus, Remembered, keep, recall

@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from textual.app import App
 
-from ..core.model.rounds import next_round
-from ..core.model.screen_ports import Feed
-from ..core.model.situation import Situation
+from ..core.model.ports import Feed
+from ..core.model.story import Situation
+from ..core.model.text import next_round
 from .ui.chart import Columns, SeriesCache, SeriesQuery
 
 Show = Callable[[], None]

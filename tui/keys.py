@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..core.model.run import LIVE_STATES, PAUSED_STATES, TERMINAL_STATES
-from ..core.model.situation import Situation
+from ..core.model.story import Situation
 from ..core.views.state.run_progress import last_step
 from .ui.cells import ASCII, glyphs_for
 

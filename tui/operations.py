@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from ..core.model.control_messages import Reply
-from ..core.model.observation import Command
+from ..core.model.observation import Command, Reply
 from ..core.model.run import PAUSED_STATES
-from ..core.model.suggestion import typed
+from ..core.model.text import typed
 from ..core.views.screens.confirmation import (
     Price,
     answer_price,

@@ -9,7 +9,7 @@ import msgspec
 from textual.app import App, SuspendNotSupported
 
 from ..core.model.settings import Screen as ScreenSettings
-from ..core.model.situation import Situation
+from ..core.model.story import Situation
 from ..core.views.dashboard import HeaderView
 from ..core.views.words import STATE_WORDS
 from .ui.cells import Glyphs, plain

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..core.model.situation import Situation
-from ..core.model.story import Look, Summary
+from ..core.model.story import Look, Situation, Summary
 from ..core.store.home import make_private, write_atomically
 from ..core.views.run_summary import AWAY_S, is_due, since_wall, urgent_keys
 from .panes.pane import Pane

@@ -12,8 +12,8 @@ import msgspec
 from ..model import decision as decisions
 from ..model.checkpoint import Checkpoint, CopiedAside
 from ..model.observation import Outcome
+from ..model.ports import AttemptTarget, Retention
 from ..model.run import RunSpec
-from ..model.supervision_ports import AttemptTarget, Retention
 from ..model.text import plural
 from .evaluator import CheckpointCommands
 from .evidence.capture import look_for_loops, pause_s

@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from ..bound_process import bound
+from ..model.ports import AttemptTarget
 from ..model.run import ProcessIdentity
-from ..model.supervision_ports import AttemptTarget
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord, Layer, layers
 from . import processes
 from .launch import spool

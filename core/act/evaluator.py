@@ -23,7 +23,7 @@ import msgspec
 from ..bound_process import bound
 from ..model.checkpoint import Checkpoint
 from ..model.decision import BackUpCheckpoint, EndEvaluation, EvaluateCheckpoint
-from ..model.edge import EDGE
+from ..model.redact import EDGE
 from ..model.run import RunSpec
 from ..model.score import read_score
 from ..model.text import memory

@@ -14,14 +14,12 @@ import msgspec
 
 from ..bound_process import missing_files
 from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
-from ..model.change import Change
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ..model.job import CAPABILITIES
 from ..model.observation import GpuReading
-from ..model.preset import Preset, Profile
-from ..model.resume_way import ScriptState, change_of
-from ..model.run import RunSpec, with_place
-from ..model.supervision_ports import AttemptTarget
+from ..model.ports import AttemptTarget
+from ..model.preset import Change, Preset, Profile
+from ..model.resume import ScriptState, change_of
+from ..model.run import CAPABILITIES, RunSpec, with_place
 from ..model.text import plural
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.trainer_config import counted, own_name, remaining

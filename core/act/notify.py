@@ -19,8 +19,7 @@ import msgspec
 
 from ..bound_process import bound
 from ..model.decision import RunAtEnd
-from ..model.edge import EDGE
-from ..model.redact import Redaction, url_secrets
+from ..model.redact import EDGE, Redaction, url_secrets
 from ..model.run import RunSpec
 from ..model.settings import NoticeEvent
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..model.host import Host
+from ..model.run import Host
 
 # The argv of ssh: one connection for each host, which all calls share, and what its failures mean.
 #

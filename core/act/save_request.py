@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from ...heartbeat import DUMP, Page, page_path
+from ..model.ports import AttemptTarget
 from ..model.run import RunSpec
-from ..model.supervision_ports import AttemptTarget
 from . import processes
 from .processes import Process, read_process, send_signal
 

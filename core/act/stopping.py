@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 
 from ..model.attempt import StopOrder
+from ..model.ports import AttemptTarget
 from ..model.run import ProcessIdentity
 from ..model.settings import Restart
-from ..model.supervision_ports import AttemptTarget
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord
 from . import processes
 from .launch import spool

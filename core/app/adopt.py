@@ -40,7 +40,7 @@ from ..act.processes import Process
 from ..config.project import FILE_NAME, Overrides, find_project, load_project, settings_with
 from ..model.run import RunSpec
 from ..model.settings import Profiles, Settings, Tmux
-from ..model.suggestion import typed
+from ..model.text import typed
 from ..sense.gpu.gpu_sensor import pids_are_comparable
 from ..sense.process.run_tree import tree_pids
 from ..store.home import make_private

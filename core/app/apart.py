@@ -22,7 +22,7 @@ import msgspec
 
 from ..act import processes
 from ..act.overlay import NoOverlayError, enter
-from ..model.record import Record
+from ..model.decision import Record
 from ..model.run import RunSpec
 from ..model.settings import Notify, Remedies, Settings, Tmux
 from ..model.story import RunStory

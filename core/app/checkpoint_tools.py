@@ -30,9 +30,8 @@ from ..checkpoints import (
     verify,
 )
 from ..model.checkpoint import MOST_STARS, Checkpoint, CheckpointListing, Rating, age_order
-from ..model.other_files import is_other_folder
-from ..model.suggestion import typed
-from ..model.text import printable
+from ..model.checkpoint_files import is_other_folder
+from ..model.text import printable, typed
 from ..store.journal import JournalTooNew, load_story
 from ..store.learned import ListUnreadable, put_rating
 from .errors import CliError, ExitCode

@@ -13,8 +13,8 @@ import msgspec
 
 from trainwatch import __version__
 
-from ..model.edge import EDGE
 from ..model.observation import Base, GpuSample, HostSample, Observation, ProcessSample, Start
+from ..model.redact import EDGE
 from ..model.run import TERMINAL_STATES
 from ..model.settings import Settings
 from .errors import CliError, ExitCode, did_you_mean

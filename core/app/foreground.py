@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model.control_messages import Reply, Request
-from ..model.edge import EDGE
-from ..model.observation import Command
-from ..model.record import Record
+from ..model.decision import Record
+from ..model.launch import LABEL
+from ..model.observation import Command, Reply, Request
+from ..model.redact import EDGE
 from ..model.run import TERMINAL_STATES
 from ..model.story import RunStory, how_to_resume
-from ..model.suggestion import typed
-from ..model.text import printable
-from ..model.trial import LABEL
+from ..model.text import printable, typed
 from ..store.control_server import ControlServer
 from ..store.journal import JournalTooNew, load_story
 from ..store.lock import SupervisorLock, SupervisorRunning

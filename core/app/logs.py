@@ -11,7 +11,7 @@ from ..model.settings import Settings
 from ..model.shipped import Diagnosis
 
 if TYPE_CHECKING:
-    from ..judge.metric_reader import MetricReader
+    from ..judge.progress import MetricReader
     from ..judge.text.shapes import ShapeTable
     from .runs.ended_attempt import EndedAttempt
 
@@ -99,8 +99,7 @@ def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
 
 def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetrics]:
     """The progress after the last line, and the numbers that the trainer prints by name."""
-    from ..judge.metric_reader import MetricReader
-    from ..judge.progress import progress_of
+    from ..judge.progress import MetricReader, progress_of
 
     shapes = _shapes(warn)
     reader = MetricReader(shapes)

@@ -4,13 +4,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..act.notify import send_notice
-from ..model.control_messages import Request
-from ..model.observation import Command
+from ..model.observation import Command, Request
 from ..model.preset import NO_PROFILE
 from ..model.run import PAUSED_STATES
 from ..model.story import how_to_resume, ways_on
-from ..model.suggestion import typed
-from ..model.text import printable
+from ..model.text import printable, typed
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 from .plan.launch_plan import plan_project

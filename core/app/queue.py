@@ -29,10 +29,9 @@ import msgspec
 from ..act.processes import ATTEMPT_VARIABLE, boot_id
 from ..bound_process import bound
 from ..config.project import Overrides
+from ..model.launch import LABEL, Queue, QueueEntry
 from ..model.run import RunSpec
-from ..model.suggestion import typed
-from ..model.text import memory
-from ..model.trial import LABEL, Queue, QueueEntry
+from ..model.text import memory, typed
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
 from ..store.learned import ListUnreadable, QueueFile

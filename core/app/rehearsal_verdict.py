@@ -15,13 +15,11 @@ from ..judge.progress import START, ProgressState, begin_attempt, read_progress
 from ..judge.resume import resume_check
 from ..judge.text.loss_run import FEW
 from ..judge.text.shapes import ShapeTable
-from ..model.decision import GiveUp, StartAttempt, StopAttempt
+from ..model.decision import Entry, GiveUp, StartAttempt, StopAttempt
 from ..model.fact import RemedyApplied, RemedyProposed, StateChanged
 from ..model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
 from ..model.observation import Command, Exit, GpuSample, LogChunk, Observation, ProcessSample, Tick
-from ..model.record import Entry
-from ..model.resume import PLACEHOLDER
-from ..model.resume_way import ResumeWay
+from ..model.resume import PLACEHOLDER, ResumeWay
 from ..model.run import RunSpec
 from ..model.settings import Settings
 from ..replay import Replay

@@ -26,15 +26,13 @@ from ..act.stopping import members
 from ..judge.resume.resume_check import VERIFIED
 from ..judge.text.loss_run import FEW
 from ..model.checkpoint import Checkpoint
-from ..model.control_messages import Request
+from ..model.decision import Record
 from ..model.fact import Note
 from ..model.launch import Apart, Rehearsal
-from ..model.observation import Command
-from ..model.output_place import is_below
+from ..model.observation import Command, Request
 from ..model.preset import Preset
-from ..model.record import Record
 from ..model.resume import resume_support
-from ..model.run import TERMINAL_STATES, RunSpec
+from ..model.run import TERMINAL_STATES, RunSpec, is_below
 from ..model.settings import Settings
 from ..model.story import RunStory
 from ..model.story_fold import apply

@@ -19,14 +19,12 @@ from ..act.config.derive import DeriveError, redirected
 from ..act.config.flags import option_groups
 from ..act.overlay import NoOverlayError
 from ..model.attempt import AttemptStory
-from ..model.change import Change
-from ..model.control_messages import Request
-from ..model.observation import Command
-from ..model.preset import NO_PROFILE
+from ..model.launch import TrialResult
+from ..model.observation import Command, Request
+from ..model.preset import NO_PROFILE, Change
 from ..model.run import LIVE_STATES, RunSpec
 from ..model.settings import Checkpoints, Settings
 from ..model.story import RunStory
-from ..model.trial import TrialResult
 from ..store.control_client import ControlError, send
 from ..store.history_reader import HistoryReader
 from ..store.home import make_private, runs_folder

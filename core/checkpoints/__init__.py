@@ -4,7 +4,7 @@ Nothing here executes a pickle, imports torch or follows a link out of the direc
 by a deep verification and by comparisons. Why a package of its own: docs/decisions/README.md.
 """
 
-from ..model.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
+from ..model.checkpoint import CheckpointOverview, Comparison, PrunePlan
 from .inspection import inspect, inspect_any, verify
 from .layouts.directory import is_checkpoint_directory
 from .listing import FolderState, folder_state, list_checkpoints, parts_in, show, state_in, state_of

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..model.checkpoint import KIND_OF, NAMES_KEPT, Checkpoint, Holds, kind_of
-from ..model.checkpoint_files import SHARD, is_part, is_temporary, read_name, tensor_format
+from ..model.checkpoint_files import SHARD, is_part, is_temporary, read_name, says_state, tensor_format
 from ..model.checkpoint_suffixes import INDEX_SUFFIX
-from ..model.other_files import says_state
 from .formats.byte_range import (
     Corrupt,
     Damage,

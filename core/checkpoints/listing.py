@@ -7,12 +7,29 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..model.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
-from ..model.checkpoint_files import is_checkpoint_directory_name, is_counted_directory_name, is_part, is_temporary
-from ..model.checkpoint_results import CheckpointOverview, MemberOverview, TensorOverview
+from ..model.checkpoint import (
+    Checkpoint,
+    CheckpointListing,
+    CheckpointOverview,
+    MemberOverview,
+    TensorOverview,
+    age_order,
+    newest_resumable,
+)
+from ..model.checkpoint_files import (
+    is_checkpoint_directory_name,
+    is_companion,
+    is_counted_directory_name,
+    is_other_file,
+    is_other_folder,
+    is_part,
+    is_temporary,
+    is_text,
+    kind_of_name,
+    says_state,
+)
 from ..model.checkpoint_suffixes import has_checkpoint_suffix
-from ..model.other_files import is_companion, is_other_file, is_other_folder, is_text, kind_of_name, says_state
-from ..model.patterns import matches
+from ..model.text import matches
 from .formats.byte_range import Damage
 from .formats.tensor_file import STATE_FILES, read_state_file
 from .formats.tensors import Mapping, shown

@@ -14,18 +14,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..model.checkpoint import Checkpoint
-from ..model.checkpoint_files import is_checkpoint_directory_name, is_temporary, read_name, tensor_format
-from ..model.checkpoint_suffixes import has_checkpoint_suffix
-from ..model.other_files import (
+from ..model.checkpoint_files import (
     TEXT_SUFFIXES,
+    is_checkpoint_directory_name,
     is_log_folder,
     is_numbered_text,
     is_other_file,
     is_other_folder,
+    is_temporary,
     is_text_of_unknown_use,
+    read_name,
     says_checkpoint,
     says_state,
+    tensor_format,
 )
+from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from .formats.byte_range import Damage, open_bytes
 from .formats.foreign_formats import HEAD_BYTES, foreign_damage, foreign_format
 from .formats.tensor_file import looks_like_torch

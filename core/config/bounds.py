@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from ..model.change import ramp_goal
+from ..model.preset import ramp_goal
 from ..model.settings import Rule, Settings
 from ..model.shipped import SHAPE_GROUPS, expand
 from ..model.text import listen_address

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..model.preset import Preset
-from ..model.resume_way import Recognition, SourceFacts
+from ..model.resume import Recognition, SourceFacts
 from ..model.settings import Settings
 from .project import AUTO, FILE_NAME
 

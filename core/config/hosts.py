@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.host import Host
+from ..model.run import Host
 from ..model.settings import Rule
 from .document import Document
 

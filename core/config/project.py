@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..model.job import EngineName
 from ..model.preset import SaveSignal
-from ..model.run import PLACEHOLDERS
+from ..model.run import PLACEHOLDERS, EngineName
 from ..model.settings import End, Profiles, Rule, Settings
 from .bounds import check_order, complaint, out_of_order, rules_of
 from .document import (

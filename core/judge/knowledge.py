@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from ..model.length import ToldLength
 from ..model.preset import Preset
+from ..model.progress import ToldLength
 from ..model.resume import ResumeSupport
 from ..model.settings import Settings
 from ..model.shipped import Remedy
-from ..model.suggestion import typed
+from ..model.text import typed
 from .failure.catalogue import CompiledCatalogue
 from .findings import health
 from .resume import resume_point

@@ -5,11 +5,11 @@ from typing import Literal
 
 import msgspec
 
-from ..model.change import FailedRung
 from ..model.checkpoint import Evaluation, best_of
 from ..model.fact import ActionWithheld
-from ..model.job import JobCause
 from ..model.observation import GpuReading, GpuSample
+from ..model.preset import FailedRung
+from ..model.run import JobCause
 from ..model.settings import Evaluate, Health, Restart
 from ..model.shipped import AppliedRemedy
 from .resume.checkpoint_index import KnownCheckpoint

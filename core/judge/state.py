@@ -9,21 +9,11 @@ from typing import Any
 
 import msgspec
 
+from ..model import fact as facts
 from ..model.attempt import Incident, IncidentKind, Severity
 from ..model.checkpoint import Verdict
-from ..model.decision import Decision, NotifyPeople
-from ..model.fact import (
-    Fact,
-    IncidentOpened,
-    IncidentUpdated,
-    Note,
-    NoteAbout,
-    NothingSeen,
-    QuestionClosed,
-    StateChanged,
-)
+from ..model.decision import Decision, Entry, NotifyPeople
 from ..model.progress import PLAIN, Progress, Why
-from ..model.record import Entry
 from ..model.resume import ResumeSupport
 from ..model.settings import Act, NoticeEvent, Settings
 from ..model.shipped import AppliedRemedy
@@ -42,8 +32,7 @@ from .hang.deadlines import SavePhase, StepClock, StepPeak
 from .hang.evidence import GpuFault, Quiet
 from .hang.launcher import Launcher
 from .hang.liveness import Liveness
-from .hang.pauses import ActiveTime, LoopWatch, Pause
-from .hang.phase_times import PhaseTimes
+from .hang.pauses import ActiveTime, LoopWatch, Pause, PhaseTimes
 from .hang.ranks import Ranks
 from .knowledge import Knowledge
 from .memory import Backups, Budget, Evaluations, History, Printed, Ramp, SettingsThatRan, Waiting
@@ -302,11 +291,11 @@ class StepBuilder:
         """Replace fields of the checkpoints of these paths."""
         self.set(checkpoints=checkpoint_index.changed(self.index, paths, **fields))
 
-    def fact(self, fact: Fact) -> None:
+    def fact(self, fact: facts.Fact) -> None:
         self.entries.append(fact)
 
-    def note(self, text: str, about: NoteAbout = "") -> None:
-        self.entries.append(Note(text=text, about=about))
+    def note(self, text: str, about: facts.NoteAbout = "") -> None:
+        self.entries.append(facts.Note(text=text, about=about))
 
     def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
         """Append a decision; returns its id."""
@@ -328,10 +317,10 @@ class StepBuilder:
         waiting = self.state.withheld
         if waiting is not None and waiting.state != after:
             self.set(withheld=None)
-            self.fact(QuestionClosed(why=reason))
+            self.fact(facts.QuestionClosed(why=reason))
         until = machine.until_t if isinstance(machine, run_states.BackingOff) else None
         if run_states.WORDS[after] != run_states.WORDS[before] or until is not None:
-            self.fact(StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until, why=why))
+            self.fact(facts.StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until, why=why))
 
     def open_incident(
         self,
@@ -368,7 +357,7 @@ class StepBuilder:
         )
         known = self.state.incidents if ending is not None else (*self.state.incidents, incident)
         self.set(incident=number, incidents=known)
-        self.fact(IncidentOpened(incident=incident))
+        self.fact(facts.IncidentOpened(incident=incident))
         return number
 
     def warn(self, kind: IncidentKind, class_: str, reason: str, *, title: str = "", **fields: Any) -> int:
@@ -410,7 +399,7 @@ class StepBuilder:
         self.set(
             incidents=tuple(new if i.id == number else i for i in self.state.incidents if i.id != number or new.open)
         )
-        self.fact(IncidentUpdated(incident=new))
+        self.fact(facts.IncidentUpdated(incident=new))
 
     def close_incident(self, number: int | None, ending: str, **changes: Any) -> None:
         """Close an incident; does nothing for an unknown id."""
@@ -462,7 +451,7 @@ def tell(builder: StepBuilder) -> None:
     if unseen is not None:
         trained_s = _trained_s(unseen, builder.state.attempt.position, builder.t)
         builder.set(unseen=None)
-        builder.fact(NothingSeen(since_t=unseen.since_t, until_t=unseen.until_t, trained_s=trained_s))
+        builder.fact(facts.NothingSeen(since_t=unseen.since_t, until_t=unseen.until_t, trained_s=trained_s))
 
 
 def _trained_s(unseen: Unseen, position: int | None, t: float) -> float | None:

@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from ..model import observation as seen
-from ..model.control_messages import Reply
 from ..model.fact import CommandReceived, MetricFilesKnown
+from ..model.observation import Reply
 from ..model.story import RunStory
+from . import run_states
 from . import state as unseen
 from .failure.circumstances import is_of_run, names_lost_gpu
 from .failure.diagnosis import kernel_evidence
@@ -25,20 +26,6 @@ from .hang import activity, deadlines, liveness, pauses
 from .hang.evidence import GpuFault
 from .knowledge import Knowledge
 from .recovery import apply, attempts, commands, exits, gate, restarts, resume_choice, takeover, unclear_states
-from .run_states import (
-    BackingOff,
-    Cleaning,
-    Copying,
-    Hung,
-    Listing,
-    Paused,
-    Starting,
-    Stopping,
-    Verifying,
-    WaitingForRoom,
-    is_live,
-    is_watched,
-)
 from .state import JudgeState, Result, StepBuilder
 
 replace = msgspec.structs.replace
@@ -79,7 +66,7 @@ class Judge:
         """
         builder, _ = self._at(state, t)
         if not builder.state.taken_over:
-            if ended is not None and is_live(builder.machine):
+            if ended is not None and run_states.is_live(builder.machine):
                 _on_exit(builder, ended)
             else:
                 takeover.go_on(builder)
@@ -96,7 +83,7 @@ class Judge:
     def step(self, state: JudgeState, observation: seen.Observation) -> Result:
         """Take one observation. An earlier time counts as now."""
         builder, slept_s = self._at(state, observation.t)
-        if slept_s > 0.0 and is_watched(builder.machine):
+        if slept_s > 0.0 and run_states.is_watched(builder.machine):
             _after_sleep(builder, slept_s, adopted=isinstance(observation, seen.Start))
         HANDLERS[type(observation)](builder, observation)
         for is_due, then in DUE:
@@ -191,23 +178,25 @@ def _on_outcome(builder: StepBuilder, outcome: seen.Outcome) -> None:
             restarts.on_put_aside(builder, outcome)
         case _ if state.loops.order == outcome.decision:
             builder.set(loops=pauses.answered(state.loops, outcome))
-        case Hung(capture=order) as machine if order == outcome.decision:
+        case run_states.Hung(capture=order) as machine if order == outcome.decision:
             hang_check.end_hung(builder, machine, outcome)
-        case Stopping(order=order) as machine if order == outcome.decision:
+        case run_states.Stopping(order=order) as machine if order == outcome.decision:
             restarts.on_stop_outcome(builder, machine, outcome)
-        case Cleaning(order=order) as machine if order == outcome.decision:
+        case run_states.Cleaning(order=order) as machine if order == outcome.decision:
             restarts.on_clear_outcome(builder, machine, outcome)
-        case Listing(order=order) as machine if order == outcome.decision:
+        case run_states.Listing(order=order) as machine if order == outcome.decision:
             resume_choice.on_listed(builder, machine, outcome)
-        case Copying(order=order) as machine if order == outcome.decision:
+        case run_states.Copying(order=order) as machine if order == outcome.decision:
             unclear_states.on_copied(builder, machine, outcome)
-        case Verifying(order=order) as machine if order == outcome.decision:
+        case run_states.Verifying(order=order) as machine if order == outcome.decision:
             resume_choice.on_verify_outcome(builder, machine, outcome)
-        case Starting(order=order, launched=False) as machine if order == outcome.decision and not outcome.ok:
+        case run_states.Starting(order=order, launched=False) as machine if (
+            order == outcome.decision and not outcome.ok
+        ):
             exits.on_launch_failed(builder, machine, outcome)
-        case Starting(order=order, launched=False) as machine if order == outcome.decision:
+        case run_states.Starting(order=order, launched=False) as machine if order == outcome.decision:
             attempts.on_launched(builder, machine, outcome)
-        case Paused(order=order) if order == outcome.decision and not outcome.ok:
+        case run_states.Paused(order=order) if order == outcome.decision and not outcome.ok:
             builder.note(f"pausing failed: {outcome.detail}")
             commands.awake(builder, "it could not be paused")
         case _:
@@ -246,17 +235,17 @@ def _wakes(builder: StepBuilder, _observation: seen.Observation) -> bool:
 
 def _on_wake(builder: StepBuilder) -> None:
     match builder.machine:
-        case Hung() as machine:
+        case run_states.Hung() as machine:
             builder.note("the evidence of the hang did not come in time")
             hang_check.end_hung(builder, machine)
-        case Stopping(saving=None) as machine:
+        case run_states.Stopping(saving=None) as machine:
             restarts.on_status_lost(builder, machine)
-        case WaitingForRoom(plan=plan):
+        case run_states.WaitingForRoom(plan=plan):
             resume_choice.choose(builder, plan)
-        case Stopping() as machine:
+        case run_states.Stopping() as machine:
             restarts.end_saving(builder, machine, "no complete checkpoint came in time after it was asked for")
         case machine:
-            assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_states.wake_t)
+            assert isinstance(machine, run_states.BackingOff)  # no other state asks to be woken (run_states.wake_t)
             resume_choice.choose(builder, replace(machine.plan, delay_s=0.0))
 
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from .change import Change
-from .resume_way import ScriptChange
+from .preset import Change
+from .resume import ScriptChange
 from .run import ProcessIdentity
 
 

@@ -8,8 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from .change import Change
 from .checkpoint import Checkpoint
+from .fact import Fact, Outcome
+from .preset import Change
 from .settings import NoticeEvent
 
 
@@ -204,3 +205,24 @@ Decision = (
     | ListCheckpoints | CopyAside | VerifyCheckpoint | StartAttempt | PauseAttempt | UnpauseAttempt | PlanRetention
     | DeleteCheckpoint | EvaluateCheckpoint | EndEvaluation | GiveUp | RunAtEnd | BackUpCheckpoint | EndWatch
 )  # fmt: skip
+
+
+# One line of the journal: an envelope around a fact, a decision or an outcome.
+
+JOURNAL_VERSION = 1
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``seq`` counts from 1 without gaps; ``t`` run seconds; ``wall`` epoch seconds. Exactly one body is set."""
+
+    v: int = JOURNAL_VERSION
+    seq: int
+    t: float
+    wall: float
+    fact: Fact | None = None
+    decision: Decision | None = None
+    outcome: Outcome | None = None
+
+
+Entry = Fact | Decision
+"""What one step of the judge returns: facts to write, and decisions to write and then perform, in this order."""

@@ -6,15 +6,38 @@ Facts are not performed. ``apply`` in story.py folds them into what screens and 
 from typing import Any, Literal
 
 import msgspec
+from msgspec import field
 
 from .attempt import EndFacts, Incident
-from .change import Change, Direction, FailedRung
 from .checkpoint import Checkpoint, Evaluation, Origin
-from .length import ExpectedLength
-from .progress import Level, Phase, Progress, Why
-from .resume_way import ResumeWay, ScriptChange
+from .preset import Change, Direction, FailedRung
+from .progress import ExpectedLength, Level, Phase, Progress, Why
+from .resume import ResumeWay, ScriptChange
 from .run import RunState
 from .settings import Act
+
+# The result of an action, which is journalled; ``Base`` is what it has in common with all observations.
+#
+# Apart from the others, because a reader of a journal needs none of them.
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    t: float
+
+
+class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):
+    """Result of an action. ``decision``: id of its decision; ``data``: what the action found."""
+
+    decision: int
+    action: str
+    ok: bool
+    detail: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it neither went well nor failed: a verification of a format that is not known."""
+        return not self.ok and self.action == "verify_checkpoint" and self.data.get("understood") is False
 
 
 class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit_defaults=True):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from .patterns import LazyPattern
+from .text import LazyPattern
 
 
 class LogLine(msgspec.Struct, frozen=True):

@@ -4,12 +4,194 @@ from typing import Any, Literal
 
 import msgspec
 
-from .change import Change
-from .job import CAPABILITIES, Capabilities, EngineName
-from .output_place import OutputPlace
+from .preset import Change
 from .progress import Phase
-from .resume_way import ResumeWay, SecondStart
+from .resume import ResumeWay, SecondStart
 from .settings import Settings
+
+# Where a run's output is, and the room that a launch needs there.
+
+FLOOR_BYTES = 64e6
+"""For logs and small files; all that is needed if no checkpoint of the run has been measured."""
+FLOOR_SHARE = 0.01
+"""Share of a small disk that is enough for them."""
+COPIES = 2.0
+"""x the largest checkpoint of the run: the old one is deleted only when the new one is complete."""
+USABLE_SHARE = 0.9
+"""Share of a file system that a user can fill: some blocks are reserved, some hold its own tables."""
+LEAST_INODES = 64
+"""Free inodes (files that can still be created) that a launch needs: its log, its state, a checkpoint folder."""
+
+
+class OutputPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A folder that the run saves checkpoints to. ``why``: how it is known, for people."""
+
+    folder: str
+    why: str = ""
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is inside a folder, by their text. Both absolute and without links."""
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def need_bytes(largest_bytes: float, disk_bytes: float | None) -> float:
+    """Free bytes that a launch needs.
+
+    ``largest_bytes``: what the largest checkpoint of this run takes on the disk, 0 = none was measured.
+    ``disk_bytes``: size of the file system, None = unknown. The result can be free there beside that checkpoint.
+    """
+    if disk_bytes is None:
+        return COPIES * largest_bytes + FLOOR_BYTES
+    floor = min(FLOOR_BYTES, FLOOR_SHARE * disk_bytes)
+    return min(COPIES * largest_bytes + floor, max(floor, USABLE_SHARE * disk_bytes - largest_bytes))
+
+
+def has_inodes(free_inodes: float | None) -> bool:
+    """Whether enough files can be created; unknown counts as yes."""
+    return free_inodes is None or free_inodes >= LEAST_INODES
+
+
+# Another machine on which runs are watched through ssh.
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """``[hosts.NAME]``. ``ssh``: what ``ssh`` takes as its destination (``user@box1``, a name of ``~/.ssh/config``).
+
+    ``command``: how trainwatch is called there, as words of a shell; empty = it is looked for. ``folder``: the working
+    folder there; empty = the home folder.
+    """
+
+    name: str
+    ssh: str
+    command: str = ""
+    folder: str = ""
+
+
+class There(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found on a host. ``version`` empty: no trainwatch."""
+
+    version: str = ""
+    path: str = ""
+
+
+# An attempt that runs as a job of Slurm: what is asked for, and what is known of the job.
+
+JobPhase = Literal["queued", "running", "ending", "ended", "unknown"]
+"""``unknown``: Slurm did not answer, or does not know the job. It is no end: nothing follows from it."""
+
+JobCause = Literal["ok", "error", "time_limit", "preempted", "node", "memory", "cancelled"]
+"""Why a job ended. ``error``: its command failed. ``node``: a node failed. ``cancelled``: a person or a site did it."""
+
+OF_THE_SITE: frozenset[JobCause] = frozenset({"time_limit", "preempted", "node"})
+"""Ends that neither the training nor a person caused: the next attempt costs no restart."""
+
+NEVER_ENDS: dict[str, str] = {
+    "PartitionNodeLimit": "ask for fewer nodes (slurm.nodes), or for another partition",
+    "PartitionTimeLimit": "ask for less time (slurm.time), or for another partition",
+    "PartitionConfig": "ask for fewer nodes (slurm.nodes), or for another partition (slurm.partition)",
+    "BadConstraints": "no node has what is asked for: correct slurm.gpus, slurm.cpus or slurm.options",
+    "DependencyNeverSatisfied": "the job that it waits for did not end as it should: submit it anew",
+    "AccountNotAllowed": "name an account that may use the partition (slurm.account)",
+    "InvalidAccount": "name an account of yours (slurm.account)",
+    "InvalidQOS": "name a QOS of yours (slurm.qos)",
+    "QOSNotAllowed": "name a QOS that the partition takes (slurm.qos)",
+    "QOSMaxWallDurationPerJobLimit": "ask for less time (slurm.time)",
+    "QOSMaxNodePerJobLimit": "ask for fewer nodes (slurm.nodes)",
+    "QOSMaxCpuPerJobLimit": "ask for fewer cores (slurm.cpus)",
+    "QOSMaxGRESPerJob": "ask for fewer GPUs (slurm.gpus)",
+    "QOSMaxMemoryPerJob": "ask for less memory (slurm.options)",
+    "AssocMaxWallDurationPerJobLimit": "ask for less time (slurm.time)",
+    "AssocMaxNodePerJobLimit": "ask for fewer nodes (slurm.nodes)",
+    "AssocMaxCpuPerJobLimit": "ask for fewer cores (slurm.cpus)",
+    "AssocMaxGRESPerJob": "ask for fewer GPUs (slurm.gpus)",
+    "AssocMaxMemPerJob": "ask for less memory (slurm.options)",
+    "JobHeldUser": "`scontrol release` lets it start",
+    "JobHeldAdmin": "an operator of the cluster holds it",
+    "launch failed requeued held": "its start failed on the node; `scontrol release` lets it start again",
+    "job requeued in held state": "`scontrol release` lets it start",
+}
+"""Reasons of a pending job that do not end by themselves, and what to change. Source: squeue(1), "Job Reason Codes"."""
+
+
+def never_ends(reason: str) -> str | None:
+    """What to change if a pending job waits for this; None if it may end by itself, or is not known.
+
+    Slurm prints blanks or underscores, and may add words: ``launch_failed_requeued_held``.
+    """
+    plain = reason.strip().strip("()").replace("_", " ")
+    return NEVER_ENDS.get(plain) or NEVER_ENDS.get(plain.partition(",")[0].partition(" ")[0])
+
+
+class JobHandle(msgspec.Struct, frozen=True, kw_only=True):
+    """A job, for good: Slurm uses numbers again after a new installation. ``submitted``: as Slurm prints it."""
+
+    cluster: str
+    id: str
+    submitted: str = ""
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``job.json`` in the attempt's directory: the newest answer about its job.
+
+    ``state``, ``reason``: Slurm's words. ``left_s``: seconds until the time limit. ``wall``: when it was asked, seconds
+    since the epoch. ``attempt_directory``: that of the attempt which started it. ``log_read``: bytes of its log that
+    were passed on. ``asked``: the time limit is near, and its training was asked for a checkpoint. ``failed_node``:
+    where a task failed first, if Slurm named one node.
+    """
+
+    version: int = 1
+    handle: JobHandle
+    phase: JobPhase
+    cause: JobCause | None = None
+    state: str = ""
+    reason: str = ""
+    nodes: str = ""
+    left_s: float | None = None
+    wall: float = 0.0
+    attempt_directory: str = ""
+    log_read: int = 0
+    asked: bool = False
+    failed_node: str = ""
+
+
+def left_s(job: JobRecord, wall: float) -> float | None:
+    """Seconds until its time limit; None = it has none, or that is not known. ``wall``: now, epoch seconds."""
+    if job.left_s is None or job.phase not in {"running", "ending"}:
+        return None
+    return max(0.0, job.left_s - max(0.0, wall - job.wall))
+
+
+# Where the attempts of a run are started, and what that place can do.
+
+EngineName = Literal["local", "slurm"]
+"""On this machine, or as jobs of Slurm."""
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between engines. Whoever needs to know asks one of these, never for the engine's name.
+
+    ``here``: processes, GPUs, memory and kernel log of the training are those of this machine. ``queues``: an attempt
+    may wait for nodes, and has a state, a reason and a time limit that the engine tells. ``pauses``: its processes can
+    be stopped and continued. ``commands``: programs that it calls.
+    """
+
+    here: bool
+    queues: bool
+    pauses: bool
+    commands: tuple[str, ...] = ()
+
+
+CAPABILITIES: dict[EngineName, Capabilities] = {
+    "local": Capabilities(here=True, queues=False, pauses=True),
+    "slurm": Capabilities(
+        here=False,
+        queues=True,
+        pauses=False,
+        commands=("sbatch", "squeue", "scontrol", "scancel", "srun"),
+    ),
+}
+
 
 RunState = Literal[
     "idle", "starting", "running", "hung", "stopping", "cleaning", "backing_off", "paused", "suspended", "queued",

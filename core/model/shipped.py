@@ -7,9 +7,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from .change import Change
-from .patterns import bounded
+from .preset import Change
 from .progress import Phase
+from .text import bounded
 
 # Failure classes: mechanisms that end a run, their evidence, and the diagnosis of one run.
 

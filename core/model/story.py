@@ -1,27 +1,20 @@
 """The content of a journal, as screens, status, reports and tests read it; ``story_fold.apply`` makes it."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from . import fact as facts
 from .attempt import AttemptStory, Incident
-from .change import FailedRung
 from .checkpoint import Checkpoint, Evaluation, Origin, best_of, origin_of
-from .fact import (
-    ActionWithheld,
-    CheckpointsSetAside,
-    MetricFilesKnown,
-    NothingSeen,
-    RampMoved,
-    RemedyApplied,
-    RemedyProposed,
-    RunCreated,
-)
-from .output_place import OutputPlace
-from .progress import HealthReading, Progress, Why
-from .run import RunState
-from .settings import Act
-from .suggestion import typed
+from .preset import FailedRung
+from .progress import HealthReading, Level, Outlook, Progress, Why
+from .run import JobRecord, OutputPlace, RunState
+from .settings import Act, Health
+from .text import typed
+
+if TYPE_CHECKING:
+    from .observation import GpuSample, HostSample, ProcessSample
 
 
 class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,12 +45,12 @@ class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True):
 
 class RampStep(msgspec.Struct, frozen=True, kw_only=True):
     t: float
-    move: RampMoved
+    move: facts.RampMoved
 
 
 class WithheldAction(msgspec.Struct, frozen=True, kw_only=True):
     t: float
-    action: ActionWithheld
+    action: facts.ActionWithheld
 
 
 class ActionStory(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +87,7 @@ class EvaluationBegun(msgspec.Struct, frozen=True, kw_only=True):
 class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a journal. Times in run seconds; ``wall0 + t`` is the time of day."""
 
-    run: RunCreated | None = None
+    run: facts.RunCreated | None = None
     wall0: float = 0.0
     t: float = 0.0
     seq: int = 0
@@ -119,11 +112,11 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
     outputs: tuple[OutputPlace, ...] = ()
     """Folders that the trainer was seen to save to, in the order found."""
-    metric_files: tuple[MetricFilesKnown, ...] = ()
+    metric_files: tuple[facts.MetricFilesKnown, ...] = ()
     """Folders with files of the trainer's metrics, in the order found."""
     origins: dict[str, CheckpointOrigin] = {}
     """By path, of those whose modification time says another thing."""
-    set_aside: dict[str, CheckpointsSetAside] = {}
+    set_aside: dict[str, facts.CheckpointsSetAside] = {}
     """Complete checkpoints (by path) that automatic restarts do not use, and why."""
     evaluations: dict[str, Evaluation] = {}
     """What evaluations found, by path, oldest first; one of an older modification time is not of today's checkpoint."""
@@ -134,7 +127,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[PhaseSpan, ...] = ()
     states: tuple[StateSpan, ...] = ()
     """Oldest first, at most STATES."""
-    unseen: tuple[NothingSeen, ...] = ()
+    unseen: tuple[facts.NothingSeen, ...] = ()
     """When nothing was seen of the run, oldest first, at most STATES."""
     profile: str | None = None
     profile_pending: bool = False
@@ -143,9 +136,9 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """Moves on the ladder, oldest first."""
     failed_rungs: tuple[FailedRung, ...] = ()
     """Rungs that failed and are not used again."""
-    remedies: tuple[RemedyApplied, ...] = ()
+    remedies: tuple[facts.RemedyApplied, ...] = ()
     """Applied: every launch has their changes."""
-    proposals: tuple[RemedyProposed, ...] = ()
+    proposals: tuple[facts.RemedyProposed, ...] = ()
     """Waiting for the user, newest last, one per name."""
     budget_used: int = 0
     budget_max: int = 0
@@ -275,3 +268,127 @@ def lacks_place(story: RunStory) -> bool:
 def how_to_resume(story: RunStory, run: tuple[str, ...]) -> str:
     """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
     return ways_on(run) if lacks_place(story) else f"`{typed('resume', *run)}`"
+
+
+# The input of every view: the story of a run, its newest readings and the time.
+
+# What can be told from outside about a run's supervisor, and about the trouble that trainwatch itself has.
+
+RESPONSIVE_S = 10.0
+"""A supervisor whose last turn is older does not respond. A turn takes milliseconds; the slowest is an fsync on a busy
+network disk, a few seconds."""
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong now. ``since``: epoch seconds, None if unknown. ``text``: what, where, what to do."""
+
+    kind: str
+    level: Literal["danger", "warning", "info"]
+    text: str
+    since: float | None = None
+
+
+class SupervisorLife(msgspec.Struct, frozen=True, kw_only=True):
+    """``alive``: its lock is held. ``age_s``: seconds since its last turn, None if unknown.
+
+    ``stopped``: a signal (SIGSTOP, Ctrl-Z) stopped its process. ``troubles``: what it reports about itself;
+    ``progress`` and ``step_t`` (run seconds): the newest that it knows, None if it was not asked.
+    """
+
+    pid: int | None = None
+    alive: bool = False
+    responsive: bool = False
+    age_s: float | None = None
+    stopped: bool = False
+    troubles: tuple[Trouble, ...] = ()
+    progress: Progress | None = None
+    step_t: float | None = None
+
+    @property
+    def frozen(self) -> bool:
+        return self.alive and not self.responsive
+
+    def shown(self) -> dict[str, Any]:
+        """The field ``supervisor`` of ``status --json``."""
+        return {"pid": self.pid, "alive": self.alive, "responsive": self.responsive, "age_s": self.age_s}
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """``now_t`` in run seconds, ``now_wall`` in seconds since the epoch.
+
+    ``progress`` (taken at ``progress_t``) is the newest reading; the story's is written about every 30 s.
+    ``supervisor_alive`` None: not checked yet. ``frozen``: a sentence about a supervisor that lives but does not
+    respond, else empty. ``troubles``: what trainwatch itself cannot do. ``health``: the run's own bounds.
+    ``step_t``: when the newest step was seen, in run seconds; None = not known. ``outlook``: what is expected.
+    """
+
+    story: RunStory = RunStory()
+    gpu: "GpuSample | None" = None
+    host: "HostSample | None" = None
+    process: "ProcessSample | None" = None
+    progress: Progress | None = None
+    progress_t: float = 0.0
+    step_t: float | None = None
+    outlook: Outlook = Outlook()
+    lines_behind: int = 0
+    """About how many lines of the log its supervisor has not judged yet."""
+    now_t: float = 0.0
+    now_wall: float = 0.0
+    supervisor_alive: bool | None = None
+    frozen: str = ""
+    troubles: tuple[Trouble, ...] = ()
+    health: Health = Health()
+    job: JobRecord | None = None
+    """The job that the newest attempt runs as."""
+
+    def age_s(self, t: float) -> float:
+        return self.now_t - t
+
+    @property
+    def watched(self) -> bool:
+        """Whether a supervisor looks at the run now, or this is not known yet: else nobody sees steps or values."""
+        return self.supervisor_alive is not False and not self.frozen
+
+
+# A run in the list of runs.
+
+HOST_ROW = "host="
+"""Begins the id of a row that stands for a machine of which no run is known."""
+
+
+class RunCard(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is known but not open. None = unknown; ``_wall`` epoch seconds.
+
+    ``level`` and ``trouble``: the worst that is wrong with it now (an empty ``trouble``: nothing). ``gpu_pct``: mean
+    utilisation of the GPUs that it uses, ``gpus`` their indices. ``ram_pct``: of its host. ``changed_wall``: when its
+    state began. ``hidden``: a person left it out of the list.
+    """
+
+    id: str
+    name: str
+    state: RunState
+    watched: bool
+    created_wall: float
+    step: int | None = None
+    total_steps: int | None = None
+    last_incident: str | None = None
+    level: Level | None = None
+    trouble: str = ""
+    sec_per_step: float | None = None
+    eta_s: float | None = None
+    loss: float | None = None
+    loss_is_nan: bool = False
+    gpus: tuple[int, ...] = ()
+    gpu_pct: float | None = None
+    ram_pct: float | None = None
+    changed_wall: float | None = None
+    attempts: int = 0
+    cwd: str = ""
+    command: tuple[str, ...] = ()
+    hidden: bool = False
+    host: str = ""
+    """The machine that it runs on, if it is another one; its id begins with that name."""
+    no_answer: str = ""
+    """Why that machine does not answer now: the card is as it was when it last did. Else empty."""
+    queued: int | None = None
+    """It is no run yet: its place among those that wait in the queue, from 1; its id is ``queue:NUMBER``."""

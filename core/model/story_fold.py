@@ -6,26 +6,14 @@ from typing import Any, TypeVar, assert_never
 from msgspec.structs import replace
 
 from . import fact as facts
+from . import story as stories
 from .attempt import AttemptStory
-from .change import ALLOWED_AGAIN, FailedRung
 from .checkpoint import Evaluation, age_order
-from .decision import Decision, EndWatch, EvaluateCheckpoint, NotifyPeople
-from .outcome import Outcome
-from .output_place import OutputPlace
+from .decision import Decision, EndWatch, EvaluateCheckpoint, NotifyPeople, Record
+from .fact import Outcome
+from .preset import ALLOWED_AGAIN, FailedRung
 from .progress import HealthReading
-from .record import Record
-from .story import (
-    STATES,
-    ActionStory,
-    CheckpointOrigin,
-    EvaluationBegun,
-    PhaseSpan,
-    ProfileSwitch,
-    RampStep,
-    RunStory,
-    StateSpan,
-    WithheldAction,
-)
+from .run import OutputPlace
 
 T = TypeVar("T")
 
@@ -33,13 +21,13 @@ T = TypeVar("T")
 class CheckpointFold:
     """The checkpoints of a story while records are added: in dicts that change in place, as there may be thousands."""
 
-    def __init__(self, story: RunStory) -> None:
+    def __init__(self, story: stories.RunStory) -> None:
         self._known = {each.path: each for each in story.checkpoints}
         self._times, self._origins = dict(story.checkpoint_times), dict(story.origins)
         self._evaluations = dict(story.evaluations)
         self._added = False
 
-    def add(self, t: float, fact: facts.CheckpointKnown, story: RunStory) -> RunStory:
+    def add(self, t: float, fact: facts.CheckpointKnown, story: stories.RunStory) -> stories.RunStory:
         """Take one in. Returns ``story`` with what else follows from it."""
         self._added = True
         known = fact.checkpoint
@@ -51,18 +39,18 @@ class CheckpointFold:
             self._known[known.path] = known
             self._times.setdefault(known.path, t)
             if fact.origin is not None:
-                self._origins[known.path] = CheckpointOrigin(origin=fact.origin, t=fact.written_t)
+                self._origins[known.path] = stories.CheckpointOrigin(origin=fact.origin, t=fact.written_t)
         replaced = before is not None and before.mtime != known.mtime
         if fact.removed or replaced:
             return replace(story, set_aside=_without(story.set_aside, known.path))
         return story
 
-    def evaluated(self, found: Evaluation, story: RunStory) -> RunStory:
+    def evaluated(self, found: Evaluation, story: stories.RunStory) -> stories.RunStory:
         self._evaluations.pop(found.path, None)
         self._evaluations[found.path] = found
         return replace(story, evaluations_begun=_without(story.evaluations_begun, found.path))
 
-    def into(self, story: RunStory) -> RunStory:
+    def into(self, story: stories.RunStory) -> stories.RunStory:
         """``story`` with the checkpoints as they are now, the oldest first."""
         checkpoints = story.checkpoints
         if self._added:
@@ -86,12 +74,12 @@ PHASES = 2000
 ACTIONS = 400
 
 
-def apply(story: RunStory, record: Record) -> RunStory:
+def apply(story: stories.RunStory, record: Record) -> stories.RunStory:
     """Return the story with one more record. Total: every record of a known version can be applied in any state."""
     return apply_all(story, (record,))
 
 
-def apply_all(story: RunStory, records: Iterable[Record]) -> RunStory:
+def apply_all(story: stories.RunStory, records: Iterable[Record]) -> stories.RunStory:
     """Return the story with more records, oldest first, in a time that is in proportion to their number.
 
     Of progress, which is most of a journal, only the newest counts, and nothing else of a story follows from it.
@@ -113,7 +101,9 @@ def apply_all(story: RunStory, records: Iterable[Record]) -> RunStory:
     return checkpoints.into(replace(story, t=t, seq=seq))
 
 
-def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: CheckpointFold) -> RunStory:
+def _apply_fact(
+    story: stories.RunStory, record: Record, fact: facts.Fact, checkpoints: CheckpointFold
+) -> stories.RunStory:
     match fact:
         case facts.RunCreated():
             return replace(
@@ -130,7 +120,7 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
         case facts.SupervisorEnded():
             return _with_notice(story, fact.why)
         case facts.StateChanged():
-            spans = (*story.states, StateSpan(t=record.t, state=fact.state))[-STATES:]
+            spans = (*story.states, stories.StateSpan(t=record.t, state=fact.state))[-stories.STATES :]
             return replace(
                 story,
                 state=fact.state,
@@ -147,7 +137,7 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
         case facts.ProgressMade():
             return replace(story, progress_attempt=fact.attempt, **_shared(fact))
         case facts.PhaseChanged():
-            phases = (*story.phases, PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase))
+            phases = (*story.phases, stories.PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase))
             return replace(story, phases=phases[-PHASES:])
         case facts.CheckpointKnown():
             return checkpoints.add(record.t, fact, story)
@@ -168,7 +158,7 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
         case facts.BudgetChanged():
             return story.charged(fact.used, fact.max)
         case facts.ProfileChanged():
-            switch = ProfileSwitch(t=record.t, profile=fact.profile, why=fact.why, pending=fact.pending)
+            switch = stories.ProfileSwitch(t=record.t, profile=fact.profile, why=fact.why, pending=fact.pending)
             return replace(
                 story,
                 profile=fact.profile,
@@ -178,7 +168,7 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
             )
         case facts.RampMoved():
             told = _with_notice(story, f"{fact.before} → {fact.after}: {fact.why}")
-            step = RampStep(t=record.t, move=fact)
+            step = stories.RampStep(t=record.t, move=fact)
             return replace(told, ramp=(*story.ramp, step), failed_rungs=_failed(story, fact))
         case facts.RemedyApplied():
             waiting = tuple(p for p in story.proposals if p.name != fact.name)
@@ -192,7 +182,7 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
             kept = tuple(r for r in story.remedies if r.name not in fact.names)
             return _with_notice(replace(story, remedies=kept), f"{', '.join(fact.names)} taken back: {fact.why}")
         case facts.ActionWithheld():
-            held = WithheldAction(t=record.t, action=fact)
+            held = stories.WithheldAction(t=record.t, action=fact)
             question = held if fact.waits else story.question
             told = replace(story, withheld=(*story.withheld, held)[-ACTIONS:], question=question)
             return _with_notice(told, f"would have {fact.sentence}")
@@ -207,7 +197,7 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
         case facts.CheckpointEvaluated(evaluation=found):
             return checkpoints.evaluated(found, story)
         case facts.NothingSeen():
-            return replace(story, unseen=(*story.unseen, fact)[-STATES:])
+            return replace(story, unseen=(*story.unseen, fact)[-stories.STATES :])
         case facts.Note():
             return _with_notice(story, fact.text)
         case facts.SupervisorStarted() | facts.JudgeSnapshot():
@@ -216,7 +206,7 @@ def _apply_fact(story: RunStory, record: Record, fact: facts.Fact, checkpoints: 
             assert_never(fact)
 
 
-def _failed(story: RunStory, fact: facts.RampMoved) -> tuple[FailedRung, ...]:
+def _failed(story: stories.RunStory, fact: facts.RampMoved) -> tuple[FailedRung, ...]:
     if fact.direction == ALLOWED_AGAIN:
         return tuple(rung for rung in story.failed_rungs if rung.profile != fact.after)
     if fact.direction != "back":
@@ -225,14 +215,14 @@ def _failed(story: RunStory, fact: facts.RampMoved) -> tuple[FailedRung, ...]:
     return _with_failed(story, failed)
 
 
-def _with_failed(story: RunStory, failed: FailedRung) -> tuple[FailedRung, ...]:
+def _with_failed(story: stories.RunStory, failed: FailedRung) -> tuple[FailedRung, ...]:
     return (*(rung for rung in story.failed_rungs if rung.profile != failed.profile), failed)
 
 
-def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunStory:
+def _apply_decision(story: stories.RunStory, record: Record, decision: Decision) -> stories.RunStory:
     if isinstance(decision, NotifyPeople):
         return story
-    action = ActionStory(
+    action = stories.ActionStory(
         id=decision.id,
         t=record.t,
         kind=str(type(decision).__struct_config__.tag),
@@ -245,14 +235,14 @@ def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunS
     return _with_notice(updated, decision.reason)
 
 
-def _begun(story: RunStory, t: float, decision: EvaluateCheckpoint) -> RunStory:
+def _begun(story: stories.RunStory, t: float, decision: EvaluateCheckpoint) -> stories.RunStory:
     before = story.evaluations_begun.get(decision.path)
     times = 1 + (before.times if before is not None and before.mtime == decision.mtime else 0)
-    begun = EvaluationBegun(mtime=decision.mtime, times=times, t=t)
+    begun = stories.EvaluationBegun(mtime=decision.mtime, times=times, t=t)
     return replace(story, evaluations_begun={**story.evaluations_begun, decision.path: begun})
 
 
-def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:
+def _with_outcome(story: stories.RunStory, t: float, outcome: Outcome) -> stories.RunStory:
     for at in range(len(story.actions) - 1, -1, -1):
         known = story.actions[at]
         if known.id == outcome.decision and known.done_t is None:
@@ -261,7 +251,7 @@ def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:
     return story
 
 
-def _with_notice(story: RunStory, text: str) -> RunStory:
+def _with_notice(story: stories.RunStory, text: str) -> stories.RunStory:
     return replace(story, notices=(*story.notices, text)[-NOTICES:])
 
 

@@ -1,8 +1,79 @@
-"""Text for people: made safe for a terminal, with sizes, plurals and suggestions in words."""
+"""Text: patterns, words for people, commands that a message suggests."""
 
+import functools
 import math
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from .patterns import LazyPattern
+# Regular expressions that compile at their first use: tables have hundreds, and one log needs a dozen.
+
+METHODS = ("search", "match", "fullmatch", "finditer", "split", "sub")
+
+GAP_CHARS = 300
+"""Characters between two parts of one message. Why a bound: "a.*b" tries the rest of a line from each "a" in it."""
+_ANYTHING = re.compile(r"(?<!\\)\.\*")
+
+
+def bounded(pattern: str) -> str:
+    """The pattern of a table with at most ``GAP_CHARS`` where it allows any text."""
+    return _ANYTHING.sub(f".{{0,{GAP_CHARS}}}", pattern)
+
+
+class LazyPattern:
+    """A regular expression that is not compiled yet. Its methods are those of ``re.Pattern``.
+
+    They cost the same from the first use on. Until then it has none: six objects for each of the 2,000 patterns of the
+    tables take 3 MB.
+    """
+
+    __slots__ = ("_flags", "text", *METHODS)
+
+    search: Callable[..., re.Match[str] | None]
+    match: Callable[..., re.Match[str] | None]
+    fullmatch: Callable[..., re.Match[str] | None]
+    finditer: Callable[..., Iterator[re.Match[str]]]
+    split: Callable[..., list[str]]
+    sub: Callable[..., str]
+
+    def __init__(self, text: str, flags: int = 0) -> None:
+        self.text = text
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(name)
+        made = self.compiled()
+        for method in METHODS:
+            setattr(self, method, getattr(made, method))
+        return getattr(self, name)
+
+    def compiled(self) -> re.Pattern[str]:
+        """The compiled pattern. Raises ``re.error`` if ``text`` is not a regular expression."""
+        return re.compile(self.text, self._flags)
+
+
+# Shell patterns for paths below a folder, as presets use them.
+
+
+def matches(path: str, globs: Sequence[str]) -> bool:
+    """Whether a relative path (with ``/``) matches one of the patterns; without patterns every path does.
+
+    ``*`` and ``?`` stand for anything but ``/``, ``**/`` for any folders or none.
+
+    >>> matches("samples/epoch_1/a.png", ["samples/**/*.png"])
+    True
+    """
+    return not globs or _compiled(tuple(globs)).fullmatch(path) is not None
+
+
+@functools.cache
+def _compiled(globs: tuple[str, ...]) -> re.Pattern[str]:
+    signs = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    split = [re.split(r"(\*\*/|[*?])", glob) for glob in globs]
+    return re.compile("|".join("".join(signs.get(part) or re.escape(part) for part in parts) for parts in split))
+
 
 # Text from outside (names of runs and files, lines of logs) made safe for a terminal.
 
@@ -176,3 +247,63 @@ def memory_of(used_bytes: float | None, total_bytes: float | None) -> str:
     if used_bytes is None or not math.isfinite(used_bytes) or not total_bytes:
         return memory(used_bytes)
     return f"{gib(used_bytes)} of {gib(total_bytes)} GiB"
+
+
+# A command of trainwatch that a message suggests: as it stands, it can be pasted into a shell.
+
+_called = ["trainwatch"]
+_FAR = LazyPattern(r"([A-Za-z0-9][A-Za-z0-9._-]*):([a-z0-9][a-z0-9-]*)")
+
+
+def far_id(host: str, run_id: str) -> str:
+    """How a run of another machine is named: ``box1:job-1a2b3c4d``."""
+    return f"{host}:{run_id}"
+
+
+def parted(run_id: str) -> tuple[str, str] | None:
+    found = _FAR.fullmatch(run_id)
+    return None if found is None else (found[1], found[2])
+
+
+def called_from(host: str) -> None:
+    """From now on the suggested commands are for a person on another machine who calls this one ``host``."""
+    _called[0] = f"trainwatch --on {shlex.quote(host)}"
+
+
+def typed(verb: str, *words: str) -> str:
+    """``trainwatch VERB WORDS``, each word quoted for a shell if it has to be. Capitals are for a person to replace.
+
+    A command about one run names it by its id (``box1:job-1a2b3c4d`` is one of another machine): a name may be that of
+    several runs, and without one the working folder decides.
+    """
+    if words and (far := parted(words[0])) is not None:
+        return f"trainwatch --on {far[0]} {verb} {shlex.join((far[1], *words[1:]))}".rstrip()
+    return f"{_called[0]} {verb} {shlex.join(words)}".rstrip()
+
+
+# The verdict on a checkpoint as people read it, on screens and in what verbs print; ``--json`` has the verdict.
+
+WORDS = {"nonfinite": "NaN or Inf", "opaque": "unverified"}
+"""What people read in place of a verdict whose name says little."""
+
+
+def verdict_word(verdict: str) -> str:
+    return WORDS.get(verdict, verdict)
+
+
+def verdict_in_words(verdict: str) -> str:
+    """The same where there is room for a clause."""
+    return "saved, not readable here" if verdict == "opaque" else verdict_word(verdict)
+
+
+# Moments at which everything periodic of a process is due together.
+
+
+def next_round(now: float, period_s: float) -> float:
+    """The next multiple of ``period_s`` after ``now`` (seconds of one clock).
+
+    Threads that are due together run one after another, with code and data still in the caches of the processor. A
+    thread that wakes alone needs four to ten times as much CPU time for the same work.
+    """
+    due = (now // period_s + 1.0) * period_s
+    return due if due > now else due + period_s  # rounding of the product

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import NotRequired, TypedDict, Unpack
 
-from ..model.rounds import next_round
-from ..model.supervision_ports import AttemptTarget, Clock, Inbox
+from ..model.ports import AttemptTarget, Clock, Inbox
+from ..model.text import next_round
 
 # Sentences of a sensor about what it cannot read, without repetitions.
 

@@ -11,8 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..model.checkpoint_files import is_temporary
-from ..model.other_files import is_other_file
+from ..model.checkpoint_files import is_other_file, is_temporary
 from . import words
 from .options import Option, environment_name
 from .project import (

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.control_messages import Reply, Request
 from ..model.json_line import decode_exact, encode_line
-from ..model.suggestion import typed
+from ..model.observation import Reply, Request
+from ..model.text import typed
 from ..private_folder import check_private
 from .lock import is_held
 from .run_directory import RunDirectory

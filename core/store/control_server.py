@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.control_messages import Reply, Request
 from ..model.json_line import encode_exact, encode_line
+from ..model.observation import Reply, Request
 from .control_client import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
 from .home import write_atomically
 from .run_directory import RunDirectory

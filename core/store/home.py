@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..model.patterns import LazyPattern
+from ..model.text import LazyPattern
 from ..private_folder import check_private, make_private
 
 __all__ = ["NoHomeError", "make_private", "runs_folder", "runtime_folder", "trainwatch_home", "write_atomically"]

@@ -20,11 +20,9 @@ import msgspec
 from trainwatch import __version__
 
 from ..model import fact, story, story_fold
-from ..model.decision import DecisionBase
-from ..model.fact import FactBase, JudgeSnapshot, ProgressMade
+from ..model.decision import JOURNAL_VERSION, DecisionBase, Entry, Record
+from ..model.fact import FactBase, JudgeSnapshot, Outcome, ProgressMade
 from ..model.json_line import encode_line
-from ..model.outcome import Outcome
-from ..model.record import JOURNAL_VERSION, Entry, Record
 from ..model.story import RunStory
 from ..model.story_fold import apply_all, told_one_by_one
 from .home import clear_leftovers, sync_directory, temporary_beside, write_all

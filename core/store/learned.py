@@ -16,10 +16,9 @@ from typing import TypeVar
 import msgspec
 
 from ..model.checkpoint import Rating
-from ..model.launch import Rehearsal
+from ..model.launch import QUEUE_VERSION, Queue, Rehearsal, TrialResult
 from ..model.run import Habits, faded, without_pace
 from ..model.story import Look
-from ..model.trial import QUEUE_VERSION, Queue, TrialResult
 from .home import make_private, write_atomically
 
 VERSION = 1

@@ -13,7 +13,7 @@ from typing import Self
 
 import msgspec
 
-from ..model.suggestion import typed
+from ..model.text import typed
 from .latest import rewrite
 
 ACQUIRE_PATIENCE_S = 0.25

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ..model.json_line import decode_exact, encode_exact
-from ..model.output_place import OutputPlace
-from ..model.run import RunSpec
+from ..model.run import OutputPlace, RunSpec
 from ..private_folder import NotOurs, check_ours
 from .home import make_private, runs_folder, sync_directory, write_atomically
 

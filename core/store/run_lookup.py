@@ -8,7 +8,7 @@ import msgspec
 
 from ..model.json_line import decode_exact
 from ..model.run import RunSpec
-from ..model.suggestion import typed
+from ..model.text import typed
 from .home import runs_folder
 from .lock import is_held
 from .run_directory import RunDirectory, RunUnreadable

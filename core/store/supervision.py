@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterable, MutableMapping
 from pathlib import Path
 
+from ..model.decision import Entry, Record
 from ..model.fact import JudgeSnapshot
 from ..model.observation import Outcome
-from ..model.record import Entry, Record
 from .journal import (
     JournalTooNew,
     JournalWriter,

@@ -10,25 +10,9 @@ from time import monotonic
 
 import msgspec
 
-from ..model.decision import (
-    BackUpCheckpoint,
-    CaptureStacks,
-    CopyAside,
-    Decision,
-    DeleteCheckpoint,
-    EndEvaluation,
-    EndLeftovers,
-    EvaluateCheckpoint,
-    ListCheckpoints,
-    LookForLoop,
-    NotifyPeople,
-    PlanRetention,
-    RunAtEnd,
-    StartAttempt,
-    StopAttempt,
-)
+from ..model import decision as decisions
 from ..model.observation import GpuSample, HostSample, LogChunk, Observation, Outcome, ProcessSample
-from ..model.supervision_ports import Actor, Clock, Inbox
+from ..model.ports import Actor, Clock, Inbox
 
 log = logging.getLogger(__name__)
 
@@ -65,28 +49,32 @@ class ActionThreads:
         """Whether a launch, a notice or an action at once still runs. The supervisor waits for them at its end."""
         return any(not action.done() for action in self._awaited)
 
-    def submit(self, decision: Decision) -> None:
+    def submit(self, decision: decisions.Decision) -> None:
         """Perform a decision. Returns at once."""
         match decision:
-            case BackUpCheckpoint():
+            case decisions.BackUpCheckpoint():
                 # A copy may take an hour; the end of the run waits for it, that of a replaced supervisor does not.
                 done: Future[None] = Future()
                 self._beside(decision, done)
                 self._copies = [copy for copy in (*self._copies, done) if not copy.done()]
-            case RunAtEnd():
+            case decisions.RunAtEnd():
                 self._awaited.append(self._notices.submit(self._perform_after, tuple(self._copies), decision))
-            case NotifyPeople():
+            case decisions.NotifyPeople():
                 self._awaited.append(self._notices.submit(self._perform, decision))
-            case PlanRetention() | DeleteCheckpoint():
+            case decisions.PlanRetention() | decisions.DeleteCheckpoint():
                 self._beside(decision, within=self._retention_lock)
-            case ListCheckpoints() | CopyAside() | EvaluateCheckpoint():
+            case decisions.ListCheckpoints() | decisions.CopyAside() | decisions.EvaluateCheckpoint():
                 self._beside(decision)
             case (
-                EndEvaluation() | CaptureStacks() | LookForLoop() | StopAttempt(mode="kill") | EndLeftovers(mode="kill")
+                decisions.EndEvaluation()
+                | decisions.CaptureStacks()
+                | decisions.LookForLoop()
+                | decisions.StopAttempt(mode="kill")
+                | decisions.EndLeftovers(mode="kill")
             ):
                 # A gentle stop takes up to its graces, the GPU memory gate a minute.
                 self._awaited.append(self._at_once.submit(self._perform, decision))
-            case StartAttempt():
+            case decisions.StartAttempt():
                 self._awaited.append(self._in_order.submit(self._perform, decision))
             case _:
                 self._in_order.submit(self._perform, decision)
@@ -103,7 +91,10 @@ class ActionThreads:
         self._notices.shutdown(wait=False)
 
     def _beside(
-        self, decision: Decision, done: Future[None] | None = None, within: AbstractContextManager[object] | None = None
+        self,
+        decision: decisions.Decision,
+        done: Future[None] | None = None,
+        within: AbstractContextManager[object] | None = None,
     ) -> None:
         """In a daemon thread: what may take an hour must not delay the end of the supervisor."""
 
@@ -117,13 +108,13 @@ class ActionThreads:
 
         threading.Thread(target=perform, name=type(decision).__name__, daemon=True).start()
 
-    def _perform_after(self, copies: Sequence[Future[None]], decision: Decision) -> None:
+    def _perform_after(self, copies: Sequence[Future[None]], decision: decisions.Decision) -> None:
         """After what is being copied: the command may end the machine."""
         wait(copies)
         self._perform(decision)
 
-    def _perform(self, decision: Decision) -> None:
-        if isinstance(decision, StartAttempt) and self._gives_way():
+    def _perform(self, decision: decisions.Decision) -> None:
+        if isinstance(decision, decisions.StartAttempt) and self._gives_way():
             return
         try:
             outcome = self._actor.perform(decision)
@@ -138,7 +129,7 @@ class ActionThreads:
                 ok=False,
                 detail=f"internal error: {error!r}",
             )
-        if isinstance(decision, StartAttempt) and not outcome.ok and self._gives_way():
+        if isinstance(decision, decisions.StartAttempt) and not outcome.ok and self._gives_way():
             return
         self._inbox.put(msgspec.structs.replace(outcome, t=self._clock.now()))
 

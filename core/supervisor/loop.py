@@ -29,25 +29,13 @@ import msgspec
 
 from ..judge.run_states import WORDS, is_live, name_of
 from ..judge.state import JudgeState
+from ..model import fact as facts
 from ..model.attempt import StartRecord
-from ..model.control_messages import Reply
-from ..model.decision import Decision, EndWatch, NotifyPeople, StartAttempt
-from ..model.fact import (
-    AttemptStarted,
-    CommandReceived,
-    Fact,
-    IncidentOpened,
-    JudgeSnapshot,
-    Note,
-    StateChanged,
-    SupervisorEnded,
-    SupervisorStarted,
-)
-from ..model.observation import Command, Exit, Learned, LogChunk, Observation, Outcome, Start, Tick
-from ..model.record import Entry, Record
-from ..model.resume_way import ScriptChange
+from ..model.decision import Decision, EndWatch, Entry, NotifyPeople, Record, StartAttempt
+from ..model.observation import Command, Exit, Learned, LogChunk, Observation, Outcome, Reply, Start, Tick
+from ..model.ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
+from ..model.resume import ScriptChange
 from ..model.run import TERMINAL_STATES, RunState
-from ..model.supervision_ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from .action_threads import ActionThreads, BoundedInbox
 
 TICK_S = 0.5
@@ -172,7 +160,7 @@ class Supervisor:
     def run(self) -> int:
         """Supervise until the run is over or ``end`` was called. Returns the exit code of ``--headless``."""
         self._t = self.clock.now()
-        self._write((SupervisorStarted(pid=self.pid, adopted_attempt=self.live.number if self.live else None),))
+        self._write((facts.SupervisorStarted(pid=self.pid, adopted_attempt=self.live.number if self.live else None),))
         for sensor in self.sensors:
             sensor.start()
         try:
@@ -216,7 +204,7 @@ class Supervisor:
         self._follow_attempt(observation)
         self._pass_held(observation)
         while self.notes:
-            self._write((Note(text=self.notes.popleft()),))
+            self._write((facts.Note(text=self.notes.popleft()),))
         if self._journal.blocked:
             self._write(())
         self._save_state()
@@ -275,7 +263,7 @@ class Supervisor:
     def _needs_nothing(self, held: Command) -> None:
         """The dead attempt had finished the training: there is nothing to go on with."""
         said = f"{held.verb}: the training has finished: nothing to {held.verb}"
-        self._write((CommandReceived(verb=held.verb, by=held.by), Note(text=said)))
+        self._write((facts.CommandReceived(verb=held.verb, by=held.by), facts.Note(text=said)))
         _, reply = self._commands.pop(id(held))
         reply.set_result(Reply(ok=True, message=said))
 
@@ -312,11 +300,13 @@ class Supervisor:
         if not entries:
             return
         for entry in entries:
-            if isinstance(entry, StateChanged):
+            if isinstance(entry, facts.StateChanged):
                 self._word = entry.state
                 if entry.state in TERMINAL_STATES:  # the notice of the end, and what is run then, read all of it
                     self.recorder.commit(self._t, self.state, whole=True)
-        changes_run = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
+        changes_run = any(
+            isinstance(e, Decision | facts.StateChanged | facts.IncidentOpened | facts.AttemptStarted) for e in entries
+        )
         self._write((*entries, self._snapshot_fact()) if changes_run else entries)
 
     def _save_state(self) -> None:
@@ -360,8 +350,8 @@ class Supervisor:
         if target is not None:
             self.actor.follow(target)
 
-    def _snapshot_fact(self) -> Fact:
-        return JudgeSnapshot(version=self.snapshot_version, state=dict(self.snapshot(self.state)))
+    def _snapshot_fact(self) -> facts.Fact:
+        return facts.JudgeSnapshot(version=self.snapshot_version, state=dict(self.snapshot(self.state)))
 
     def _close(self) -> None:
         for sensor in self.sensors:
@@ -369,7 +359,7 @@ class Supervisor:
         self._actions.close()
         self._write_last_outcomes()
         self.recorder.commit(self._t, self.state)
-        self._write((self._snapshot_fact(), SupervisorEnded(pid=self.pid, why=self._end_reason)))
+        self._write((self._snapshot_fact(), facts.SupervisorEnded(pid=self.pid, why=self._end_reason)))
         self._journal.close()
         self.recorder.close()
 

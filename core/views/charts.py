@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from ..model.ports import Point
 from ..model.run import HALTED_STATES
-from ..model.screen_ports import Point
 from ..model.story import RunStory
 from . import quantity
 from .metrics import axis_unit, shown_points, stored_unit, tick_text, unit_of, words_of

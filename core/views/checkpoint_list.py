@@ -6,9 +6,8 @@ import msgspec
 
 from ..model.checkpoint import Checkpoint, Evaluation, newest_resumable, score_words
 from ..model.progress import Level
-from ..model.situation import Situation
-from ..model.story import RunStory
-from ..model.verdict_words import verdict_word
+from ..model.story import RunStory, Situation
+from ..model.text import verdict_word
 from . import quantity
 from .state.concerns import AFTER_NAN, doubt_of, saved_after_nan
 

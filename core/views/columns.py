@@ -11,9 +11,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ..model.checkpoint import Checkpoint
-from ..model.text import gib
-from ..model.trial import QueueEntry, TrialResult
-from ..model.verdict_words import verdict_word
+from ..model.launch import QueueEntry, TrialResult
+from ..model.text import gib, verdict_word
 from . import quantity
 
 Row = TypeVar("Row")

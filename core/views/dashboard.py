@@ -2,11 +2,10 @@
 
 import msgspec
 
-from ..model.job import JobRecord, left_s
 from ..model.observation import GpuReading
 from ..model.progress import Level
-from ..model.run import LIVE_STATES
-from ..model.situation import Situation
+from ..model.run import LIVE_STATES, JobRecord, left_s
+from ..model.story import Situation
 from ..model.text import GIB
 from . import quantity
 from .checkpoint_list import CheckpointRow, checkpoint_views

@@ -6,7 +6,7 @@ import msgspec
 
 from ..model.attempt import AttemptStory, Incident
 from ..model.progress import Level
-from ..model.situation import Situation
+from ..model.story import Situation
 from . import quantity
 from .state.concerns import reason_now
 from .words import title_of

@@ -17,7 +17,7 @@ from ..model.machine_details import (
 )
 from ..model.observation import GpuReading
 from ..model.progress import SLOWED_BY_FAULT, Level
-from ..model.situation import Situation
+from ..model.story import Situation
 from ..model.text import GIB
 from ..views import quantity
 from .columns import Column

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from ..model.patterns import LazyPattern
-from ..model.text import GIB, LEAST_GIB, MIB
+from ..model.text import GIB, LEAST_GIB, MIB, LazyPattern
 from . import quantity
 from .words import passing
 
 if TYPE_CHECKING:
-    from ..model.screen_ports import Point
+    from ..model.ports import Point
 
 
 # Metrics in words: title and unit of each series of the history, values as text, programs for metric files.

@@ -5,11 +5,10 @@ from statistics import median
 
 import msgspec
 
-from ..model.job import JobRecord, left_s
-from ..model.nodes import Node, Nodes, RankNow, RankTable, Standing
-from ..model.observation import GpuReading
+from ..model.observation import GpuReading, Node, Nodes, RankNow, RankTable, Standing
 from ..model.progress import Level
-from ..model.situation import Situation
+from ..model.run import JobRecord, left_s
+from ..model.story import Situation
 from ..views import quantity
 from .columns import Column
 from .dashboard import gpu_view

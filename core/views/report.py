@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..model.attempt import AttemptStory, EndedBy
-from ..model.record import Record
+from ..model.decision import Record
 from ..model.run import RunSpec
 from ..model.story import Need
 from . import quantity

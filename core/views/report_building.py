@@ -8,14 +8,13 @@ from pathlib import Path
 import msgspec
 
 from ..model.attempt import AttemptStory, Incident
-from ..model.change import Change
 from ..model.checkpoint import Checkpoint
+from ..model.decision import Record
 from ..model.fact import CommandReceived, RampMoved
-from ..model.record import Record
+from ..model.preset import Change
 from ..model.redact import Redaction, url_secrets
 from ..model.run import RunSpec
-from ..model.situation import Situation
-from ..model.story import RunStory, Summary
+from ..model.story import RunStory, Situation, Summary
 from ..views import quantity
 from .checkpoint_list import score_of, scores_of, step_words
 from .length_words import by_words

@@ -9,9 +9,8 @@ from ..model.attempt import ADVISED
 from ..model.checkpoint import Checkpoint
 from ..model.progress import Level
 from ..model.run import LIVE_STATES, TERMINAL_STATES, RunState
-from ..model.situation import Situation
-from ..model.story import Look, Need, how_to_resume
-from ..model.suggestion import typed
+from ..model.story import Look, Need, Situation, how_to_resume
+from ..model.text import typed
 from ..views import quantity
 from .checkpoint_list import resume_point
 from .state.concerns import (

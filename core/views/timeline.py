@@ -8,8 +8,8 @@ import msgspec
 
 from ..model.checkpoint import Checkpoint
 from ..model.run import HALTED_STATES
-from ..model.situation import Situation
-from ..model.verdict_words import verdict_in_words
+from ..model.story import Situation
+from ..model.text import verdict_in_words
 from . import quantity
 from .charts import AttemptSpan, attempt_spans
 from .checkpoint_list import score_of, scores_of, step_words

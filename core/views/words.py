@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from ..model.attempt import Incident
-from ..model.change import Change
 from ..model.fact import RemedyApplied, RemedyProposed
-from ..model.health_words import reading_name
-from ..model.progress import Level
+from ..model.preset import Change
+from ..model.progress import Level, reading_name
 from ..model.run import TERMINAL_STATES
 from ..model.settings import Act, Settings
-from ..model.situation import Situation
-from ..model.story import RunStory, WithheldAction
+from ..model.story import RunStory, Situation, WithheldAction
 from ..views import quantity
 
 TITLES: dict[str, str] = {

@@ -20,9 +20,9 @@ from trainwatch.core.act.local_engine import Engine, engine_of
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import EndLeftovers, StartAttempt, StopAttempt
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Restart, Settings, Slurm
-from trainwatch.core.model.supervision_ports import AttemptTarget
 
 __all__ = ["cluster"]  # pytest finds the fixture here
 

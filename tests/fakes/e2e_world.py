@@ -27,10 +27,9 @@ from trainwatch.cli import main
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import find_attempt, is_alive
 from trainwatch.core.act.stopping import members
-from trainwatch.core.model.decision import Decision
-from trainwatch.core.model.record import Record
+from trainwatch.core.model.decision import Decision, Record
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.store.journal import load_story, read_journal
 from trainwatch.core.store.lock import holder_pid
 from trainwatch.core.store.run_directory import RunDirectory

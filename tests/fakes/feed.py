@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from trainwatch.core.model.attempt import Evidence, Incident
-from trainwatch.core.model.change import Change
 from trainwatch.core.model.checkpoint import Checkpoint, Verdict
-from trainwatch.core.model.control_messages import Reply
+from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     ActionWithheld,
     AttemptEnded,
@@ -26,14 +25,12 @@ from trainwatch.core.model.fact import (
     SupervisorStarted,
 )
 from trainwatch.core.model.log_lines import LogLine, LogStretch, Stopped
-from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
-from trainwatch.core.model.preset import Profile
+from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample, Reply
+from trainwatch.core.model.ports import LogAccess, OpenRun, Point
+from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.screen_ports import LogAccess, OpenRun, Point
-from trainwatch.core.model.situation import RunCard, Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunCard, RunStory, Situation
 from trainwatch.core.model.story_fold import apply, told_one_by_one
 
 WALL0 = 1_763_767_200.0

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from trainwatch.core.model.change import Change
 from trainwatch.core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
+from trainwatch.core.model.preset import Change
 
 OFFERS = (
     LaunchOffer(name="luca", command="accelerate launch train_network.py --config_file luca.toml", profile="balanced"),

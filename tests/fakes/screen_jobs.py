@@ -8,9 +8,9 @@ import msgspec
 
 from tests.fakes.feed import HOUR, PLAN, PROFILES, WALL0, FakeFeed, FakeLog, checkpoint, hung
 from trainwatch.core.model.attempt import Evidence, EvidenceFile, Incident
-from trainwatch.core.model.change import Change
-from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
-from trainwatch.core.model.checkpoint_results import (
+from trainwatch.core.model.checkpoint import (
+    Checkpoint,
+    CheckpointListing,
     CheckpointOverview,
     MemberOverview,
 )
@@ -18,6 +18,7 @@ from trainwatch.core.model.decision import (
     CaptureStacks,
     ClearGpu,
     Decision,
+    Record,
     StartAttempt,
     StopAttempt,
     VerifyCheckpoint,
@@ -34,11 +35,9 @@ from trainwatch.core.model.machine_details import (
     TreeProcess,
 )
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.preset import Profile
-from trainwatch.core.model.record import Record
-from trainwatch.core.model.screen_ports import LogAccess, OnProgress, OpenRun
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.ports import LogAccess, OnProgress, OpenRun
+from trainwatch.core.model.preset import Change, Profile
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 
 DUMP = """\

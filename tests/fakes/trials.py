@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.fakes.feed import WALL0
-from trainwatch.core.model.trial import TrialResult
+from trainwatch.core.model.launch import TrialResult
 
 MEASURED = TrialResult(
     profile="conservative", wall=WALL0, ran_s=300.0, steps=76, s_per_step=3.94, vram_peak_bytes=11.4e9,

@@ -15,10 +15,9 @@ import msgspec
 import pytest
 
 from tests.goldens.stories import STORIES, WALL0, Told
-from trainwatch.core.model.fact import AttemptStarted, ProgressMade, RunCreated, SupervisorEnded, SupervisorStarted
+from trainwatch.core.model import fact as facts
+from trainwatch.core.model.decision import Entry
 from trainwatch.core.model.observation import GpuSample, HostSample, MetricValues, Observation, ProcessSample
-from trainwatch.core.model.outcome import Outcome
-from trainwatch.core.model.record import Entry
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.store.history_writer import HistoryWriter
@@ -31,7 +30,7 @@ RECORDED = Path(__file__).parent / "journals.jsonl.gz"
 NO_PID = 10**9
 """Above what a kernel gives: no process of the machine is taken for one of these runs."""
 SAMPLE_S = 60.0
-Body = Entry | Outcome
+Body = Entry | facts.Outcome
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,16 +53,16 @@ def record(name: str, told: Told, folder: Path) -> Recording:
         **told.spec,
     )  # fmt: skip
     world = told.world
-    created = RunCreated(
+    created = facts.RunCreated(
         run=spec.id, name=name, command=spec.command, cwd=spec.cwd, preset="generic", output_dir=spec.output_dir,
         max_restarts=spec.settings.restart.max_restarts, act=spec.settings.restart.act,
     )  # fmt: skip
-    bodies: list[tuple[float, Body]] = [(0.0, created), (0.0, SupervisorStarted(pid=NO_PID)), *world.bodies]
+    bodies: list[tuple[float, Body]] = [(0.0, created), (0.0, facts.SupervisorStarted(pid=NO_PID)), *world.bodies]
     if not told.watched and name != "interrupted":
-        bodies.append((world.t, SupervisorEnded(pid=NO_PID, why="the run is over")))
+        bodies.append((world.t, facts.SupervisorEnded(pid=NO_PID, why="the run is over")))
     with JournalWriter(folder / f"{name}.jsonl") as journal:
         for t, body in bodies:
-            if isinstance(body, AttemptStarted):
+            if isinstance(body, facts.AttemptStarted):
                 body = msgspec.structs.replace(body, pid=NO_PID + body.attempt)  # noqa: PLW2901
             journal.append_all(t, WALL0 + t, (body,))
     return Recording(
@@ -73,7 +72,7 @@ def record(name: str, told: Told, folder: Path) -> Recording:
         t=world.t + 2.0,
         samples=tuple(thinned(world.seen)),
         progress=tuple(
-            ProgressPoint(t=t, progress=b.progress, step_t=t) for t, b in bodies if isinstance(b, ProgressMade)
+            ProgressPoint(t=t, progress=b.progress, step_t=t) for t, b in bodies if isinstance(b, facts.ProgressMade)
         ),
         journal=(folder / f"{name}.jsonl").read_text(encoding="utf-8"),
     )

@@ -15,7 +15,7 @@ from tests.goldens.facts import check, check_keys, facts, keys
 from tests.goldens.journals import laid_out, recordings
 from tests.goldens.stories import WALL0
 from trainwatch.cli import main
-from trainwatch.core.model.trial import Queue, QueueEntry
+from trainwatch.core.model.launch import Queue, QueueEntry
 
 RECORDINGS = {each.name: each for each in recordings()}
 REPEATED = frozenset({"health", "phase", "progress"})

@@ -14,7 +14,7 @@ from trainwatch.core.act.launch.launching import launch
 from trainwatch.core.act.launch.spool import read_exit
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
-from trainwatch.core.model.supervision_ports import AttemptTarget
+from trainwatch.core.model.ports import AttemptTarget
 
 DEADLINE_S = 100.0
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from trainwatch.core.model.observation import Observation
+from trainwatch.core.model.ports import AttemptTarget, Sensor
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.model.supervision_ports import AttemptTarget, Sensor
 from trainwatch.core.sense.process.proc_stat import boot_id, read_stat
 
 DEADLINE_S = 100.0

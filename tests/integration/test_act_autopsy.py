@@ -22,9 +22,9 @@ from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.judge.hang.evidence import Sign, signs_of
 from trainwatch.core.model.observation import GpuReading, Outcome
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Hang, Settings
-from trainwatch.core.model.supervision_ports import AttemptTarget
 
 LOADER = """
 import threading

@@ -16,8 +16,8 @@ from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import identify, is_alive
 from trainwatch.core.act.stop_sequence import StopResult
 from trainwatch.core.act.stopping import members, set_paused, stop_attempt
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.proc_stat import read_stat
 
 POLITE = """if True:

@@ -23,9 +23,9 @@ from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.view import tmux
 from trainwatch.core.act.view.tmux import TmuxError, attach_command, is_log_view, output, popup_command
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux
-from trainwatch.core.model.supervision_ports import AttemptTarget
 
 pytestmark = [pytest.mark.tmux, pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")]
 

@@ -22,7 +22,7 @@ from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.launching import is_alive, settle_launch
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
-from trainwatch.core.model.supervision_ports import AttemptTarget
+from trainwatch.core.model.ports import AttemptTarget
 
 __all__ = ["world"]
 

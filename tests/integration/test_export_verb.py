@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.model.change import Change
 from trainwatch.core.model.fact import AttemptStarted, RunCreated
 from trainwatch.core.model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Start, Tick
+from trainwatch.core.model.preset import Change
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.history_writer import HistoryWriter

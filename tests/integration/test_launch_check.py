@@ -14,7 +14,7 @@ from trainwatch.core.act.local_engine import READY
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.checklist import ReadinessCheck, before_launch
-from trainwatch.core.model import output_place
+from trainwatch.core.model import run
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Notify, Settings
 
@@ -65,7 +65,7 @@ def test_launch_waits_for_disk_space_for_one_checkpoint(tmp_path: Path, monkeypa
     assert before_launch(planned(tmp_path))[0] == READY, "its checkpoints may be small: it is only said"
     assert before_launch(planned(tmp_path, preset="kohya"))[0] == READY, "an estimate holds nothing"
     free(monkeypatch, 1e6)
-    assert before_launch(planned(tmp_path))[0].need_bytes == output_place.FLOOR_BYTES
+    assert before_launch(planned(tmp_path))[0].need_bytes == run.FLOOR_BYTES
 
 
 def test_launch_waits_for_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from trainwatch.core.app.queue import start_entry
 from trainwatch.core.app.screen.store_feed import DetachedStarter
 from trainwatch.core.app.start.start_choice import Wish, choose_start
 from trainwatch.core.config.project import Overrides
-from trainwatch.core.model.trial import QueueEntry
+from trainwatch.core.model.launch import QueueEntry
 from trainwatch.core.store.run_directory import RunDirectory
 
 TRAIN = """\

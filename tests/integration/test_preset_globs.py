@@ -16,8 +16,7 @@ from trainwatch.core.app.wiring.sensors import checkpoint_sensor
 from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.output_place import OutputPlace
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run import OutputPlace, RunSpec
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory

@@ -11,8 +11,7 @@ from tests.fakes.e2e_world import World, until, world
 from tests.tiers import SECOND_TIER, second
 from trainwatch.core.app.screen.store_feed import DetachedStarter, StoreFeed
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.views.screens.incident_card import incident_card
 

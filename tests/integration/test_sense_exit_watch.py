@@ -21,8 +21,8 @@ from tests.integration.sense_world import (
 )
 from trainwatch.core.model.attempt import ExitRecord
 from trainwatch.core.model.observation import Exit
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.exit_watch import ExitWatch
 from trainwatch.core.sense.process.proc_stat import boot_id, is_alive, is_zombie, read_stat
 

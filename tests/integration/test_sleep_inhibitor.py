@@ -7,8 +7,8 @@ import pytest
 
 from tests.fakes.e2e_world import lives, until
 from trainwatch.core.app.supervise.machine_end import SleepInhibitor
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.model.supervision_ports import AttemptTarget
 
 TARGET = AttemptTarget(
     number=1, trainer=ProcessIdentity(boot_id="b", pid=1, start_ticks=1), runner=None, log=None, directory="/a"

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.model.control_messages import Reply, Request
-from trainwatch.core.model.observation import Command
+from trainwatch.core.model.observation import Command, Reply, Request
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store import control_server
 from trainwatch.core.store.control_client import LINE_BYTES, NoSupervisor, SupervisorSilent, send, socket_folder

@@ -12,42 +12,33 @@ from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
 from tests.tiers import examples
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.model import observation as seen
 from trainwatch.core.model.decision import Decision, GiveUp, StartAttempt
 from trainwatch.core.model.fact import ActionWithheld, AttemptStarted, CommandReceived
-from trainwatch.core.model.observation import (
-    CheckpointEvent,
-    Command,
-    Exit,
-    LogChunk,
-    Observation,
-    ProcessSample,
-    Start,
-    Tick,
-)
 from trainwatch.core.model.settings import Checkpoints, Profiles, Restart, Settings
 from trainwatch.core.replay import Replay
 
 
-def told(observations: list[Observation]) -> str:
+def told(observations: list[seen.Observation]) -> str:
     fold = Replay(judge())
     for observation in observations:
         fold.feed(observation)
     return story_text(fold.entries)
 
 
-def rechunked(observations: list[Observation], cuts: list[int]) -> list[Observation]:
+def rechunked(observations: list[seen.Observation], cuts: list[int]) -> list[seen.Observation]:
     """The same bytes at the same times, cut elsewhere."""
-    result: list[Observation] = []
+    result: list[seen.Observation] = []
     at = 0
     for observation in observations:
-        if not isinstance(observation, LogChunk):
+        if not isinstance(observation, seen.LogChunk):
             result.append(observation)
             continue
         text = observation.text
         while text:
             size = cuts[at % len(cuts)]
             at += 1
-            result.append(LogChunk(t=observation.t, text=text[:size]))
+            result.append(seen.LogChunk(t=observation.t, text=text[:size]))
             text = text[size:]
     return result
 
@@ -101,19 +92,19 @@ def played(
         t = world.t + gap
         match kind:
             case "tick":
-                world.see(Tick(t=t))
+                world.see(seen.Tick(t=t))
             case "log":
-                world.see(LogChunk(t=t, text=str(what)))
+                world.see(seen.LogChunk(t=t, text=str(what)))
             case "exit":
                 if world.live is not None:
-                    world.see(Exit(t=t, code=what))  # type: ignore[arg-type]
+                    world.see(seen.Exit(t=t, code=what))  # type: ignore[arg-type]
             case "command":
                 profile = "safe" if what == "profile" else None
-                world.see(Command(t=t, verb=what, profile=profile, now=True))  # type: ignore[arg-type]
+                world.see(seen.Command(t=t, verb=what, profile=profile, now=True))  # type: ignore[arg-type]
             case "save":
-                world.see(CheckpointEvent(t=t, path=f"out/step-{what}", event="complete", step=int(str(what))))
+                world.see(seen.CheckpointEvent(t=t, path=f"out/step-{what}", event="complete", step=int(str(what))))
             case "states":
-                world.see(ProcessSample(t=t, cpu_cores=0.0, states=what, procs=3))  # type: ignore[arg-type]
+                world.see(seen.ProcessSample(t=t, cpu_cores=0.0, states=what, procs=3))  # type: ignore[arg-type]
     return world
 
 
@@ -209,8 +200,8 @@ def test_judge_snapshot_of_a_long_run_stays_small() -> None:
 
 
 def test_judge_accepts_start_in_every_state() -> None:
-    world = World(judge(SMALL)).see(Start(t=1.0, attempt=4, pid=9))
+    world = World(judge(SMALL)).see(seen.Start(t=1.0, attempt=4, pid=9))
     assert world.word == "starting"
-    world.see(Start(t=2.0, attempt=5, pid=10))
+    world.see(seen.Start(t=2.0, attempt=5, pid=10))
     assert world.word == "starting"
     assert "attempt 4 lost" in world.text()

@@ -15,10 +15,9 @@ from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.recovery.takeover import from_story
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.judge.state import to_snapshot
-from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.decision import Record, StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
 from trainwatch.core.model.observation import CheckpointChange, CheckpointEvent, LogChunk
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 

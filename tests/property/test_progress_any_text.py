@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from tests.shipped import SHAPES, read_progress
 from tests.tiers import examples
-from trainwatch.core.judge.metric_reader import MetricReader
-from trainwatch.core.judge.progress import START
+from trainwatch.core.judge.progress import START, MetricReader
 from trainwatch.core.judge.text.columns import KEPT
 from trainwatch.core.model.observation import MOST_METRICS
 

@@ -10,9 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trainwatch.core.model.attempt import Evidence, Incident
-from trainwatch.core.model.edge import Edge
 from trainwatch.core.model.fact import Note, RunCreated
-from trainwatch.core.model.redact import HIDDEN
+from trainwatch.core.model.redact import HIDDEN, Edge
 
 ALNUM = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 BODY = st.text(ALNUM, min_size=24, max_size=40)

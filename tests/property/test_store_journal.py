@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.tiers import examples
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.decision import StartAttempt, StopAttempt
+from trainwatch.core.model.decision import Entry, Record, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,
     AttemptStarted,
@@ -25,7 +25,6 @@ from trainwatch.core.model.fact import (
 )
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.record import Entry, Record
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.store.journal import (

@@ -13,9 +13,8 @@ from pathlib import Path
 from tests.scenarios.cases import SIZES, Build, replayed
 from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
-from trainwatch.core.model.decision import Decision, ListCheckpoints, NotifyPeople
+from trainwatch.core.model.decision import Decision, Entry, ListCheckpoints, NotifyPeople
 from trainwatch.core.model.fact import AttemptEnded, IncidentOpened, IncidentUpdated, StateChanged
-from trainwatch.core.model.record import Entry
 from trainwatch.core.replay import Replay
 
 GOLDEN = Path(__file__).parent / "decisions.json"

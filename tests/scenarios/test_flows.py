@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.scenarios.goldens import check
-from trainwatch.core.model.length import ToldLength
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+from trainwatch.core.model.progress import ToldLength
 from trainwatch.core.model.settings import Restart, Settings
 
 CUDA = "\nRuntimeError: CUDA error: unknown error\n"

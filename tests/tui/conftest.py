@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.feed import PROFILES, FakePicker, FakeStarter, open_run
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 
 

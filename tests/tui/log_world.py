@@ -9,7 +9,7 @@ import msgspec
 from textual.pilot import Pilot
 
 from tests.fakes.feed import PLAN, PROFILES, WALL0, FakeFeed, FakePicker, FakeStarter, healthy
-from trainwatch.core.model.screen_ports import LogAccess, OpenRun
+from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
 from trainwatch.tui.app import TrainwatchApp

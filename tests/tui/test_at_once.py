@@ -17,7 +17,7 @@ from tests.tui.log_world import LogWorld, until
 from tests.tui.test_partial_refresh import moved
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.progress import Outlook
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.dashboard import dashboard_view
 from trainwatch.tui.background import Poller, Round, Show, Snapshot, TaskQueue
 from trainwatch.tui.screens.dashboard import Dashboard, at_once

@@ -22,7 +22,7 @@ from tests.tui.conftest import look, showing
 from tests.unit.test_views_header import NAN, incident, replace, stepped, told, with_incidents
 from trainwatch.core.model.fact import ProgressMade
 from trainwatch.core.model.observation import GpuReading, GpuSample
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.incident_list import incident_view
 from trainwatch.core.views.timeline import timeline_view
 from trainwatch.tui.app import TrainwatchApp

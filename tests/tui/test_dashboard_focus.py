@@ -8,7 +8,7 @@ from tests.fakes.feed import FakeFeed, FakePicker, healthy, hung
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.tui.conftest import look, showing, until
 from trainwatch.core.model.settings import Screen as ScreenSettings
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.places import TerminalTitle

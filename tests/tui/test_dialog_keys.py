@@ -17,8 +17,7 @@ from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, until
 from tests.tui.test_away import FakeLooks
 from tests.tui.test_no_dead_keys import CASES, NAMES, app_of, offered, run_of, seen
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import Need, NeedKind, Summary
+from trainwatch.core.model.story import Need, NeedKind, Situation, Summary
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.cards import NEED_KEYS, AwayDialog
 

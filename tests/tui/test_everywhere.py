@@ -14,8 +14,8 @@ from tests.fakes.launcher import FakeLauncher
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
 from tests.tui.conftest import look, until
-from trainwatch.core.model.screen_ports import LogAccess
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.ports import LogAccess
+from trainwatch.core.model.story import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent

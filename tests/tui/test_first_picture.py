@@ -10,9 +10,9 @@ from textual.strip import Strip
 from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tui.conftest import app_of, until
-from trainwatch.core.model.screen_ports import OpenRun
+from trainwatch.core.model.ports import OpenRun
 from trainwatch.core.model.settings import Screen as ScreenSettings
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.panes.pane import Pane
 from trainwatch.tui.screens.dashboard import Dashboard

@@ -27,10 +27,9 @@ from tests.fakes.feed import (
 )
 from tests.tiers import second
 from tests.tui.conftest import app_of, look, showing, until
-from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
-from trainwatch.core.model.observation import Command
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.observation import Command, Reply
+from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent, Dialog
 from trainwatch.tui.keys import KEYS

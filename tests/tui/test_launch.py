@@ -11,7 +11,7 @@ from tests.fakes.feed import FakePicker, FakeStarter, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
 from trainwatch.core.model.launch import LaunchPreview, LaunchRequest
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.screens.dashboard import Dashboard

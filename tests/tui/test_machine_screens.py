@@ -11,7 +11,7 @@ from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.observation import GpuSample
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Ask
 from trainwatch.tui.screens.dashboard import Dashboard

@@ -12,8 +12,8 @@ from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look
-from trainwatch.core.model.screen_ports import LogAccess, OpenRun
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.ports import LogAccess, OpenRun
+from trainwatch.core.model.story import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.keys import KEYS

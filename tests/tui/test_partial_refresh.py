@@ -13,7 +13,7 @@ from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, showing, until
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.panes.pane import Pane
 from trainwatch.tui.screens.dashboard import Dashboard

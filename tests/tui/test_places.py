@@ -16,9 +16,9 @@ from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.attempt import Evidence
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.preset import Profile
-from trainwatch.core.model.screen_ports import LogAccess
-from trainwatch.core.model.situation import RunCard, Situation
+from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.tui.app import TrainwatchApp

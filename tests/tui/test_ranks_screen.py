@@ -9,10 +9,9 @@ from tests.fakes.feed import healthy
 from tests.tiers import second
 from tests.tui.conftest import look, until
 from tests.tui.test_machine_screens import app_of, said
-from trainwatch.core.model.job import JobHandle, JobRecord
-from trainwatch.core.model.nodes import Node, Nodes, RankNow, RankTable
-from trainwatch.core.model.observation import GpuReading
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.observation import GpuReading, Node, Nodes, RankNow, RankTable
+from trainwatch.core.model.run import JobHandle, JobRecord
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.ranks_page import ranks_page_view, with_standing
 from trainwatch.tui.screens.machine import RanksScreen
 

@@ -8,7 +8,7 @@ from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tiers import second
 from trainwatch.core.config.bounds import rules_of
-from trainwatch.core.model.screen_ports import LogAccess
+from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.settings import Screen as ScreenSettings
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp

@@ -9,10 +9,10 @@ from textual.pilot import Pilot
 from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, given_up, hung
 from tests.fakes.screen_jobs import rich_run, tell
 from tests.tui.conftest import look, until
-from trainwatch.core.model.change import Change
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.preset import Change
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.screens.confirmation import resume_price
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import Choice, ChooseRemedies

@@ -11,8 +11,8 @@ from tests.tui.conftest import until
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.screen_ports import LogAccess, OpenRun
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter, load_story

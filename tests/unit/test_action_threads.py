@@ -7,7 +7,7 @@ import pytest
 from tests.integration.sense_world import HandClock, ListInbox
 from trainwatch.core.model.decision import ClearGpu, Decision, StartAttempt
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.supervision_ports import AttemptTarget
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.supervisor.action_threads import ActionThreads
 
 LAUNCH = StartAttempt(id=1, reason="first launch", attempt=1)

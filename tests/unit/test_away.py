@@ -9,8 +9,7 @@ from tests.fakes.feed import asking, empty, finished, given_up, healthy, told_re
 from tests.unit.test_report_texts import SPEC, records
 from tests.unit.test_views_header import HOT, with_incidents
 from trainwatch.core.model.progress import Why
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import Look
+from trainwatch.core.model.story import Look, Situation
 from trainwatch.core.store.learned import read_look, write_look
 from trainwatch.core.views.report import LossCourse, ReportSources
 from trainwatch.core.views.report_building import build_report, short_report

@@ -11,10 +11,9 @@ from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, with_
 from trainwatch.core.judge.resume.resume_point import left_behind, newest_verified
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.checkpoint import EntryState, FolderList, Made, origin_of
-from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople
+from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, Record
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.resume import ResumeSupport
 from trainwatch.core.model.settings import Restart, Settings
 from trainwatch.core.model.story import RunStory

@@ -15,8 +15,7 @@ from trainwatch.core.checkpoints import inspect
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.fact import CheckpointEvaluated, CheckpointKnown, CheckpointsSetAside, Fact, RunCreated
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.checkpoint_list import checkpoint_rows, checkpoint_views

@@ -10,7 +10,7 @@ from trainwatch.core.act.config.flags import (
     option_groups,
     set_option,
 )
-from trainwatch.core.model.command_words import hides_trainer, lone_config, options_start
+from trainwatch.core.model.wrappers import hides_trainer, lone_config, options_start
 
 NOTHING = {"config": None, "output_dir": "out", "resume": None, "profile": None}
 CHECKPOINT = {**NOTHING, "resume": "/c/ck 1", "profile": "safe"}

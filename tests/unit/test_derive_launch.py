@@ -13,8 +13,7 @@ import pytest
 from tests.derived_launch import derive
 from trainwatch.core.act.config.derive import DeriveError, preview, read_config
 from trainwatch.core.act.config.trainer_config import effective
-from trainwatch.core.model.change import Change
-from trainwatch.core.model.preset import Preset, Profile, ResumeStyle
+from trainwatch.core.model.preset import Change, Preset, Profile, ResumeStyle
 from trainwatch.core.model.run import RunSpec
 
 CONFIGS = files("trainwatch.configs")

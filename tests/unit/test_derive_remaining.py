@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.test_derive_launch import KOHYA, SDXL, checkpoint, preset, profile, run
 from trainwatch.core.act.config.trainer_config import counted, remaining
-from trainwatch.core.model.change import Change
+from trainwatch.core.model.preset import Change
 
 
 @pytest.mark.parametrize(("done", "left"), [(4, 8), (11, 1), (12, 1), (40, 1)])

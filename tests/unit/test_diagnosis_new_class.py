@@ -12,11 +12,10 @@ from trainwatch.core.config.shipped import read_table
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.record import Record
+from trainwatch.core.model.decision import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.shipped import FailureCatalogue
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.report import ReportSources
 from trainwatch.core.views.report_building import build_report

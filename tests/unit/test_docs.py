@@ -14,9 +14,8 @@ from trainwatch.cli.parser import build_parser, listed_verbs, verbs
 from trainwatch.core.act import notify
 from trainwatch.core.config.project import load_project
 from trainwatch.core.config.shipped import load_presets, load_profiles
-from trainwatch.core.model.decision import Decision
+from trainwatch.core.model.decision import JOURNAL_VERSION, Decision, Record
 from trainwatch.core.model.fact import Fact
-from trainwatch.core.model.record import JOURNAL_VERSION, Record
 from trainwatch.core.model.settings import NoticeEvent
 from trainwatch.tui.keys import KEYS
 

@@ -12,9 +12,9 @@ from trainwatch.core.act.config.trainer_config import write_copy
 from trainwatch.core.act.launch import spool
 from trainwatch.core.checkpoints import apply_prune, backup, plan_prune
 from trainwatch.core.model.fact import Note
+from trainwatch.core.model.launch import TrialResult
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import Look
-from trainwatch.core.model.trial import TrialResult
 from trainwatch.core.store.home import write_atomically
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.learned import keep_trial, read_look, trials_folder, write_look

@@ -10,11 +10,9 @@ from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_length, expected_of, expected_of_run
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.fact import RunCreated
-from trainwatch.core.model.length import ExpectedLength, expected_length, guide_pace
-from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.progress import ExpectedLength, Progress, expected_length, guide_pace
 from trainwatch.core.model.run import Habits, RunSpec
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.store.learned import HabitsFile
 from trainwatch.core.views.length_words import length_words
 from trainwatch.core.views.state.position_words import expected

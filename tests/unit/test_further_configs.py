@@ -13,8 +13,7 @@ from trainwatch.core.act.config.derive import DeriveError, read_config
 from trainwatch.core.app.plan.trainer_folders import trainer_values
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.recovery.remedies import Circumstances, merged, options
-from trainwatch.core.model.change import Change
-from trainwatch.core.model.preset import Profile
+from trainwatch.core.model.preset import Change, Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.shipped import UNKNOWN, AppliedRemedy
 

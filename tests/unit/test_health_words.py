@@ -2,8 +2,7 @@
 
 import pytest
 
-from trainwatch.core.model.health_words import health_clause, reading_name
-from trainwatch.core.model.progress import Level
+from trainwatch.core.model.progress import Level, health_clause, reading_name
 from trainwatch.core.model.settings import Health
 from trainwatch.core.views.state.run_progress import bounds_of, limit_in
 

@@ -9,7 +9,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.hosts.run_there import all_hosts, host_named
 from trainwatch.core.config.document import ConfigError
 from trainwatch.core.config.project import load_project
-from trainwatch.core.model.host import Host
+from trainwatch.core.model.run import Host
 
 BOX1 = '[hosts.box1]\nssh = "user@box1"\n'
 

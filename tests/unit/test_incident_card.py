@@ -8,13 +8,11 @@ import pytest
 from tests.fakes.feed import CRASH, StoryTeller, asking, crashed, given_up, healthy, hung
 from tests.unit.test_views_header import incident, told, with_incidents
 from trainwatch.core.model.attempt import EvidenceFile, IncidentKind
-from trainwatch.core.model.change import Change
-from trainwatch.core.model.decision import CaptureStacks, StopAttempt
+from trainwatch.core.model.decision import CaptureStacks, Record, StopAttempt
 from trainwatch.core.model.fact import IncidentUpdated, RemedyProposed
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.record import Record
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import ActionStory
+from trainwatch.core.model.preset import Change
+from trainwatch.core.model.story import ActionStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.screens.incident_card import (
     HEADINGS,

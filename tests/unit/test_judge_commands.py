@@ -6,15 +6,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
-from trainwatch.core.model.decision import (
-    EndWatch,
-    NotifyPeople,
-    PauseAttempt,
-    StartAttempt,
-    StopAttempt,
-    UnpauseAttempt,
-    VerifyCheckpoint,
-)
+from trainwatch.core.model import decision as decisions
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, CommandReceived, Note, ProfileChanged
 from trainwatch.core.model.observation import Command, Exit, HostSample, LogChunk, Outcome, Start
 from trainwatch.core.model.settings import Profiles, Restart, Settings
@@ -22,11 +14,11 @@ from trainwatch.core.model.settings import Profiles, Restart, Settings
 
 def test_stop_is_gentle_and_holds() -> None:
     world = running().command("stop").wait(700.0)
-    assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
+    assert [s.mode for s in world.of(decisions.StopAttempt)] == ["gentle"]
     assert world.word == "stopped"
     assert world.why.kind == "person"
     assert world.of(AttemptEnded)[0].how == "stopped"
-    assert not world.of(EndWatch)
+    assert not world.of(decisions.EndWatch)
     assert world.incidents == []
 
 
@@ -34,8 +26,8 @@ def test_kill_overrides_a_slow_stop() -> None:
     world = running()
     world.silent = {"stop_attempt"}
     world.command("stop").command("kill").command("kill")
-    assert [s.mode for s in world.of(StopAttempt)] == ["gentle", "kill"]
-    order = world.of(StopAttempt)[-1].id
+    assert [s.mode for s in world.of(decisions.StopAttempt)] == ["gentle", "kill"]
+    order = world.of(decisions.StopAttempt)[-1].id
     world.see(Exit(t=world.t, signal=9), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
     assert world.word == "stopped"
 
@@ -47,14 +39,14 @@ def test_stop_while_a_crash_is_being_recovered_from_holds() -> None:
     assert world.word == "cleaning"
     world.command("stop").wait(100.0)
     assert world.word == "stopped"
-    assert len(world.of(StartAttempt)) == 1
+    assert len(world.of(decisions.StartAttempt)) == 1
 
 
 def test_stop_while_it_is_being_launched_ends_it_when_it_is_there() -> None:
     world = World(silent={"start_attempt"}).begin().command("stop")
     assert world.word == "starting"
     world.see(Start(t=1.0, attempt=1, pid=7))
-    assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
+    assert [s.mode for s in world.of(decisions.StopAttempt)] == ["gentle"]
     world.wait(5.0)
     assert world.word == "stopped"
 
@@ -71,11 +63,11 @@ def test_restart_goes_through_the_whole_order_uncharged() -> None:
         "start_attempt",
     ]
     assert world.of(BudgetChanged) == []
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+    assert world.of(decisions.StartAttempt)[-1].resume_from == "out/step-40"
 
 
 def restart_notices(world: World) -> list[tuple[str, str]]:
-    return [(n.title, n.body) for n in world.of(NotifyPeople) if n.event == "restart"]
+    return [(n.title, n.body) for n in world.of(decisions.NotifyPeople) if n.event == "restart"]
 
 
 def test_every_attempt_after_the_first_is_notified_with_its_reason_and_checkpoint() -> None:
@@ -88,11 +80,11 @@ def test_every_attempt_after_the_first_is_notified_with_its_reason_and_checkpoin
 def test_restart_while_it_is_being_launched_ends_it_when_it_is_there_and_starts_the_next_one() -> None:
     world = World(silent={"start_attempt"}).begin().command("restart", fresh=True, by="ann")
     assert world.word == "starting"
-    assert world.of(StopAttempt) == []
+    assert world.of(decisions.StopAttempt) == []
     world.see(Start(t=1.0, attempt=1, pid=7))
-    assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
+    assert [s.mode for s in world.of(decisions.StopAttempt)] == ["gentle"]
     world.wait(5.0)
-    first, second = world.of(StartAttempt)
+    first, second = world.of(decisions.StartAttempt)
     assert (first.attempt, second.attempt) == (1, 2)
     assert second.reason == "restart by ann: start attempt 2 from the beginning"
     assert world.of(BudgetChanged) == []
@@ -103,17 +95,17 @@ def test_the_last_word_while_it_is_being_launched_counts() -> None:
     assert stopped.see(Start(t=1.0, attempt=1, pid=7)).wait(5.0).word == "stopped"
     restarted = World(silent={"start_attempt"}).begin().command("stop").command("restart")
     restarted.see(Start(t=1.0, attempt=1, pid=7)).wait(5.0)
-    assert [each.attempt for each in restarted.of(StartAttempt)] == [1, 2]
+    assert [each.attempt for each in restarted.of(decisions.StartAttempt)] == [1, 2]
 
 
 def test_restart_while_a_launch_is_under_way_that_then_fails_is_what_is_started_next() -> None:
     world = save(running(judge(quick(backoff_s=(0.0,)))), "out/step-20", 20)
     world.silent = {"start_attempt"}
     world.command("restart").command("restart", checkpoint="out/step-20", by="ann")
-    order = world.of(StartAttempt)[-1].id
+    order = world.of(decisions.StartAttempt)[-1].id
     world.see(Outcome(t=world.t, decision=order, action="start_attempt", ok=False, detail="the disk is slow")).wait(3.0)
-    assert world.of(StartAttempt)[-1].id != order
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
+    assert world.of(decisions.StartAttempt)[-1].id != order
+    assert world.of(decisions.StartAttempt)[-1].resume_from == "out/step-20"
 
 
 @pytest.mark.parametrize("verb", ["resume", "restart"])
@@ -122,8 +114,8 @@ def test_from_the_beginning_passes_every_checkpoint_by(verb: str) -> None:
     if verb == "resume":
         world.command("stop")
     world.command(verb, fresh=True)
-    assert world.of(StartAttempt)[-1].resume_from is None
-    assert world.of(VerifyCheckpoint) == []
+    assert world.of(decisions.StartAttempt)[-1].resume_from is None
+    assert world.of(decisions.VerifyCheckpoint) == []
     assert "from the beginning" in [c.detail for c in world.of(CommandReceived)]
 
 
@@ -131,8 +123,8 @@ def test_resume_from_a_bad_one_is_refused_and_nothing_else_is_taken() -> None:
     world = save(running()).command("stop").answer("verify_checkpoint", verdict="corrupt", reason="bad CRC")
     world.command("resume", checkpoint="elsewhere/broken")
     assert world.word == "stopped"
-    assert [v.path for v in world.of(VerifyCheckpoint)] == ["elsewhere/broken"]
-    assert len(world.of(StartAttempt)) == 1
+    assert [v.path for v in world.of(decisions.VerifyCheckpoint)] == ["elsewhere/broken"]
+    assert len(world.of(decisions.StartAttempt)) == 1
 
 
 def test_resume_resets_a_used_budget() -> None:
@@ -147,7 +139,7 @@ def test_resume_while_stopping_turns_the_stop_into_a_restart() -> None:
     world = running()
     world.silent = {"stop_attempt"}
     world.command("stop").command("resume")
-    order = world.of(StopAttempt)[-1].id
+    order = world.of(decisions.StopAttempt)[-1].id
     world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
     assert world.decisions[-1] == "start_attempt"
 
@@ -156,7 +148,7 @@ def test_restart_while_stopping_too() -> None:
     world = running()
     world.silent = {"stop_attempt"}
     world.command("stop").command("restart")
-    order = world.of(StopAttempt)[-1].id
+    order = world.of(decisions.StopAttempt)[-1].id
     world.live = None
     world.see(Outcome(t=world.t, decision=order, action="stop_attempt", ok=True)).wait(3.0)
     assert world.decisions[-1] == "start_attempt"
@@ -174,7 +166,10 @@ def test_a_paused_run_is_no_hang_and_goes_on() -> None:
     assert world.word == "running"
     world.watch(story(20))
     assert world.incidents == []
-    assert [type(d) for d in (*world.of(PauseAttempt), *world.of(UnpauseAttempt))] == [PauseAttempt, UnpauseAttempt]
+    assert [type(d) for d in (*world.of(decisions.PauseAttempt), *world.of(decisions.UnpauseAttempt))] == [
+        decisions.PauseAttempt,
+        decisions.UnpauseAttempt,
+    ]
 
 
 def test_a_pause_that_fails_is_no_pause() -> None:
@@ -190,7 +185,7 @@ def test_pause_and_its_end_need_something_to_pause() -> None:
 
 def test_resume_continues_what_was_stopped_from_outside() -> None:
     world = running().watch(Story(meta=False).go(10, states={"T": 9}, cpu=0.0)).command("resume")
-    assert len(world.of(UnpauseAttempt)) == 1
+    assert len(world.of(decisions.UnpauseAttempt)) == 1
 
 
 def test_profile_waits_for_the_next_checkpoint() -> None:
@@ -198,18 +193,18 @@ def test_profile_waits_for_the_next_checkpoint() -> None:
     assert world.of(ProfileChanged)[0].pending
     assert world.word == "running"
     save(world)
-    assert world.of(StartAttempt)[-1].profile == "safe"
+    assert world.of(decisions.StartAttempt)[-1].profile == "safe"
     assert [p.pending for p in world.of(ProfileChanged)] == [True, False]
 
 
 def test_profile_now_restarts_at_once() -> None:
     world = running().command("profile", profile="safe", now=True)
-    assert world.of(StartAttempt)[-1].profile == "safe"
+    assert world.of(decisions.StartAttempt)[-1].profile == "safe"
 
 
 def test_resume_and_restart_may_name_a_profile() -> None:
     world = running().command("restart", profile="safe")
-    assert world.of(StartAttempt)[-1].profile == "safe"
+    assert world.of(decisions.StartAttempt)[-1].profile == "safe"
 
 
 def test_ack_of_one_incident_leaves_the_others() -> None:
@@ -248,17 +243,17 @@ def test_wait_puts_a_hang_off() -> None:
 
 def test_shutdown_leaves_the_trainer() -> None:
     world = running().command("shutdown")
-    assert world.of(StopAttempt) == []
-    assert world.of(EndWatch)[0].exit_code == 0
+    assert world.of(decisions.StopAttempt) == []
+    assert world.of(decisions.EndWatch)[0].exit_code == 0
 
 
 def test_shutdown_with_the_trainer_while_it_is_stopping() -> None:
     world = running()
     world.silent = {"stop_attempt"}
     world.command("stop").command("shutdown", stop_trainer=True)
-    order = world.of(StopAttempt)[-1].id
+    order = world.of(decisions.StopAttempt)[-1].id
     world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
-    assert world.of(EndWatch)[0].exit_code == 0
+    assert world.of(decisions.EndWatch)[0].exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ from trainwatch.core.judge.attempt_progress import AttemptProgress, whole_epochs
 from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.model.decision import StopAttempt
 from trainwatch.core.model.fact import IncidentOpened, StateChanged
-from trainwatch.core.model.length import ToldLength
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
-from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.progress import Progress, ToldLength
 from trainwatch.core.model.resume import resume_support
 from trainwatch.core.views.state.position_words import where
 from trainwatch.core.views.state.status import status_object

@@ -7,16 +7,8 @@ import pytest
 
 from tests.builders import GB, Story, World, judge
 from trainwatch.core.judge.state import to_snapshot
+from trainwatch.core.model import decision as decisions
 from trainwatch.core.model.checkpoint import Evaluation
-from trainwatch.core.model.decision import (
-    Decision,
-    DeleteCheckpoint,
-    EndEvaluation,
-    EndWatch,
-    EvaluateCheckpoint,
-    NotifyPeople,
-    RunAtEnd,
-)
 from trainwatch.core.model.fact import CheckpointEvaluated
 from trainwatch.core.model.observation import (
     CheckpointEvent,
@@ -27,7 +19,6 @@ from trainwatch.core.model.observation import (
     LogChunk,
     Outcome,
 )
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Checkpoints, End, Evaluate, Settings
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
@@ -74,7 +65,7 @@ def saved(made: World, *steps: int, mtime: float = 2000.0) -> World:
 
 def done(made: World, score: float | None = None, *, metric: str = "fid", **data: Any) -> World:
     """The evaluation that runs ends."""
-    order = made.of(EvaluateCheckpoint)[-1].id
+    order = made.of(decisions.EvaluateCheckpoint)[-1].id
     data = {"metric": metric, "score": score, "values": {} if score is None else {metric: score}, **data}
     return made.see(
         Outcome(t=made.t, decision=order, action="evaluate_checkpoint", ok=score is not None, data=data, detail="said")
@@ -82,7 +73,7 @@ def done(made: World, score: float | None = None, *, metric: str = "fid", **data
 
 
 def begun(made: World) -> list[tuple[str, int | None]]:
-    return [(each.path, each.gpu) for each in made.of(EvaluateCheckpoint)]
+    return [(each.path, each.gpu) for each in made.of(decisions.EvaluateCheckpoint)]
 
 
 def results(made: World) -> list[Evaluation]:
@@ -103,7 +94,7 @@ def test_each_new_checkpoint_is_evaluated_once_on_the_cpu() -> None:
     assert begun(made) == [("out/step-10", None)]
     found = results(made)[0]
     assert (found.score, found.metric, found.better, found.step, found.place) == (12.5, "fid", "lower", 10, "CPU")
-    assert made.of(NotifyPeople) == []
+    assert made.of(decisions.NotifyPeople) == []
 
 
 def test_one_at_a_time_and_the_newest_first() -> None:
@@ -142,9 +133,9 @@ def test_without_a_place_it_waits_for_the_end_of_the_training() -> None:
     assert begun(saved(made, 10)) == []
     finish(gpus(made, (True, 0.2, 0)))
     assert begun(made) == [("out/step-10", 0)]
-    assert made.of(EndWatch) == []
+    assert made.of(decisions.EndWatch) == []
     done(made, 3.0)
-    assert [end.exit_code for end in made.of(EndWatch)] == [0]
+    assert [end.exit_code for end in made.of(decisions.EndWatch)] == [0]
 
 
 def test_after_means_after_the_training() -> None:
@@ -152,10 +143,10 @@ def test_after_means_after_the_training() -> None:
     assert begun(made) == []
     finish(made)
     done(made, 3.0)
-    assert made.of(EndWatch) == []
+    assert made.of(decisions.EndWatch) == []
     done(made, 2.0)
     assert [path for path, _ in begun(made)] == ["out/step-20", "out/step-10"]
-    assert len(made.of(EndWatch)) == 1
+    assert len(made.of(decisions.EndWatch)) == 1
 
 
 def test_the_command_of_the_end_waits_for_the_last_score_but_not_beyond_the_time_of_the_end() -> None:
@@ -166,9 +157,12 @@ def test_the_command_of_the_end_waits_for_the_last_score_but_not_beyond_the_time
     made = World(mind, silent={"evaluate_checkpoint"}).begin().watch(Story(meta=False, period_s=5.0).load(10).train(40))
     finish(saved(made, 10, 20))
     done(made, 3.0).wait(100, every_s=5.0)
-    assert made.of(RunAtEnd) == []
+    assert made.of(decisions.RunAtEnd) == []
     made.wait(250, every_s=5.0)
-    assert [type(each) for each in made.of((RunAtEnd, EndWatch))] == [RunAtEnd, EndWatch]
+    assert [type(each) for each in made.of((decisions.RunAtEnd, decisions.EndWatch))] == [
+        decisions.RunAtEnd,
+        decisions.EndWatch,
+    ]
 
 
 def test_little_ram_is_left_to_the_training() -> None:
@@ -177,13 +171,13 @@ def test_little_ram_is_left_to_the_training() -> None:
     ram(made, None)
     assert begun(made) == []
     ram(made, 10.0)
-    assert made.of(EvaluateCheckpoint)[0].memory_bytes == 6 * GB
+    assert made.of(decisions.EvaluateCheckpoint)[0].memory_bytes == 6 * GB
     ram(made, 5.0)
-    assert made.of(EndEvaluation) == []
+    assert made.of(decisions.EndEvaluation) == []
     ram(made, 3.9)
-    assert "RAM is short" in made.of(EndEvaluation)[0].reason
+    assert "RAM is short" in made.of(decisions.EndEvaluation)[0].reason
     ram(made, 3.5)
-    assert len(made.of(EndEvaluation)) == 1
+    assert len(made.of(decisions.EndEvaluation)) == 1
 
 
 def test_an_interrupted_evaluation_is_repeated_but_not_for_ever() -> None:
@@ -202,8 +196,8 @@ def test_an_unknown_score_is_told_once_and_changes_nothing(data: dict[str, Any])
     done(saved(made, 20), why="it printed nothing")
     assert [found.score for found in results(made)] == [None, None]
     assert results(made)[0].why
-    assert [notice.event for notice in made.of(NotifyPeople)] == ["warning"]
-    assert "is not affected" in made.of(NotifyPeople)[0].title
+    assert [notice.event for notice in made.of(decisions.NotifyPeople)] == ["warning"]
+    assert "is not affected" in made.of(decisions.NotifyPeople)[0].title
     assert [(i.kind, i.class_, i.open) for i in made.incidents] == [("checkpoint", "evaluation", False)]
     assert made.word == before == "running"
     done(saved(made, 30), 2.0)
@@ -214,10 +208,10 @@ def test_an_unknown_score_is_told_once_and_changes_nothing(data: dict[str, Any])
 def folded(made: World) -> RunStory:
     story = RunStory()
     for seq, (t, entry) in enumerate(made.entries, 1):
-        if isinstance(entry, Decision):
-            record = Record(seq=seq, t=t, wall=1000.0 + t, decision=entry)
+        if isinstance(entry, decisions.Decision):
+            record = decisions.Record(seq=seq, t=t, wall=1000.0 + t, decision=entry)
         else:
-            record = Record(seq=seq, t=t, wall=1000.0 + t, fact=entry)
+            record = decisions.Record(seq=seq, t=t, wall=1000.0 + t, fact=entry)
         story = apply(story, record)
     return story
 
@@ -265,7 +259,7 @@ def test_retention_keeps_the_best_and_what_is_being_evaluated() -> None:
     made.silent.discard("plan_retention")
     plan(made, 10, 20, 30)
     saved(made, 40)
-    assert [each.checkpoint.name for each in made.of(DeleteCheckpoint)] == ["step-10", "step-30"]
+    assert [each.checkpoint.name for each in made.of(decisions.DeleteCheckpoint)] == ["step-10", "step-30"]
     plan(made, 40)
     saved(made, 50)
-    assert len(made.of(DeleteCheckpoint)) == 2
+    assert len(made.of(decisions.DeleteCheckpoint)) == 2

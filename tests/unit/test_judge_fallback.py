@@ -9,11 +9,10 @@ from tests.unit.test_judge_ramp import on, profiles, saves
 from tests.unit.test_judge_recovery import crash, save, story
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.change import Change
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, Note, RampMoved, RemediesDropped, RemedyApplied
 from trainwatch.core.model.observation import Start
-from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.preset import Change, Preset
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 
 ARGPARSE = "usage: train.py [-h] [--steps STEPS]\ntrain.py: error: unrecognized arguments: --safe_mode\n"

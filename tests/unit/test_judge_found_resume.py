@@ -10,8 +10,7 @@ from tests.unit.test_judge_recovery import crash, quick, running
 from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 from trainwatch.core.model.preset import Preset, ResumeStyle
-from trainwatch.core.model.resume import resume_support
-from trainwatch.core.model.resume_way import ResumeWay, SecondStart, with_way
+from trainwatch.core.model.resume import ResumeWay, SecondStart, resume_support, with_way
 
 STYLE = ResumeStyle(args=("--resume", "{path}"), found="train.py:41")
 FOUND = with_way(GENERIC, ResumeWay(will="yes", source="script", file=STYLE, directory=STYLE))

@@ -12,7 +12,7 @@ from trainwatch.core.judge.recovery.attempts import launch
 from trainwatch.core.judge.run_states import RestartPlan
 from trainwatch.core.judge.state import StepBuilder, from_snapshot, to_snapshot
 from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.decision import DeleteCheckpoint, NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import DeleteCheckpoint, NotifyPeople, Record, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
     ActChanged,
     ActionWithheld,
@@ -25,7 +25,6 @@ from trainwatch.core.model.fact import (
 )
 from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, Start, Tick
 from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply

@@ -6,8 +6,8 @@ from tests.builders import World
 from tests.unit.test_judge_recovery import judge_of_everything, running, save
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import BudgetChanged
-from trainwatch.core.model.job import JobCause
 from trainwatch.core.model.observation import Exit, JobSeen, LogChunk, Start
+from trainwatch.core.model.run import JobCause
 
 
 def job(world: World, phase: str, reason: str = "", state: str = "") -> World:

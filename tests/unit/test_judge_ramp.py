@@ -7,12 +7,10 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, story
 from trainwatch.core.judge.memory import Ramp
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.model.change import FailedRung, RampGoal, goal_of_rung, ramp_goal
-from trainwatch.core.model.decision import StartAttempt, StopAttempt
+from trainwatch.core.model.decision import Record, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
-from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.record import Record
+from trainwatch.core.model.preset import FailedRung, Preset, RampGoal, goal_of_rung, ramp_goal
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply

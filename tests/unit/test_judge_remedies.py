@@ -9,11 +9,9 @@ from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.recovery.remedies import Circumstances, Option, fit, is_allowed, merged, number, options
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.change import Change
-from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, Record, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
-from trainwatch.core.model.preset import Preset, usual_ladders
-from trainwatch.core.model.record import Record
+from trainwatch.core.model.preset import Change, Preset, usual_ladders
 from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
 from trainwatch.core.model.shipped import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
 from trainwatch.core.model.story import RunStory

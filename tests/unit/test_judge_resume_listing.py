@@ -11,10 +11,9 @@ from trainwatch.core.judge.resume.checkpoint_index import AT_MOST, IN_SNAPSHOT
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.judge.run_states import Listing
 from trainwatch.core.judge.state import to_snapshot
-from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, StartAttempt, VerifyCheckpoint
+from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, Record, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import Note, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 

@@ -9,10 +9,9 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.run_states import Machine, RestartPlan, Starting, WaitingForRoom
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
-from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import ClearGpu, Record, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated
 from trainwatch.core.model.observation import Exit, LogChunk, Start
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 

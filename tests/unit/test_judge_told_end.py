@@ -9,8 +9,8 @@ from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch
 from trainwatch.core.model.fact import StateChanged
-from trainwatch.core.model.length import ToldLength
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+from trainwatch.core.model.progress import ToldLength
 
 SENTENCE = "nothing in the log says that this was the end"
 STEPS = ToldLength(steps=200, steps_by="--steps 200")

@@ -13,6 +13,7 @@ import trainwatch.cli
 import trainwatch.core.views
 import trainwatch.tui
 from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.launch import QueueEntry, TrialResult
 from trainwatch.core.model.machine_details import (
     GpuDetail,
     GpuDetails,
@@ -21,10 +22,8 @@ from trainwatch.core.model.machine_details import (
     TreeDetails,
     TreeProcess,
 )
-from trainwatch.core.model.nodes import RankNow, RankTable
-from trainwatch.core.model.observation import GpuReading, GpuSample
-from trainwatch.core.model.situation import RunCard, Situation
-from trainwatch.core.model.trial import QueueEntry, TrialResult
+from trainwatch.core.model.observation import GpuReading, GpuSample, RankNow, RankTable
+from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.views.checkpoint_list import checkpoint_rows
 from trainwatch.core.views.columns import Column, text_rows
 from trainwatch.core.views.machine_page import gpu_page_view, host_page_view

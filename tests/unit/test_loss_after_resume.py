@@ -13,10 +13,10 @@ from trainwatch.core.judge.recovery.restarts import former, settings_of
 from trainwatch.core.judge.resume.resume_check import Compared, began_again
 from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.text.loss_run import LossCurve, with_loss
-from trainwatch.core.model.change import Change
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.preset import Change
 from trainwatch.core.model.shipped import AppliedRemedy
 
 Losses = Callable[[int], float]

@@ -7,13 +7,11 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
-from trainwatch.core.model.decision import Decision, NotifyPeople, StartAttempt
+from trainwatch.core.model.decision import Decision, NotifyPeople, Record, StartAttempt
 from trainwatch.core.model.observation import Exit, LogChunk
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import LossSettings, Settings
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.checkpoint_list import checkpoint_views
 from trainwatch.core.views.report import ReportSources

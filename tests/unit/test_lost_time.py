@@ -5,6 +5,7 @@ import pytest
 
 from tests.fakes.feed import WALL0, asking
 from trainwatch.core.model.attempt import Incident, IncidentKind
+from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     ActionWithheld,
     AttemptEnded,
@@ -16,7 +17,6 @@ from trainwatch.core.model.fact import (
     StateChanged,
 )
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.story import STATES, RunStory
 from trainwatch.core.model.story_fold import apply

@@ -13,12 +13,10 @@ from trainwatch.core.checkpoints import list_checkpoints
 from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, with_event
 from trainwatch.core.judge.resume.resume_point import newest_verified
 from trainwatch.core.model.checkpoint import Checkpoint, newest_complete
-from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.decision import Record, StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside, Fact
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.record import Record
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.checkpoint_list import checkpoint_rows, resume_point
 from trainwatch.core.views.state.verdict import verdict

@@ -11,11 +11,9 @@ from tests.scenarios.cases import SIZES, replayed
 from tests.scenarios.sick import SICK
 from tests.tiers import SECOND_TIER
 from tests.unit.test_report_texts import report
-from trainwatch.core.model.decision import Decision
+from trainwatch.core.model.decision import Decision, Record
 from trainwatch.core.model.fact import IncidentOpened, StateChanged
-from trainwatch.core.model.record import Record
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.replay import Replay
 from trainwatch.core.views.dashboard import header_view

@@ -13,11 +13,9 @@ from tests.fakes.e2e_world import until
 from trainwatch import heartbeat
 from trainwatch.core import rank_files
 from trainwatch.core.act.slurm import node_agent
-from trainwatch.core.model.job import JobHandle, JobRecord
-from trainwatch.core.model.nodes import Nodes
-from trainwatch.core.model.observation import GpuSample, LogChunk, Observation, ProcessSample, RankEnded
-from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.model.supervision_ports import AttemptTarget
+from trainwatch.core.model.observation import GpuSample, LogChunk, Nodes, Observation, ProcessSample, RankEnded
+from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.run import JobHandle, JobRecord, ProcessIdentity
 from trainwatch.core.sense.process.ranks import NodeLine, NodeSamples, new_lines
 
 

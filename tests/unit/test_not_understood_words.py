@@ -10,7 +10,7 @@ from trainwatch.cli import main
 from trainwatch.core.checkpoints import plan_prune
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.fact import CheckpointKnown
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.checkpoint_list import checkpoint_views
 from trainwatch.core.views.run_summary import needs
 from trainwatch.tui.dialogs.choose import BEGINNING, choose_checkpoint

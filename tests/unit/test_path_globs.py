@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.model.patterns import matches
+from trainwatch.core.model.text import matches
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.progress import START, read_progress
 from trainwatch.core.judge.text.lines import LINE_CAP, plain
 from trainwatch.core.judge.text.shapes import ShapeTable
-from trainwatch.core.model.patterns import LazyPattern
+from trainwatch.core.model.text import LazyPattern
 
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 MANY = 16

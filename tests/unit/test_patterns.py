@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from trainwatch.core.model.patterns import LazyPattern
+from trainwatch.core.model.text import LazyPattern
 
 COMPILED_BYTES = 600
 """A compiled pattern takes at least as much (``sys.getsizeof`` of an empty one is above 500)."""

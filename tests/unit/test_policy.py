@@ -20,7 +20,7 @@ from trainwatch.core.judge.recovery.policy import (
 )
 from trainwatch.core.judge.recovery.remedies import Option
 from trainwatch.core.judge.run_states import RestartPlan
-from trainwatch.core.model.change import Change
+from trainwatch.core.model.preset import Change
 from trainwatch.core.model.settings import Restart
 from trainwatch.core.model.shipped import Remedy
 

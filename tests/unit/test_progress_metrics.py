@@ -7,7 +7,7 @@ import pytest
 
 from tests.shipped import SHAPES
 from trainwatch.cli import main
-from trainwatch.core.judge.metric_reader import MetricReader
+from trainwatch.core.judge.progress import MetricReader
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues
 from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter

@@ -11,8 +11,7 @@ import pytest
 
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, MetricValues
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.situation import Situation, SupervisorLife
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation, SupervisorLife
 from trainwatch.core.views.metrics import Metric, Sample, exposition
 from trainwatch.core.views.run_metrics import METRICS, RunNow, run_samples
 from trainwatch.core.views.run_summary import summarise

@@ -6,7 +6,7 @@ import pytest
 
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuUser
 from trainwatch.core.app.queue import amount, loads, place
-from trainwatch.core.model.trial import QueueEntry
+from trainwatch.core.model.launch import QueueEntry
 
 GB = 1e9
 

@@ -20,8 +20,8 @@ from trainwatch.core.app.queue import (
     remove_entry,
 )
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.launch import LABEL, QueueEntry
 from trainwatch.core.model.run import RunSpec, RunState
-from trainwatch.core.model.trial import LABEL, QueueEntry
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.lock import SupervisorLock

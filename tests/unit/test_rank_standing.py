@@ -1,9 +1,8 @@
 """Which ranks are apart from the others, and which only look so because they were looked at earlier."""
 
 from trainwatch.core.app.runs.run_usage import rank_table
-from trainwatch.core.model.nodes import Node, NodeProcesses, Nodes, RankNow
-from trainwatch.core.model.observation import ProcessSample, Rank
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.observation import Node, NodeProcesses, Nodes, ProcessSample, Rank, RankNow
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.ranks_page import ranks_page_view, with_standing
 
 

@@ -13,8 +13,8 @@ from trainwatch.cli.command_line import asks_screen, without_on
 from trainwatch.core.act.remote import MARK, command_there, look_there
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.hosts.run_there import detached, needs_terminal
-from trainwatch.core.model.host import Host
-from trainwatch.core.model.suggestion import typed
+from trainwatch.core.model.run import Host
+from trainwatch.core.model.text import typed
 
 SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "fish", "csh", "tcsh", "busybox") if shutil.which(shell)]
 AWKWARD = ["a b", "it's", '"q"', "a;b", "$HOME", "`id`", "$(id)", "*", "!x", "\\", "\\n", "", "n\nl", "ends\n", "ü", "-x",

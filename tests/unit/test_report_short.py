@@ -8,7 +8,7 @@ from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.progress import Why
-from trainwatch.core.model.situation import Situation, SupervisorLife
+from trainwatch.core.model.story import Situation, SupervisorLife
 from trainwatch.core.views.checkpoint_list import step_words
 from trainwatch.core.views.report_building import MOST_INCIDENTS, short_report
 from trainwatch.core.views.report_pages import html, markdown

@@ -21,12 +21,11 @@ from tests.fakes.feed import (
     told_records,
     unwatched,
 )
-from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
+from trainwatch.core.model.decision import NotifyPeople, Record, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import CommandReceived
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.report import LossCourse, Report, ReportSources, overview
 from trainwatch.core.views.report_building import build_report, summary_sentence, with_machine
 from trainwatch.core.views.report_pages import html, markdown

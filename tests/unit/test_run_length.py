@@ -12,9 +12,8 @@ from trainwatch.core.judge.progress import START, read_progress
 from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.length import ToldLength
 from trainwatch.core.model.observation import Start
-from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.progress import Progress, ToldLength
 
 EPOCHS = ToldLength(epochs=7, epochs_by="--epochs 7")
 STEPS = ToldLength(steps=210, steps_by="max_steps 210 in cfg.yaml")

@@ -8,9 +8,9 @@ import pytest
 from tests.fakes.feed import empty, finished, given_up, healthy, unwatched
 from tests.unit.test_views_header import NAN, with_incidents
 from trainwatch.core.app.screen.run_picker import MachineRuns, card_of, run_cards
+from trainwatch.core.model.launch import EntryState, QueueEntry
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.situation import RunCard, Situation
-from trainwatch.core.model.trial import EntryState, QueueEntry
+from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.run_summary import summarise

@@ -10,66 +10,33 @@ import pytest
 from tests.builders import Story
 from tests.unit.test_judge_recovery import running
 from tests.unit.test_judge_takeover import taken_over
-from trainwatch.core.judge.run_states import (
-    EVENTS,
-    EXIT_WAIT_S,
-    TRANSITIONS,
-    WORDS,
-    BackingOff,
-    Cleaning,
-    Copying,
-    EndedEarly,
-    Event,
-    Finished,
-    GivenUp,
-    Hung,
-    Idle,
-    ImpossibleTransitionError,
-    Interrupted,
-    Listing,
-    Machine,
-    Paused,
-    Queued,
-    RestartPlan,
-    Running,
-    Starting,
-    State,
-    Stopped,
-    Stopping,
-    Suspended,
-    Verifying,
-    WaitingForGpu,
-    WaitingForRoom,
-    check_transition,
-    name_of,
-    wake_t,
-)
+from trainwatch.core.judge import run_states
 
 DOCS = Path(__file__).parents[2] / "docs"
-PLAN = RestartPlan(reason="restart after a crash")
-STATES: dict[str, Machine] = {
-    name_of(machine): machine
+PLAN = run_states.RestartPlan(reason="restart after a crash")
+STATES: dict[str, run_states.Machine] = {
+    run_states.name_of(machine): machine
     for machine in (
-        Idle(),
-        Starting(launched=True),
-        Running(),
-        Queued(),
-        Hung(incident=1, capture=2, until_t=30.0),
-        Paused(order=1),
-        Suspended(),
-        Stopping(order=1, then="restart", plan=PLAN),
-        Cleaning(order=1, plan=PLAN),
-        Listing(order=1, plan=PLAN),
-        Copying(order=1, plan=PLAN),
-        Verifying(order=1, plan=PLAN),
-        BackingOff(until_t=60.0, plan=PLAN),
-        WaitingForRoom(need_bytes=2e9, plan=PLAN),
-        WaitingForGpu(plan=PLAN),
-        Stopped(),
-        Interrupted(),
-        Finished(),
-        EndedEarly(),
-        GivenUp(),
+        run_states.Idle(),
+        run_states.Starting(launched=True),
+        run_states.Running(),
+        run_states.Queued(),
+        run_states.Hung(incident=1, capture=2, until_t=30.0),
+        run_states.Paused(order=1),
+        run_states.Suspended(),
+        run_states.Stopping(order=1, then="restart", plan=PLAN),
+        run_states.Cleaning(order=1, plan=PLAN),
+        run_states.Listing(order=1, plan=PLAN),
+        run_states.Copying(order=1, plan=PLAN),
+        run_states.Verifying(order=1, plan=PLAN),
+        run_states.BackingOff(until_t=60.0, plan=PLAN),
+        run_states.WaitingForRoom(need_bytes=2e9, plan=PLAN),
+        run_states.WaitingForGpu(plan=PLAN),
+        run_states.Stopped(),
+        run_states.Interrupted(),
+        run_states.Finished(),
+        run_states.EndedEarly(),
+        run_states.GivenUp(),
     )
 }
 
@@ -86,12 +53,16 @@ def test_the_diagram_of_how_it_decides_is_current() -> None:
 
 
 def test_every_state_has_a_row_and_a_word_and_every_event_a_meaning_and_a_use() -> None:
-    assert set(STATES) == set(TRANSITIONS) == set(WORDS) == set(get_args(State))
-    assert set(EVENTS) == set(get_args(Event)) == {event for row in TRANSITIONS.values() for event in row}
+    assert set(STATES) == set(run_states.TRANSITIONS) == set(run_states.WORDS) == set(get_args(run_states.State))
+    assert (
+        set(run_states.EVENTS)
+        == set(get_args(run_states.Event))
+        == {event for row in run_states.TRANSITIONS.values() for event in row}
+    )
 
 
 def test_every_state_can_be_reached_and_left() -> None:
-    followers = {state: set(row.values()) for state, row in TRANSITIONS.items()}
+    followers = {state: set(row.values()) for state, row in run_states.TRANSITIONS.items()}
     reached = {"idle"}
     while more := set().union(*(followers[state] for state in reached)) - reached:  # type: ignore[index]
         reached |= more
@@ -100,21 +71,25 @@ def test_every_state_can_be_reached_and_left() -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_only_the_state_of_the_row_may_follow(state: State) -> None:
-    for event, (name, after) in product(EVENTS, STATES.items()):
-        expected = TRANSITIONS[state].get(event)
+def test_only_the_state_of_the_row_may_follow(state: run_states.State) -> None:
+    for event, (name, after) in product(run_states.EVENTS, STATES.items()):
+        expected = run_states.TRANSITIONS[state].get(event)
         if name == expected:
-            check_transition(STATES[state], event, after)
+            run_states.check_transition(STATES[state], event, after)
         else:
-            with pytest.raises(ImpossibleTransitionError, match=f"{state}, {event}: leads to {expected or 'nothing'}"):
-                check_transition(STATES[state], event, after)
+            with pytest.raises(
+                run_states.ImpossibleTransitionError, match=f"{state}, {event}: leads to {expected or 'nothing'}"
+            ):
+                run_states.check_transition(STATES[state], event, after)
 
 
 def test_only_hung_backing_off_and_a_stop_that_waits_for_the_exit_status_are_due_by_themselves() -> None:
-    gone = Stopping(order=1, then="restart", plan=PLAN, gone_t=10.0)
-    due = {name: wake_t(machine) for name, machine in STATES.items() if wake_t(machine) is not None}
+    gone = run_states.Stopping(order=1, then="restart", plan=PLAN, gone_t=10.0)
+    due = {
+        name: run_states.wake_t(machine) for name, machine in STATES.items() if run_states.wake_t(machine) is not None
+    }
     assert due == {"hung": 30.0, "backing_off": 60.0}
-    assert wake_t(gone) == 10.0 + EXIT_WAIT_S == 12.0
+    assert run_states.wake_t(gone) == 10.0 + run_states.EXIT_WAIT_S == 12.0
 
 
 def test_a_paused_trainer_that_ends_while_no_supervisor_runs_is_restarted() -> None:

@@ -9,8 +9,7 @@ import time
 import pytest
 
 from tests.tiers import SECOND_TIER
-from trainwatch.core.model.edge import Edge
-from trainwatch.core.model.redact import HIDDEN, PREFIXES
+from trainwatch.core.model.redact import HIDDEN, PREFIXES, Edge
 
 
 def made(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:

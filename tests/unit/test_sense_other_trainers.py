@@ -5,8 +5,8 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from trainwatch.core.model.observation import OtherTrainer, OtherTrainersSeen
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.process.proc_stat import read_stat
 from trainwatch.core.sense.process.ranks import OtherTrainers
 from trainwatch.core.sense.process.run_tree import RunTree

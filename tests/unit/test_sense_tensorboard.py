@@ -8,8 +8,8 @@ import pytest
 from tests.fakes.tensorboard import event, record
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observation
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.sense.files.scalars import Damaged, Scalar, ScalarFiles, read_records, scalars
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "tensorboard"

@@ -12,7 +12,7 @@ from trainwatch.core.act.slurm.commands import (
     read_scontrol,
     read_squeue,
 )
-from trainwatch.core.model.job import never_ends
+from trainwatch.core.model.run import never_ends
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
 

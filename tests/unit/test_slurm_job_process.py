@@ -26,7 +26,7 @@ from trainwatch.core.act.slurm.job_start import (
     end_job,
     tag_of,
 )
-from trainwatch.core.model.job import JobHandle, JobRecord
+from trainwatch.core.model.run import JobHandle, JobRecord
 from trainwatch.core.model.settings import Slurm
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.fakes.feed import given_up, healthy, hung
 from trainwatch.cli.status_text import attempt_line, machine_lines, reason_words
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.state.status import status_object
 

@@ -10,10 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.decision import Record, StartAttempt
 from trainwatch.core.model.fact import JudgeSnapshot, Note, RunCreated, StateChanged
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.record import Record
 from trainwatch.core.store.journal import (
     JournalFollower,
     JournalTooNew,

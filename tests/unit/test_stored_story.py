@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from trainwatch.core.model.decision import Entry
 from trainwatch.core.model.fact import JudgeSnapshot, Note
-from trainwatch.core.model.record import Entry
 from trainwatch.core.store import journal as stored_story
 from trainwatch.core.store.journal import (
     NAME,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.decision import ClearGpu, NotifyPeople, StopAttempt
+from trainwatch.core.model.decision import ClearGpu, NotifyPeople, Record, StopAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,
     AttemptStarted,
@@ -20,7 +20,6 @@ from trainwatch.core.model.fact import (
     StateChanged,
 )
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply, apply_all
 

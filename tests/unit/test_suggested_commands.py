@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders import knowledge
 from trainwatch.cli.parser import build_parser
-from trainwatch.core.model.suggestion import typed
+from trainwatch.core.model.text import typed
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("core", "tui", "src") for path in (ROOT / folder).rglob("*.py"))
@@ -70,7 +70,7 @@ def test_no_message_spells_out_a_command_about_a_run() -> None:
         for node in messages(ast.parse(text))
         for hit in SPELLED_OUT.finditer(str(node.value))
     }
-    assert found <= ALLOWED, "use typed() of core/model/suggestion.py"
+    assert found <= ALLOWED, "use typed() of core/model/text.py"
 
 
 class Call(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 
 from trainwatch.core.judge.run_states import GivenUp
 from trainwatch.core.judge.state import JudgeState
-from trainwatch.core.model.decision import Decision, EndWatch, StopAttempt
+from trainwatch.core.model.decision import Decision, EndWatch, Entry, Record, StopAttempt
 from trainwatch.core.model.fact import (
     CommandReceived,
     JudgeSnapshot,
@@ -20,9 +20,8 @@ from trainwatch.core.model.fact import (
     SupervisorStarted,
 )
 from trainwatch.core.model.observation import Command, Exit, LogChunk, Observation, Outcome, Start, Tick
-from trainwatch.core.model.record import Entry, Record
+from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.model.supervision_ports import AttemptTarget
 from trainwatch.core.supervisor import loop
 from trainwatch.core.supervisor.action_threads import BoundedInbox
 from trainwatch.core.supervisor.loop import Supervisor

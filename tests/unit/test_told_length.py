@@ -8,8 +8,8 @@ import pytest
 from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.trainer_settings import told_lengths
 from trainwatch.core.config.shipped import load_presets, load_profiles
-from trainwatch.core.model.change import Change
-from trainwatch.core.model.length import EPOCH_NAMES, STEP_NAMES, ExpectedLength, ToldLength
+from trainwatch.core.model.preset import Change
+from trainwatch.core.model.progress import EPOCH_NAMES, STEP_NAMES, ExpectedLength, ToldLength
 from trainwatch.core.model.run import RunSpec
 
 PARSER = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--epochs', type=int, default=90)\n"

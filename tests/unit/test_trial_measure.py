@@ -8,9 +8,9 @@ import pytest
 from tests.fakes.feed import StoryTeller, created
 from trainwatch.core.app.trial import measure
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
+from trainwatch.core.model.launch import TrialResult
 from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.trial import TrialResult
 from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.latest import ProgressPoint

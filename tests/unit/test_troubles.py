@@ -9,11 +9,10 @@ import pytest
 
 from trainwatch.core.app.runs.supervisor_life import supervisor_life, unusable
 from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import AttemptStarted, Fact, IncidentOpened, RunCreated, StateChanged
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec, RunState
-from trainwatch.core.model.situation import RESPONSIVE_S, Situation, SupervisorLife, Trouble
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.store.lock import RECORD_BYTES, LifeSignWriter, SupervisorLock, boot_id, read_life_sign
 from trainwatch.core.store.run_directory import RunDirectory

@@ -3,12 +3,11 @@
 from msgspec.structs import replace
 
 from tests.fakes.feed import StoryTeller, created, healthy, started, training
-from trainwatch.core.model.decision import PauseAttempt
+from trainwatch.core.model.decision import PauseAttempt, Record
 from trainwatch.core.model.fact import BudgetChanged, StateChanged
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.progress import Why
-from trainwatch.core.model.record import Record
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.state.position_words import unconfirmed

@@ -30,7 +30,7 @@ from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.progress import HealthReading, Level
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.settings import Health
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.checkpoint_list import checkpoint_views, resume_point
 from trainwatch.core.views.dashboard import dashboard_view, gpu_pane_view, memory_view
 from trainwatch.core.views.incident_list import incident_views

@@ -19,7 +19,7 @@ from tests.fakes.feed import (
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
 from trainwatch.core.model.progress import Outlook, Why
-from trainwatch.core.model.situation import Situation, Trouble
+from trainwatch.core.model.story import Situation, Trouble
 from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows, checkpoint_views, how_many
 from trainwatch.core.views.dashboard import gpu_pane_view, header_view, memory_view
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_facts, count_text

@@ -7,7 +7,7 @@ from tests.fakes.feed import empty, healthy, readings
 from tests.fakes.screen_jobs import machine_details
 from trainwatch.core.model.machine_details import GpuDetails, MachineDetails
 from trainwatch.core.model.observation import GpuSample
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.machine_page import (
     PROCESS_COLUMNS,
     TREE_COLUMNS,

@@ -9,7 +9,7 @@ from tests.unit.test_views_header import incident, with_incidents
 from trainwatch.cli.status_text import status_lines
 from trainwatch.core.model.attempt import NO_STEP
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.report_building import short_report
 from trainwatch.core.views.report_pages import markdown
 from trainwatch.core.views.state.status import status_object

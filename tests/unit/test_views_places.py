@@ -7,8 +7,8 @@ from tests.fakes.feed import PROFILES, checkpoint, crashed, empty, finished, giv
 from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, dump, overview, troubled
 from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.attempt import EvidenceFile
-from trainwatch.core.model.change import Change
-from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.preset import Change
+from trainwatch.core.model.story import Situation
 from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows
 from trainwatch.core.views.screens.checkpoint_details import overview_facts
 from trainwatch.core.views.screens.confirmation import (

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.feed import crashed, given_up, healthy, host, in_state
 from tests.unit.test_views_header import NAN, incident, said, with_incidents
 from trainwatch.core.model.progress import PLAIN, HealthReading, Why
-from trainwatch.core.model.situation import Situation, SupervisorLife
+from trainwatch.core.model.story import Situation, SupervisorLife
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.incident_list import incident_view
 from trainwatch.core.views.run_summary import needs

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
     AttemptEnded,
     AttemptStarted,
@@ -15,10 +16,8 @@ from trainwatch.core.model.fact import (
     StateChanged,
 )
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.report import Report, ReportSources

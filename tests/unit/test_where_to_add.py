@@ -20,9 +20,9 @@ from trainwatch.core.model.checkpoint import KIND_OF
 from trainwatch.core.model.checkpoint_suffixes import TENSOR_SUFFIXES, TensorFormat
 from trainwatch.core.model.machine_details import GpuDetail
 from trainwatch.core.model.observation import HostSample
+from trainwatch.core.model.ports import OpenRun
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.screen_ports import OpenRun
-from trainwatch.core.model.situation import RunCard
+from trainwatch.core.model.story import RunCard
 from trainwatch.core.sense.gpu.nvml_child import CHANGING, LASTING
 from trainwatch.core.store import history_schema
 from trainwatch.core.store.history_reader import HistoryReader

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from ...core.model.verdict_words import verdict_word
+from ...core.model.text import verdict_word
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointRow
 from ...core.views.columns import Column, text_rows

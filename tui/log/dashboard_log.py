@@ -8,9 +8,8 @@ import msgspec
 from textual import events
 
 from ...core.model.log_lines import LogFile
-from ...core.model.screen_ports import OpenRun
-from ...core.model.situation import Situation
-from ...core.model.story import RunStory
+from ...core.model.ports import OpenRun
+from ...core.model.story import RunStory, Situation
 from ..panes.pane import Pane
 from ..ui.cells import Line, Span, cut
 from .log_driver import LogSource

@@ -6,9 +6,9 @@ from functools import partial
 
 import msgspec
 
-from ...core.model.edge import EDGE
 from ...core.model.log_lines import LogFile, LogStretch, Stopped
-from ...core.model.screen_ports import LogBrowser, LogStamps
+from ...core.model.ports import LogBrowser, LogStamps
+from ...core.model.redact import EDGE
 from ..background import Owner, Show, TaskQueue
 from .log_view import LogView, LogWindow, Reading
 

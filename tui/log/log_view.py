@@ -12,8 +12,8 @@ from rich.text import Text
 from textual import events
 from textual.message import Message
 
-from ...core.model.edge import EDGE
 from ...core.model.log_lines import ALARM, WARN, LogLine, LogStretch
+from ...core.model.redact import EDGE
 from ..panes.pane import OWN_COLOUR, Pane
 from ..ui.cells import Line, Span, cut, pad, plain, wrap_words, wrapped
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import BindingType
 
 from ...core.model.checkpoint import Checkpoint, CheckpointListing
-from ...core.model.screen_ports import CheckpointJobs
+from ...core.model.ports import CheckpointJobs
 from ...core.views.checkpoint_list import CheckpointRow, Verification, checkpoint_rows, verdict_clause
 from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, checkpoint_facts, count_text, overview_facts
 from ...core.views.words import Paragraph

@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from ...core.model.screen_ports import Attacher, OpenRun, SupervisorStarter
-from ...core.model.situation import Situation
-from ...core.model.suggestion import typed
+from ...core.model.ports import Attacher, OpenRun, SupervisorStarter
+from ...core.model.story import Situation
+from ...core.model.text import typed
 from ...core.views.dashboard import DashboardView, GpuPaneView, Meter, dashboard_view
 from ..background import LongTask, Poller, Show, Snapshot, TaskQueue
 from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not

@@ -8,7 +8,7 @@ import msgspec
 from textual.binding import BindingType
 
 from ...core.model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
-from ...core.model.screen_ports import Launcher
+from ...core.model.ports import Launcher
 from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
 from ...core.views.screens.confirmation import Price

@@ -8,7 +8,7 @@ import msgspec
 from textual.binding import BindingType
 
 from ...core.model.machine_details import GpuProcess, MachineDetails, TreeProcess
-from ...core.model.nodes import RankTable
+from ...core.model.observation import RankTable
 from ...core.views.columns import Column
 from ...core.views.machine_page import (
     PROCESS_COLUMNS,

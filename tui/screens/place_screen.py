@@ -9,8 +9,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from ...core.model.progress import Level
-from ...core.model.situation import Situation
-from ...core.model.suggestion import typed
+from ...core.model.story import Situation
+from ...core.model.text import typed
 from ...core.views.dashboard import HeaderView, header_view
 from ..background import Progress, TaskQueue
 from ..keys import Key, KeyContext

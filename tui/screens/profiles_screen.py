@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
-from ...core.model.change import Change
-from ...core.model.preset import NO_PROFILE, Profile
-from ...core.model.trial import TrialResult
+from ...core.model.launch import TrialResult
+from ...core.model.preset import NO_PROFILE, Change, Profile
 from ...core.views.screens.profiles import (
     ProfilesView,
     next_checkpoint_words,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 from textual.binding import BindingType
 
-from ...core.model.situation import HOST_ROW, RunCard
-from ...core.model.suggestion import parted, typed
+from ...core.model.story import HOST_ROW, RunCard
+from ...core.model.text import parted, typed
 from ...core.views import quantity
 from ...core.views.dashboard import HeaderView
 from ...core.views.screens.run_list import (

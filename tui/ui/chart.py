@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 
-from ...core.model.screen_ports import Point
+from ...core.model.ports import Point
 from ...core.views import quantity
 from ...core.views.charts import round_step, spiked, ticks, value_range
 from ...core.views.metrics import tick_text

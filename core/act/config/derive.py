@@ -12,11 +12,10 @@ from typing import Literal
 
 import msgspec
 
-from ...model.change import Change
-from ...model.preset import Preset, Profile, ResumeStyle
+from ...model.preset import Change, Preset, Profile, ResumeStyle
 from ...model.run import RunSpec, place_of
 from ...model.shipped import UNKNOWN
-from ...model.suggestion import typed
+from ...model.text import typed
 from .edits import REMOVED, DeriveError, Edit, Setting, leaves, net, value_at
 from .flags import Told, environment, fill, filled, is_shell_line, option_groups, set_option, told_by, without_word
 from .trainer_config import (

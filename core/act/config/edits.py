@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.change import Change, ChangeOf
+from ...model.preset import Change, ChangeOf
 
 # Nested mappings of a config file: finding a key, and the values that the file must have after a change.
 

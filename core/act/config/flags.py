@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from ...model.change import Change, ChangeOf
-from ...model.command_words import options_start
-from ...model.preset import NUMBER, Preset, Profile, ResumeStyle, is_option
+from ...model.preset import NUMBER, Change, ChangeOf, Preset, Profile, ResumeStyle, is_option
 from ...model.run import PLACEHOLDERS, RunSpec
+from ...model.wrappers import options_start
 from .edits import REMOVED, DeriveError, Setting, float_text, net
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from ...model.change import Change
-from ...model.command_words import hides_trainer, lone_config, options_start
-from ...model.preset import FurtherConfig, Preset, Profile
+from ...model.preset import Change, FurtherConfig, Preset, Profile
 from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
+from ...model.wrappers import hides_trainer, lone_config, options_start
 from .edits import (
     REMOVED,
     DeriveError,

@@ -17,11 +17,10 @@ from typing import Any
 
 import msgspec
 
-from ...model.edge import EDGE
 from ...model.observation import GpuReading
-from ...model.redact import HIDDEN, Redaction, is_secret_name
+from ...model.ports import AttemptTarget
+from ...model.redact import EDGE, HIDDEN, Redaction, is_secret_name
 from ...model.run import RunSpec
-from ...model.supervision_ports import AttemptTarget
 from ...model.text import GIB
 from ...private_folder import make_private
 from .. import processes

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ...model.edge import EDGE
+from ...model.redact import EDGE
 from ...private_folder import make_private
 from .. import processes
 from ..launch import spool

@@ -19,10 +19,10 @@ import msgspec
 
 from ...bound_process import bound
 from ...model.attempt import LaunchOrder, StartRecord
+from ...model.ports import AttemptTarget
 from ...model.progress import HoldKind
-from ...model.resume_way import ScriptState
+from ...model.resume import ScriptState
 from ...model.run import ProcessIdentity
-from ...model.supervision_ports import AttemptTarget
 from ...private_folder import make_private
 from .. import processes
 from . import spool

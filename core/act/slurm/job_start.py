@@ -17,9 +17,8 @@ from .... import heartbeat
 from ... import rank_files
 from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
-from ...model.job import JobHandle, JobRecord
 from ...model.json_line import decode_exact
-from ...model.run import RunSpec
+from ...model.run import JobHandle, JobRecord, RunSpec
 from ...model.settings import Slurm as SettingsSlurm
 from ...private_folder import make_private
 from ..launch import spool

@@ -8,8 +8,8 @@ import msgspec
 
 from ...model.attempt import LaunchOrder
 from ...model.decision import EndLeftovers, StartAttempt, StopAttempt
-from ...model.job import CAPABILITIES
-from ...model.supervision_ports import AttemptTarget
+from ...model.ports import AttemptTarget
+from ...model.run import CAPABILITIES
 from ..evidence.capture import BUDGET_S, LOG_LINES, StackReport, collect, joined, log_tail, pause_s, stack_request
 from ..launch.launching import LaunchError
 from ..local_engine import Engine, Performed

@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ...bound_process import bound
+from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.settings import Tmux
-from ...model.supervision_ports import AttemptTarget
 from ...model.text import printable
 from ..launch.launching import is_alive
 

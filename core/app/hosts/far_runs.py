@@ -6,12 +6,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ...model.edge import EDGE
-from ...model.host import Host
-from ...model.run import LIVE_STATES, RunState
-from ...model.situation import HOST_ROW, RunCard
-from ...model.suggestion import far_id
-from ...model.text import printable
+from ...model.redact import EDGE
+from ...model.run import LIVE_STATES, Host, RunState
+from ...model.story import HOST_ROW, RunCard
+from ...model.text import far_id, printable
 from ...store.supervision import boot_seconds
 from ...views.quantity import duration
 from ..errors import CliError

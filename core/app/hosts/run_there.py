@@ -26,13 +26,13 @@ from ...act.remote import (
 )
 from ...bound_process import bound
 from ...config.location import USER_FILE, find_project, user_file
-from ...model.host import Host, There
+from ...model.run import Host, There
 from ...store.control_client import socket_folder
 from ..errors import CliError, ExitCode, config_errors, did_you_mean
 from ..runs.known_runs import here
 
 if TYPE_CHECKING:
-    from ...model.host import Host
+    from ...model.run import Host
 
 
 SOCKET_NAME_BYTES = 40 + 1 + 16

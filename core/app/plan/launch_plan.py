@@ -16,11 +16,10 @@ from ...act.config.trainer_config import config_in_command, counted, own_name, r
 from ...checkpoints import verify
 from ...config.location import FILE_NAME, find_project
 from ...config.project import Overrides
-from ...model.change import Change
-from ...model.command_words import hides_trainer, options_start
 from ...model.decision import StartAttempt
-from ...model.preset import OF_OPTIONS, Preset, Profile
+from ...model.preset import OF_OPTIONS, Change, Preset, Profile
 from ...model.run import RunSpec
+from ...model.wrappers import hides_trainer, options_start
 from ...source.trainer_source import read_source
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory

@@ -20,11 +20,9 @@ from ...act.config.derive import RESUME, DeriveError, preview
 from ...act.config.edits import leaves
 from ...act.config.flags import option_groups
 from ...act.config.trainer_config import config_in_command, load_config
-from ...model.change import Change
 from ...model.launch import Rehearsal
-from ...model.preset import Preset, Profile, ResumeStyle
-from ...model.resume import PLACEHOLDER
-from ...model.resume_way import ResumeWay, SecondStart, Source, with_way
+from ...model.preset import Change, Preset, Profile, ResumeStyle
+from ...model.resume import PLACEHOLDER, ResumeWay, SecondStart, Source, with_way
 from ...model.run import RunSpec
 from ...model.shipped import Remedy
 from ...source.launch_target import Target

@@ -24,11 +24,11 @@ from ...config.project import (
 )
 from ...config.project import Overrides as Overrides  # noqa: PLC0414  front ends fill it
 from ...config.shipped import load_presets, load_profiles
-from ...model.command_words import lone_config
 from ...model.preset import Preset, Profile
-from ...model.resume_way import Recognition, ResumeWay, with_way
+from ...model.resume import Recognition, ResumeWay, with_way
 from ...model.run import RunSpec
 from ...model.settings import Settings
+from ...model.wrappers import lone_config
 from ...source.trainer_source import source_facts
 from ...store.run_directory import new_run_id, run_id_for
 from ..errors import CliError, ExitCode, config_errors

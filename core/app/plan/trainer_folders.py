@@ -20,12 +20,11 @@ from ...config.document import ConfigError, Document, display_path
 from ...config.location import find_project
 from ...config.project import load_project
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
-from ...model.command_words import hides_trainer
-from ...model.output_place import OutputPlace, is_below
 from ...model.preset import Preset, Profile
-from ...model.run import RunSpec
+from ...model.run import OutputPlace, RunSpec, is_below
 from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN
 from ...model.shipped import Remedy
+from ...model.wrappers import hides_trainer
 from ...sense.host.host_sensor import is_wsl
 from ...source.trainer_source import LONGEST, Default, read_source, source_of
 from ...source.values import UNKNOWN

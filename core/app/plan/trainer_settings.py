@@ -13,9 +13,8 @@ from ...act.config.trainer_config import TrainerSettings, config_in_command, giv
 from ...act.local_engine import engine_of
 from ...config.document import nearest
 from ...judge.recovery.remedies import number
-from ...model.change import Change
-from ...model.command_words import options_start
-from ...model.length import (
+from ...model.preset import Change, Preset, Profile
+from ...model.progress import (
     DOUBTFUL_NAMES,
     EPOCH_NAMES,
     SOONER_NAMES,
@@ -24,9 +23,9 @@ from ...model.length import (
     ExpectedLength,
     ToldLength,
 )
-from ...model.preset import Preset, Profile
 from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
+from ...model.wrappers import options_start
 from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode

@@ -10,8 +10,7 @@ from ...checkpoints import verify
 from ...model.checkpoint import Checkpoint, CheckpointListing
 from ...model.run import LIVE_STATES, RunSpec, place_of
 from ...model.story import RunStory, how_to_resume
-from ...model.suggestion import typed
-from ...model.text import size
+from ...model.text import size, typed
 from ...store.history_reader import HistoryReader
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory

@@ -16,9 +16,8 @@ import msgspec
 from ...act.config.derive import Derived
 from ...act.local_engine import READY, Readiness
 from ...config.project import load_project
-from ...model.output_place import has_inodes, need_bytes
 from ...model.preset import Preset
-from ...model.run import RunSpec, with_place
+from ...model.run import RunSpec, has_inodes, need_bytes, with_place
 from ...model.text import size
 from ..errors import CliError, ExitCode
 from ..gpu_survey import GpuSurvey, survey, surveying

@@ -13,9 +13,8 @@ from ...act.stopping import members
 from ...act.view import tmux
 from ...checkpoints import verify
 from ...model import text
-from ...model.output_place import need_bytes
-from ...model.run import place_of
-from ...model.suggestion import typed
+from ...model.run import need_bytes, place_of
+from ...model.text import typed
 from ...sense.files.checkpoint_scan import disk_bytes
 from ...sense.host.disk_space import filesystem_type, is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail

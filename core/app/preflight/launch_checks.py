@@ -12,18 +12,8 @@ from typing import Any
 from ...act.config.derive import DeriveError, read_config
 from ...act.config.trainer_config import TrainerSettings, config_in_command
 from ...act.launch.spawn import why_not
+from ...model import progress
 from ...model.checkpoint_suffixes import TENSOR_SUFFIXES
-from ...model.length import (
-    BATCH_NAMES,
-    EPOCH_NAMES,
-    STEP_NAMES,
-    ExpectedLength,
-    LengthKeys,
-    Pace,
-    ToldLength,
-    expected_length,
-    guide_pace,
-)
 from ...model.run import RunSpec, with_place
 from ...model.text import memory
 from ...source.trainer_source import source_of
@@ -243,14 +233,14 @@ _REPEATS = re.compile(r"(\d+)_")
 
 def expected_of(
     spec: RunSpec,
-    keys: LengthKeys | None,
+    keys: progress.LengthKeys | None,
     settings: Mapping[str, Any],
     dataset: Mapping[str, Any],
     home: Path,
     *,
     models: frozenset[str] = frozenset(),
     speed: str = "",
-) -> ExpectedLength | None:
+) -> progress.ExpectedLength | None:
     """The estimate; None if it does not follow from settings and data. ``dataset``: kohya's dataset config.
 
     ``models``, ``speed``: as for ``guide_pace``, which is asked if no earlier run or trial of the command is known.
@@ -263,11 +253,13 @@ def expected_of(
     pace_s = (habits and habits.step_s) or (trial and trial.s_per_step)
     batch = next((s["batch_size"] for s in _tables(dataset, "datasets") if "batch_size" in s), None)
     settings = settings if batch is None or keys.batch in settings else {**settings, keys.batch: batch}
-    pace = Pace(s=pace_s) if pace_s else guide_pace(keys, settings, models=models, speed=speed)
-    return expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace=pace)
+    pace = progress.Pace(s=pace_s) if pace_s else progress.guide_pace(keys, settings, models=models, speed=speed)
+    return progress.expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace=pace)
 
 
-def _samples(spec: RunSpec, keys: LengthKeys, settings: Mapping[str, Any], dataset: Mapping[str, Any]) -> int | None:
+def _samples(
+    spec: RunSpec, keys: progress.LengthKeys, settings: Mapping[str, Any], dataset: Mapping[str, Any]
+) -> int | None:
     """Samples of one epoch, repeats counted; None if no folder is named, or it has no samples or too many entries."""
     left = [MOST_ENTRIES]
     total = 0
@@ -320,16 +312,16 @@ def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
     return passed(said) if said else None
 
 
-def length_said(plan: LaunchPlan, expected: ExpectedLength | None) -> str:
+def length_said(plan: LaunchPlan, expected: progress.ExpectedLength | None) -> str:
     """The estimate in words; without one the number of epochs, as far as it is set."""
     if expected is not None:
         return length_words(expected)
     told = told_lengths(plan.spec, plan.preset, plan.profiles, None)
-    epochs = told.get(plan.spec.settings.profiles.use or "", ToldLength()).epochs_by
+    epochs = told.get(plan.spec.settings.profiles.use or "", progress.ToldLength()).epochs_by
     return f"{epochs}: the time of an epoch is known after a first run or a trial" if epochs else ""
 
 
-def expected_of_run(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
+def expected_of_run(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
     """The same estimate for a run that is being created; None on any fault: a launch does not fail for an estimate."""
     try:
         return _expected(plan, home)
@@ -337,16 +329,18 @@ def expected_of_run(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
         return None
 
 
-def _expected(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
+def _expected(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
     settings, keys = plan.settings, plan.preset.length
     if keys is None and not TrainerSettings(plan.spec, plan.preset).hidden:  # the script's own values
         own = ((n.name.lower().replace("-", "_"), n.value) for n in reversed(source_of(plan.spec).numbers))
-        settings = {key: v for key, v in own if key in {*EPOCH_NAMES, *STEP_NAMES, *BATCH_NAMES}} | dict(settings)
+        settings = {
+            key: v for key, v in own if key in {*progress.EPOCH_NAMES, *progress.STEP_NAMES, *progress.BATCH_NAMES}
+        } | dict(settings)
     if keys is None:  # usual names, as far as they are set
-        usual = (EPOCH_NAMES, STEP_NAMES, BATCH_NAMES)
+        usual = (progress.EPOCH_NAMES, progress.STEP_NAMES, progress.BATCH_NAMES)
         epochs, steps, batch = (next((name for name in names if name in settings), "") for names in usual)
         data = (n for n in sorted(DATA_KEYS & settings.keys()) if Path(plan.spec.cwd, str(settings[n])).is_dir())
-        keys = LengthKeys(epochs=epochs, steps=steps, steps_over_epochs=True, batch=batch, data=tuple(data))
+        keys = progress.LengthKeys(epochs=epochs, steps=steps, steps_over_epochs=True, batch=batch, data=tuple(data))
     models = frozenset({"sdxl"}) if is_sdxl(plan) else frozenset[str]()
     speed = plan.expect.get("speed", "")
     return expected_of(plan.spec, keys, settings, dataset_of(plan), home, models=models, speed=speed)

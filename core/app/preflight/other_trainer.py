@@ -24,11 +24,10 @@ from ...act.launch.output_locks import NAME
 from ...act.processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants
 from ...act.stopping import members
 from ...model import observation as told
-from ...model.edge import EDGE
+from ...model.ports import AttemptTarget
+from ...model.redact import EDGE
 from ...model.resume import PLACEHOLDER
-from ...model.suggestion import typed
-from ...model.supervision_ports import AttemptTarget
-from ...model.text import printable
+from ...model.text import printable, typed
 from ...sense.files.inotify import descriptors
 from ...source.launch_target import (
     Training,

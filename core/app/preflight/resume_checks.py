@@ -18,7 +18,7 @@ from ...model.checkpoint import Checkpoint, LoadRefusal
 from ...model.preset import Preset
 from ...model.resume import PLACEHOLDER
 from ...model.run import RunSpec
-from ...model.suggestion import typed
+from ...model.text import typed
 from ...source import words
 from ...source.trainer_source import source_of
 from ...store.run_directory import RunDirectory

@@ -8,8 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoint import KEPT_FROM, Checkpoint, CheckpointListing, Evaluation, Rating, newest_resumable
-from ...model.checkpoint_results import KeepReason
+from ...model.checkpoint import (
+    KEPT_FROM,
+    Checkpoint,
+    CheckpointListing,
+    Evaluation,
+    KeepReason,
+    Rating,
+    newest_resumable,
+)
 from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings

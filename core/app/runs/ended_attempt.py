@@ -12,9 +12,9 @@ from ...judge.failure.circumstances import Circumstances
 from ...judge.failure.diagnosis import MEANING
 from ...model.attempt import EndFacts
 from ...model.decision import StartAttempt
+from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.story import RunStory
-from ...model.supervision_ports import AttemptTarget
 from ...store.history_reader import HistoryReader
 from ...store.journal import load_story, read_journal
 from ...store.run_directory import RunDirectory

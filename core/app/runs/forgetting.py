@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 from ...act.launch.spool import read_start
+from ...model.launch import TrialResult
 from ...model.run import TERMINAL_STATES
-from ...model.suggestion import typed
-from ...model.text import plural
-from ...model.trial import TrialResult
+from ...model.text import plural, typed
 from ...sense.process.proc_stat import is_alive
 from ...store.history_writer import remove_recent
 from ...store.journal import JournalTooNew, load_story

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...act.launch.spool import read_order
-from ...model.edge import EDGE
-from ...model.redact import url_secrets
+from ...model.redact import EDGE, url_secrets
 from ...model.run import RunSpec
 from ...private_folder import NotOurs, check_ours
 from ...store.home import NoHomeError, runs_folder, trainwatch_home
@@ -23,7 +22,7 @@ from ...store.run_lookup import find_run as find_known_run
 from ..errors import CliError, ExitCode
 
 if TYPE_CHECKING:
-    from ...model.trial import QueueEntry
+    from ...model.launch import QueueEntry
 
 
 EXAMPLE_VERBS = ("demo", "drill")

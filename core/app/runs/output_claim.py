@@ -15,11 +15,10 @@ from ...act.launch.locks import BEAT_S, SUPERVISOR, Holder, Owner, Taken, look
 from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
 from ...act.launch.spool import read_start
 from ...model.attempt import LockOrder
+from ...model.ports import AttemptTarget
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.story import RunStory
-from ...model.suggestion import typed
-from ...model.supervision_ports import AttemptTarget
-from ...model.text import printable
+from ...model.text import printable, typed
 from ...sense.host.disk_space import is_network_filesystem
 from ...sense.process.proc_stat import is_alive
 from ...store.journal import JournalTooNew, load_story

@@ -18,11 +18,10 @@ from ...model.checkpoint import (
     newest_resumable,
     origin_of,
 )
+from ...model.checkpoint_files import says_state
 from ...model.json_line import decode_exact, encode_exact
-from ...model.other_files import says_state
-from ...model.output_place import is_below
 from ...model.preset import Preset
-from ...model.run import RunSpec
+from ...model.run import RunSpec, is_below
 from ...sense.files.checkpoint_scan import entry_state, folder_list, is_of_this_disk, signature
 from ...sense.files.checkpoint_values import find_samples
 from ...store.home import write_atomically

@@ -11,10 +11,9 @@ import msgspec
 
 from trainwatch import __version__
 
-from ...model.edge import EDGE
 from ...model.log_lines import LogLine
-from ...model.situation import Situation
-from ...model.story import Summary
+from ...model.redact import EDGE
+from ...model.story import Situation, Summary
 from ...sense.log.log_browser import FileLogBrowser
 from ...store.history_reader import HistoryReader
 from ...store.journal import JournalTooNew, fold_journal, load_story

@@ -12,7 +12,7 @@ from ..errors import CliError, ExitCode
 from .known_runs import all_runs, example_verb, find_run_to_read, here, home
 
 if TYPE_CHECKING:
-    from ...model.situation import Situation, SupervisorLife
+    from ...model.story import Situation, SupervisorLife
     from ...views.run_summary import RunSummary
 
 
@@ -34,8 +34,7 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, 
 
 
 def _remember_look(run: RunDirectory, now: "Situation") -> None:
-    from ...model.situation import Situation
-    from ...model.story import Look
+    from ...model.story import Look, Situation
     from ...store.learned import write_look
     from ...views.run_summary import urgent_keys
 
@@ -92,7 +91,7 @@ def idle_status(name: str) -> dict[str, Any] | None:
     """The status of a run that this project's file names and that was never started; None if it names none."""
     from ...config.document import ConfigError
     from ...config.project import find_project, load_project
-    from ...model.situation import Situation
+    from ...model.story import Situation
     from ...store.run_directory import run_id_for
     from ...views.state.status import status_object
 

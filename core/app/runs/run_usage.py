@@ -7,10 +7,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ...model.job import JobRecord, left_s
 from ...model.json_line import decode_exact
-from ...model.nodes import Nodes, RankNow, RankTable
-from ...model.observation import GpuSample, HostSample, ProcessSample, Rank
+from ...model.observation import GpuSample, HostSample, Nodes, ProcessSample, Rank, RankNow, RankTable
+from ...model.run import JobRecord, left_s
 from ...model.story import RunStory
 from ...store.history_reader import HistoryReader, Point
 from ...views.report import Usage

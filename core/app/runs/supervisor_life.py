@@ -13,8 +13,7 @@ from ...act.launch.spool import read_exit, read_start
 from ...model.attempt import AttemptStory
 from ...model.progress import Outlook, Why
 from ...model.run import TERMINAL_STATES, RunSpec
-from ...model.situation import RESPONSIVE_S, Situation, SupervisorLife, Trouble
-from ...model.story import RunStory
+from ...model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
 from ...sense.process.proc_stat import is_alive, read_stat
 from ...store.latest import Latest, ProgressPoint
 from ...store.lock import holder_pid, is_held, read_life_sign
@@ -65,7 +64,7 @@ def _asked(run: RunDirectory) -> dict[str, Any] | None:
     """The data of its answer; None: no answer in time."""
     if not Path(run.control).exists():
         return None
-    from ...model.control_messages import Request
+    from ...model.observation import Request
     from ...store.control_client import ControlError, send
 
     try:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from ...model.record import Record
+from ...model.decision import Record
 from ...store.journal import JournalFollower, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...config.location import FILE_NAME, find_project
-from ...model.edge import EDGE
 from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...model.preset import Preset, Profile
+from ...model.redact import EDGE
 from ...model.run import RunSpec
 from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...model.edge import EDGE
-from ...model.screen_ports import LogAccess, OpenRun
-from ...model.situation import HOST_ROW
-from ...model.suggestion import parted, typed
+from ...model.ports import LogAccess, OpenRun
+from ...model.redact import EDGE
+from ...model.story import HOST_ROW
+from ...model.text import parted, typed
 from ..errors import CliError
 from ..runs.known_runs import RunDirectory, example_verb, home, open_run, queued_entries
 from .run_services import Later, RunProfiles, RunServices, sentences
 from .store_feed import StoreFeed
 
 if TYPE_CHECKING:
-    from ...model.situation import RunCard
+    from ...model.story import RunCard
     from ..hosts.far_runs import FarRuns
 
 
@@ -113,7 +113,7 @@ def run_cards() -> "Sequence[RunCard]":
     Reads every journal.
     """
     from ...model.run import LIVE_STATES
-    from ...model.situation import RunCard
+    from ...model.story import RunCard
     from ...store.run_lookup import list_runs
 
     waiting = [
@@ -139,7 +139,7 @@ def card_of(run: RunDirectory) -> "RunCard":
     """One run. Reads its journal and its newest samples."""
     import msgspec
 
-    from ...model.situation import RunCard
+    from ...model.story import RunCard
     from ...store.journal import JournalTooNew
     from ...store.lock import is_held
     from ...views.run_summary import summarise

@@ -14,14 +14,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
 from ...model.attempt import EvidenceFile
-from ...model.change import Change
 from ...model.checkpoint import Checkpoint, CheckpointListing, Sample
-from ...model.nodes import RankTable
-from ...model.preset import Preset, Profile
+from ...model.launch import TrialResult
+from ...model.observation import RankTable
+from ...model.ports import OnProgress
+from ...model.preset import Change, Preset, Profile
 from ...model.run import RunSpec, place_of
-from ...model.screen_ports import OnProgress
 from ...model.story import Look, Summary
-from ...model.trial import TrialResult
 from ...store.log_index import LogIndex
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ..errors import CliError

@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...model.control_messages import Reply, Request
-from ...model.edge import EDGE
-from ...model.observation import Command
+from ...model.observation import Command, Reply, Request
+from ...model.ports import Point
 from ...model.progress import Outlook
-from ...model.screen_ports import Point
+from ...model.redact import EDGE
 from ...model.settings import Health
-from ...model.situation import Situation, SupervisorLife, Trouble
-from ...model.story import RunStory
+from ...model.story import RunStory, Situation, SupervisorLife, Trouble
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import find_run
 from ...views.state.concerns import frozen_text

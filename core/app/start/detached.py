@@ -5,12 +5,11 @@ import subprocess
 import sys
 import time
 
-from ...model.control_messages import Request
 from ...model.fact import AttemptStarted, CommandReceived, StateChanged
 from ...model.json_line import encode_exact
-from ...model.observation import Command
+from ...model.observation import Command, Request
 from ...model.story import RunStory
-from ...model.suggestion import typed
+from ...model.text import typed
 from ...store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ...store.journal import load_story, read_journal
 from ...store.lock import holder_pid, is_held

@@ -14,7 +14,7 @@ from ...config.location import find_project
 from ...config.project import Overrides, load_project, setting_problems, settings_with
 from ...model.observation import Command
 from ...model.run import RunSpec
-from ...model.suggestion import typed
+from ...model.text import typed
 from ...store.home import runs_folder
 from ...store.journal import load_story
 from ...store.lock import is_held

@@ -16,14 +16,13 @@ from ...act.config.derive import DeriveError
 from ...act.config.trainer_config import saved_under
 from ...checkpoints import has_state_files, verify
 from ...model.checkpoint import Checkpoint, Origin
+from ...model.checkpoint_files import says_state
 from ...model.observation import Command
-from ...model.other_files import says_state
 from ...model.preset import Preset, Profile
 from ...model.resume import PLACEHOLDER, resume_support
 from ...model.run import TERMINAL_STATES, RunSpec, place_of
 from ...model.story import RunStory
-from ...model.suggestion import typed
-from ...model.text import printable
+from ...model.text import printable, typed
 from ...source.launch_target import is_same, may_save_alike
 from ...source.trainer_source import source_of
 from ...source.words import CHECKPOINT, RESUME, SAVING

@@ -18,10 +18,10 @@ from typing import IO
 
 from ...bound_process import bound
 from ...model.attempt import KeepAliveOrder
+from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...model.story import RunStory
-from ...model.supervision_ports import AttemptTarget
 from ...sense.process.proc_stat import read_stat
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode

@@ -14,15 +14,15 @@ from trainwatch import __version__
 
 from ...act.launch.launching import read_script
 from ...judge.handlers.hints import habits_of
-from ...judge.metric_reader import MetricReader
+from ...judge.progress import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes import ShapeTable
 from ...model.checkpoint import SERIES
+from ...model.decision import Record
 from ...model.fact import IncidentOpened, RunCreated
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
 from ...model.progress import Outlook, Progress
-from ...model.record import Record
-from ...model.resume_way import ScriptState
+from ...model.resume import ScriptState
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...source.launch_target import find_target

@@ -9,13 +9,11 @@ from ...checkpoints import BackupRefusedError, backup
 from ...checkpoints.formats.byte_range import BESIDE_TRAINING_BYTES_PER_S
 from ...checkpoints.inspection import verify
 from ...checkpoints.manage.pruning import apply_prune, plan_prune
-from ...model.checkpoint import Checkpoint
-from ...model.checkpoint_results import PrunePlan
+from ...model.checkpoint import Checkpoint, PrunePlan
+from ...model.decision import Record
 from ...model.fact import OutputKnown
 from ...model.observation import HostSample, Observation, ProcessSample
-from ...model.output_place import OutputPlace, is_below
-from ...model.record import Record
-from ...model.run import RunSpec
+from ...model.run import OutputPlace, RunSpec, is_below
 from ...model.story import RunStory
 from ...store.run_directory import RunDirectory
 

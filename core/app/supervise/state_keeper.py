@@ -24,9 +24,9 @@ from ...act.launch.spool import read_order, read_start
 from ...act.notify import Outbox
 from ...bound_process import bound, missing_files
 from ...model.attempt import LaunchOrder, StartRecord
+from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
-from ...model.situation import Trouble
-from ...model.supervision_ports import AttemptTarget
+from ...model.story import Trouble
 from ...sense.process.proc_stat import read_stat
 from ...store.home import make_private
 from ...store.latest import ProgressPoint

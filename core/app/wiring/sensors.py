@@ -20,12 +20,11 @@ from ...judge.progress import progress_of
 from ...judge.step import Judge
 from ...judge.text.shapes import ShapeTable
 from ...model.checkpoint import Checkpoint, Whose
-from ...model.length import ExpectedLength
-from ...model.output_place import is_below
+from ...model.ports import AttemptTarget, Inbox, Sensor
 from ...model.preset import Preset, Profile, usual_ladders
+from ...model.progress import ExpectedLength
 from ...model.resume import resume_support
-from ...model.run import RunSpec, place_of
-from ...model.supervision_ports import AttemptTarget, Inbox, Sensor
+from ...model.run import RunSpec, is_below, place_of
 from ...replay import Replay
 from ...sense.files.checkpoint_directory import CheckpointDirectory, CheckpointFolders
 from ...sense.files.checkpoint_scan import Looks

@@ -19,13 +19,13 @@ from ...judge.recovery.attempts import cannot_be_told, shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
 from ...model.checkpoint import CopiedAside
+from ...model.decision import Record
 from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown, ResumeWayKnown
 from ...model.observation import Learned
-from ...model.record import Record
 from ...model.run import RunSpec
 from ...model.story import RunStory, ways_on
 from ...model.story_fold import apply
-from ...model.suggestion import typed
+from ...model.text import typed
 from ...sense.host.host_sensor import is_wsl
 from ...sense.host.kernel_log import kernel_tail
 from ...store.history_writer import HistoryWriter

@@ -14,11 +14,11 @@ from ...model.checkpoint_files import (
     NameCounts,
     is_checkpoint_directory_name,
     is_counted_directory_name,
+    is_other_file,
     read_name,
     tensor_format,
 )
 from ...model.checkpoint_suffixes import DCP_SUFFIX, TensorFormat
-from ...model.other_files import is_other_file
 from ..formats.byte_range import Damage, Torn, open_bytes
 from ..formats.foreign_formats import HEAD_BYTES, TORCH_LEGACY, is_safetensors, is_torch_zip
 from ..formats.tensor_file import STATE_FILES, FileFinding, counts_of, examine_file, looks_like_torch

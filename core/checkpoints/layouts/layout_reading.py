@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import msgspec
 
 from ...model.checkpoint import Kind
-from ...model.checkpoint_files import NameCounts, is_part, tensor_format
+from ...model.checkpoint_files import TEXT_SUFFIXES, NameCounts, is_part, tensor_format
 from ...model.checkpoint_suffixes import DCP_SUFFIX
-from ...model.other_files import TEXT_SUFFIXES
 from ..formats.byte_range import Damage, NoCounts, Opaque, Torn
 from ..formats.tensor_file import FileFinding, counts_in, read_state_file
 from ..formats.tensors import TORCHSCRIPT, FileContents, Mapping

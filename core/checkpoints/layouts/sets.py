@@ -17,9 +17,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.checkpoint_files import is_part, is_temporary, read_name
+from ...model.checkpoint_files import (
+    is_other_file,
+    is_part,
+    is_temporary,
+    is_text_of_unknown_use,
+    kind_of_name,
+    read_name,
+    says_state,
+)
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
-from ...model.other_files import is_other_file, is_text_of_unknown_use, kind_of_name, says_state
 from ..formats.byte_range import Damage, Torn, open_bytes
 from ..formats.tensors import shown
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...model.checkpoint_results import Comparison, TensorChange
+from ...model.checkpoint import Comparison, TensorChange
 from ..formats.byte_range import ByteRange, Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
 from ..formats.tensors import FileContents, Region, Tensor, shown
 from ..inspection import conclude, subject_of_any

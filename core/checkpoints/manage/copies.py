@@ -17,8 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from ...model.checkpoint import Checkpoint, CopiedAside
-from ...model.checkpoint_files import is_counted_directory_name
-from ...model.other_files import KEPT_SUFFIX
+from ...model.checkpoint_files import KEPT_SUFFIX, is_counted_directory_name
 from ...model.text import sizes_apart
 from ..formats.byte_range import Damage, Pace, ProgressCallback, idle_io_priority, open_bytes
 from ..inspection import subject_of_any, verify

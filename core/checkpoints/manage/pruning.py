@@ -7,9 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint, newest_complete
+from ...model.checkpoint import Checkpoint, KeepReason, Kept, PrunePlan, newest_complete
 from ...model.checkpoint_files import series_of
-from ...model.checkpoint_results import KeepReason, Kept, PrunePlan
 from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import ProgressCallback
 from ..inspection import inspect, subject_of, verify

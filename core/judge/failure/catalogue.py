@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.patterns import LazyPattern, bounded
 from ...model.shipped import FailureCatalogue, FailureClass, KernelPattern, KeyErrors, MessageWords, StatusCode
+from ...model.text import LazyPattern, bounded
 from ..text.lines import TRACEBACK, gate_of, gates_of, shape_of
 from ..text.shapes import ShapeTable
 

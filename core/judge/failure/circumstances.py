@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ...model.attempt import EndFacts
-from ...model.patterns import LazyPattern
 from ...model.shipped import Diagnosis, FailureClass
-from ...model.text import plural, size
+from ...model.text import LazyPattern, plural, size
 from ..text.lines import peel, plain, unglued
 from .catalogue import XID, CompiledCatalogue, read_kernel_line
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.patterns import LazyPattern
 from ...model.shipped import CauseVariant, Diagnosis, EvidenceLine, FailureClass
+from ...model.text import LazyPattern
 from ..text.lines import Finished, fold, lines_with, peel, plain
 from ..text.reading import Reading
 from ..text.shapes import ShapeTable

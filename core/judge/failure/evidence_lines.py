@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 from ..text.lines import TRACEBACK, Carried, peel, unglued
 from ..text.reading import Reading
 from . import tracebacks

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...model.patterns import LazyPattern
 from ...model.shipped import EvidenceLine
-from ...model.text import beginning
+from ...model.text import LazyPattern, beginning
 from ..text.lines import LineFold, plain
 from ..text.reading import Reading
 from .tracebacks import KEPT as BLOCKS_KEPT

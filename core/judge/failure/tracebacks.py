@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 from .catalogue import CompiledCatalogue, Proof
 
 # Reports of several lines: tracebacks with their chain, C++ ``terminate``, Rust panics, fatal checks.

@@ -5,9 +5,8 @@ from functools import lru_cache
 
 import msgspec
 
-from ...model.health_words import health_clause
 from ...model.observation import GpuReading, GpuSample, HostSample
-from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, VRAM_STABLE_PCT, Level
+from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, VRAM_STABLE_PCT, Level, health_clause
 from ...model.settings import Health as HealthSettings
 from ...model.text import size
 from ..hang.evidence import duration

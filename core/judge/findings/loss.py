@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 
 # The trend of the loss over thousands of steps: whether it keeps rising (diverging) or stopped falling (plateau).
 #

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from ...model.length import ToldLength
-from ...model.progress import Progress
+from ...model.progress import Progress, ToldLength
 from ..text.run_count import RunCount
 
 # When the training will be done, from this run's own pace, including pauses and across restarts.

@@ -7,12 +7,12 @@ import msgspec
 from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, LookForLoop
 from ...model.observation import Outcome, ProcessSample
-from ...model.patterns import LazyPattern
 from ...model.progress import Outlook
+from ...model.text import LazyPattern
 from .. import memory
 from ..attempt_progress import knows_its_step
 from ..findings import pace
-from ..hang import deadlines, evidence, launcher, liveness, pauses, phase_times, ranks, rules
+from ..hang import deadlines, evidence, launcher, liveness, pauses, ranks, rules
 from ..hang.deadlines import HangInput, SavePhase
 from ..hang.evidence import Quiet
 from ..knowledge import Knowledge
@@ -130,7 +130,7 @@ def _check_silence(builder: StepBuilder, run: HangInput) -> None:
 
 def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
     """Return what is expected of the next step, for people who look at it."""
-    known = phase_times.habit(state.phase_times, state.progress.phase)
+    known = pauses.habit(state.phase_times, state.progress.phase)
     patient_s = state.attempt.patient_until - pauses.now(state.time)
     return Outlook(
         usual_s=deadlines.told_usual_s(state.clock),
@@ -447,5 +447,5 @@ def on_save_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
     took_s = max(0.0, builder.now - (builder.t - known.t) - begun_at)
     builder.set(
         saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
-        phase_times=phase_times.ended(state.phase_times, "save", took_s, 0.0),
+        phase_times=pauses.ended(state.phase_times, "save", took_s, 0.0),
     )

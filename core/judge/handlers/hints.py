@@ -16,9 +16,9 @@ from ...model.fact import RemediesDropped
 from ...model.observation import HostSample
 from ...model.run import GpuHabit, Habits
 from ...model.text import memory, plural
-from ..hang import phase_times
+from ..hang import pauses
 from ..hang.activity import GpuNormal
-from ..hang.phase_times import PhaseTimes
+from ..hang.pauses import PhaseTimes
 from ..knowledge import Knowledge
 from ..memory import Printed
 from ..recovery import remedies, restarts
@@ -186,8 +186,8 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     """Add what was learned from earlier runs. What this run has learned itself stays."""
     seen, clock, own = state.liveness, state.clock, state.phase_times
     normals = tuple(GpuNormal(**msgspec.structs.asdict(gpu), from_earlier_run=True) for gpu in habits.gpus)
-    phases = {phase: phase_times.merged(phase_times.habit(own, phase), known) for phase, known in habits.phases.items()}
-    start = phase_times.merged(own.start, habits.start)
+    phases = {phase: pauses.merged(pauses.habit(own, phase), known) for phase, known in habits.phases.items()}
+    start = pauses.merged(own.start, habits.start)
     learned = {"slow_s": habits.line_s, "typical_s": habits.typical_s, "step_s": habits.step_s}
     new = {name: value for name, value in learned.items() if getattr(clock, name) is None}
     return replace(

@@ -3,11 +3,11 @@
 import msgspec
 
 from ...model.checkpoint import Checkpoint
+from ...model.checkpoint_files import kind_of_name
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
-from ...model.other_files import kind_of_name
-from ...model.output_place import is_below
+from ...model.run import is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, with_saved
 from ..hang import liveness

@@ -9,7 +9,7 @@ from ...model.progress import Progress
 from .. import attempt_progress
 from ..failure.diagnosis import read_evidence
 from ..findings import loss, pace, slow
-from ..hang import activity, deadlines, liveness, pauses, phase_times, ranks
+from ..hang import activity, deadlines, liveness, pauses, ranks
 from ..hang.deadlines import NO_SAVE
 from ..progress import START, ProgressState, after_gap, read_progress
 from ..recovery import apply, restarts
@@ -135,7 +135,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     first = state.clock.beats == 0
     if first and not state.attempt.adopted:
         quiet_s = liveness.silence(state.liveness, state.clock.last)
-        builder.set(phase_times=phase_times.started(state.phase_times, now - state.clock.start, quiet_s))
+        builder.set(phase_times=pauses.started(state.phase_times, now - state.clock.start, quiet_s))
     if announced:
         _phase_ended(builder)
     take_step = pace.with_step if state.clock.behind_from is None else pace.begin_stretch
@@ -217,7 +217,7 @@ def _phase_ended(builder: StepBuilder) -> None:
     if log.trusted and (log.phase in activity.ANNOUNCED or log.phase == "save"):
         quiet_s = liveness.silence(state.liveness, state.clock.last)
         lasted_s = builder.now - log.phase_at
-        builder.set(phase_times=phase_times.ended(state.phase_times, log.phase, lasted_s, quiet_s))
+        builder.set(phase_times=pauses.ended(state.phase_times, log.phase, lasted_s, quiet_s))
 
 
 def _write_progress(builder: StepBuilder, *, changed: bool) -> None:

@@ -6,22 +6,13 @@ from typing import Any
 
 import msgspec
 
+from ...model import observation as observations
 from ...model.attempt import OTHER_TRAINER, Evidence, IncidentKind
 from ...model.fact import HealthChanged
-from ...model.health_words import reading_name
-from ...model.job import never_ends
-from ...model.observation import (
-    GpuSample,
-    HostSample,
-    JobSeen,
-    OtherTrainer,
-    OtherTrainersSeen,
-    ProcessSample,
-    RankEnded,
-    TerminationNotice,
-)
-from ...model.suggestion import typed
-from ...model.text import beginning, plural
+from ...model.progress import reading_name
+from ...model.run import never_ends
+from ...model.text import beginning, plural, typed
+from .. import run_states
 from ..failure.circumstances import SeenGpu
 from ..failure.diagnosis import read_evidence
 from ..findings import health, pace
@@ -32,19 +23,6 @@ from ..progress import begin_attempt
 from ..recovery import attempts, exits, restarts, unclear_states
 from ..recovery.attempts import TERMINATION, close_quiet
 from ..recovery.commands import follow_trainer
-from ..run_states import (
-    Event,
-    Hung,
-    Machine,
-    Queued,
-    Running,
-    Starting,
-    Suspended,
-    WaitingForGpu,
-    WaitingForRoom,
-    is_live,
-    is_watched,
-)
 from ..state import DiskLow, JudgeState, StepBuilder
 from . import checkpoint_jobs, hang_check, hints
 
@@ -52,10 +30,10 @@ replace = msgspec.structs.replace
 SECONDS = re.compile(r"\d+(?:\.\d+)? s\b")
 
 
-def on_gpu(builder: StepBuilder, sample: GpuSample) -> None:
+def on_gpu(builder: StepBuilder, sample: observations.GpuSample) -> None:
     """Take a sample of all GPUs of the machine."""
     settings, machine = builder.settings, builder.machine
-    watched, peak = is_watched(machine), _peak(builder)
+    watched, peak = run_states.is_watched(machine), _peak(builder)
     state = _sampled(builder)
     if watched:
         seen = with_gpus(state.liveness, sample, builder.now, settings.hang, state.clock.last)
@@ -70,9 +48,9 @@ def on_gpu(builder: StepBuilder, sample: GpuSample) -> None:
         _report_faults(builder, faults, begun, over)
     if watched and settings.profiles.ladder:
         hints.on_spare(builder)
-    if isinstance(machine, WaitingForGpu):
+    if isinstance(machine, run_states.WaitingForGpu):
         restarts.on_gpus(builder, machine)
-    if not watched and not is_live(machine):
+    if not watched and not run_states.is_live(machine):
         _close_vram(builder)
     if sample.trouble != state.gpu_trouble and _without_seconds(sample.trouble) != _without_seconds(state.gpu_trouble):
         builder.set(gpu_trouble=sample.trouble)
@@ -107,7 +85,7 @@ def _report_faults(builder: StepBuilder, faults: Faults, begun: tuple[str, ...],
     builder.close_all("it is over", *over)
 
 
-def _see_usable(builder: StepBuilder, sample: GpuSample, *, watched: bool) -> None:
+def _see_usable(builder: StepBuilder, sample: observations.GpuSample, *, watched: bool) -> None:
     """Note which GPUs the run uses and whether one answers. A sample without readings says nothing about them."""
     state = builder.state
     own = tuple([gpu.index for gpu in sample.gpus if gpu.own])
@@ -118,7 +96,7 @@ def _see_usable(builder: StepBuilder, sample: GpuSample, *, watched: bool) -> No
         builder.set(gpus_of_run=ours, gpus_usable=usable)
 
 
-def on_host(builder: StepBuilder, sample: HostSample) -> None:
+def on_host(builder: StepBuilder, sample: observations.HostSample) -> None:
     """Take a sample of memory and disk."""
     state = _sampled(builder)
     machine, free = state.machine, sample.disk_free_bytes
@@ -137,14 +115,14 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
         builder.set(**seen)
     checkpoint_jobs.see_host(builder, sample)
     _take_levels(builder, health.host_values(sample))
-    if state.tight_since is not None or (is_watched(machine) and hints.is_tight(sample)):
+    if state.tight_since is not None or (run_states.is_watched(machine) and hints.is_tight(sample)):
         hints.on_host(builder, sample)
-    if isinstance(machine, WaitingForRoom):
+    if isinstance(machine, run_states.WaitingForRoom):
         restarts.on_room(builder, machine, sample)
-    if is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
+    if run_states.is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
         unclear_states.recognise(builder)
         unclear_states.tell(builder)
-    if free is not None and not isinstance(builder.machine, WaitingForRoom):
+    if free is not None and not isinstance(builder.machine, run_states.WaitingForRoom):
         saves = sum([known.own and known.complete for known in state.checkpoints.known])
         if saves != state.disk.saves or builder.open_of(health.CLASS) is not None:
             _fill(builder, free, saves)
@@ -154,7 +132,7 @@ LOW_FOR_S = 60.0
 """How long the least room counts: a save that did not fit takes less, and its file may be gone at the end."""
 
 
-def _oom_kills_before(state: JudgeState, sample: HostSample) -> int | None:
+def _oom_kills_before(state: JudgeState, sample: observations.HostSample) -> int | None:
     """The count of kills for memory at first. After a change of the counter the number is unknown."""
     if state.oom_kills is None:
         return sample.oom_kills
@@ -163,7 +141,7 @@ def _oom_kills_before(state: JudgeState, sample: HostSample) -> int | None:
     return state.oom_kills if state.oom_kills_before is None else state.oom_kills_before
 
 
-def _disk_low(low: DiskLow | None, sample: HostSample) -> DiskLow | None:
+def _disk_low(low: DiskLow | None, sample: observations.HostSample) -> DiskLow | None:
     free = sample.disk_free_bytes
     if free is None or (low is not None and low.free_bytes <= free and sample.t - low.t <= LOW_FOR_S):
         return low
@@ -191,7 +169,7 @@ SAVE_METRICS = ("ram_used", "ram_available", "temp")
 """Metrics whose level *danger* means that the machine may end the trainer soon. A full disk takes no checkpoint."""
 
 
-def on_termination(builder: StepBuilder, notice: TerminationNotice) -> None:
+def on_termination(builder: StepBuilder, notice: observations.TerminationNotice) -> None:
     """The cloud will end this machine: notify, and ask the trainer for a checkpoint."""
     if builder.open_of(TERMINATION) is None:
         number = builder.warn("health", TERMINATION, notice.text, title="this machine will be ended")
@@ -199,10 +177,10 @@ def on_termination(builder: StepBuilder, notice: TerminationNotice) -> None:
         attempts.on_danger(builder, notice.text, number)
 
 
-def on_process(builder: StepBuilder, sample: ProcessSample) -> None:
+def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None:
     """Take a sample of the trainer's processes."""
     peak, state = _peak(builder), _sampled(builder)
-    if not is_watched(state.machine):
+    if not run_states.is_watched(state.machine):
         return
     now = builder.now
     seen = liveness.with_process(state.liveness, sample, now, builder.settings.hang, state.clock.last)
@@ -213,7 +191,7 @@ def on_process(builder: StepBuilder, sample: ProcessSample) -> None:
     builder.set(peak=peak, liveness=seen, pause=pause)
     _see_ranks(builder, sample)
     machine = builder.machine
-    if isinstance(machine, Hung) and machine.blocked:
+    if isinstance(machine, run_states.Hung) and machine.blocked:
         hang_check.on_freed(builder, machine)
         return
     _follow_pause(builder)
@@ -264,7 +242,7 @@ def _take_levels(builder: StepBuilder, values: Iterator[tuple[str, str, float]])
 # The ranks of a distributed training: restarts of the workers by their launcher, and what ranks left at their end.
 
 
-def _see_ranks(builder: StepBuilder, sample: ProcessSample) -> None:
+def _see_ranks(builder: StepBuilder, sample: observations.ProcessSample) -> None:
     """Take the ranks and their launchers of a sample, while the run is watched."""
     state = builder.state
     if not sample.ranks and not state.ranks and not sample.agents:
@@ -279,7 +257,7 @@ def _see_ranks(builder: StepBuilder, sample: ProcessSample) -> None:
             "trainwatch restarts when torchrun has ended, or when the run hangs"
         )
     builder.set(ranks=found, launcher=known)
-    if again and not isinstance(state.machine, Hung):
+    if again and not isinstance(state.machine, run_states.Hung):
         _begin_again(builder, ", ".join(str(each) for each in again))
 
 
@@ -307,10 +285,10 @@ def on_first_step(builder: StepBuilder) -> None:
     builder.note(f"the workers go on at step {step}: {lost} step{'s' * (lost != 1)} are made again")
 
 
-def on_rank_ended(builder: StepBuilder, ended: RankEnded) -> None:
+def on_rank_ended(builder: StepBuilder, ended: observations.RankEnded) -> None:
     """Take what a rank left: evidence of the cause, also if its output is not in the log."""
     state = builder.state
-    if not is_watched(state.machine) and not isinstance(state.machine, Queued):
+    if not run_states.is_watched(state.machine) and not isinstance(state.machine, run_states.Queued):
         return
     lines = [line for line in ended.text.splitlines() if line.strip()]
     last = lines[-1].strip() if lines else ""
@@ -332,21 +310,21 @@ UNSCHEDULABLE = "unschedulable"
 """Class of the incident (kind ``stall``)."""
 
 
-def on_job(builder: StepBuilder, seen: JobSeen) -> None:
+def on_job(builder: StepBuilder, seen: observations.JobSeen) -> None:
     """Take what is known of the job."""
     exits.note_job(builder, seen)
     machine = builder.machine
-    runs = isinstance(machine, Running) or (isinstance(machine, Starting) and machine.launched)
+    runs = isinstance(machine, run_states.Running) or (isinstance(machine, run_states.Starting) and machine.launched)
     if seen.phase == "queued" and runs:
         reason = f" ({seen.reason})" if seen.reason else ""
-        _stop_time(builder, "queue", Queued(), f"job {seen.job} is {seen.state or 'PENDING'}{reason}")
-    elif isinstance(machine, Queued) and seen.phase in {"running", "ending", "ended"}:
+        _stop_time(builder, "queue", run_states.Queued(), f"job {seen.job} is {seen.state or 'PENDING'}{reason}")
+    elif isinstance(machine, run_states.Queued) and seen.phase in {"running", "ending", "ended"}:
         _go_on(builder, f"job {seen.job} runs{f' on {seen.nodes}' if seen.nodes else ''}")
     _tell_unschedulable(builder, seen)
     exits.check(builder)
 
 
-def _stop_time(builder: StepBuilder, event: Event, machine: Machine, reason: str) -> None:
+def _stop_time(builder: StepBuilder, event: run_states.Event, machine: run_states.Machine, reason: str) -> None:
     """Time does not count until ``_go_on``."""
     state = builder.state
     builder.set(time=replace(state.time, stopped=True), clock=replace(state.clock, last=builder.now))
@@ -361,7 +339,7 @@ def _go_on(builder: StepBuilder, reason: str) -> None:
     follow_trainer(builder, reason)
 
 
-def _tell_unschedulable(builder: StepBuilder, seen: JobSeen) -> None:
+def _tell_unschedulable(builder: StepBuilder, seen: observations.JobSeen) -> None:
     change = never_ends(seen.reason) if seen.phase == "queued" else None
     if change is not None and builder.open_of(UNSCHEDULABLE) is None:
         anew = f"with changed settings `{typed('restart', builder.knowledge.run)}` submits it anew"
@@ -382,12 +360,12 @@ SHOWN = 3
 TITLE = "another trainer writes there"
 
 
-def on_other_trainers(builder: StepBuilder, seen: OtherTrainersSeen) -> None:
+def on_other_trainers(builder: StepBuilder, seen: observations.OtherTrainersSeen) -> None:
     """Open the incident, keep its evidence up to date, or close it."""
     known = builder.open_of(OTHER_TRAINER)
     if not seen.trainers:
         builder.close_all("the other trainer is over: what it wrote is still there", OTHER_TRAINER)
-    elif is_live(builder.machine):
+    elif run_states.is_live(builder.machine):
         first, more = seen.trainers[0], len(seen.trainers) - 1
         since = f", since {first.began}" if first.began else ""
         who = f"another trainer (pid {first.pid}{since})" + (f" and {plural(more, 'other')}" if more else "")
@@ -407,7 +385,7 @@ def on_other_trainers(builder: StepBuilder, seen: OtherTrainersSeen) -> None:
                 builder.note(reason)
 
 
-def _evidence(trainers: Sequence[OtherTrainer]) -> Iterator[Evidence]:
+def _evidence(trainers: Sequence[observations.OtherTrainer]) -> Iterator[Evidence]:
     for each in trainers[:SHOWN]:
         since = f", since {each.began}" if each.began else ""
         what = "the command of this run" if each.same == "training" else "the script of this run with other options"
@@ -431,13 +409,13 @@ def _follow_pause(builder: StepBuilder) -> None:
     """Suspend the run, notify people of it, or go on."""
     pause, machine = builder.state.pause, builder.machine
     if pause.stopped != "all" or pause.since_t is None:
-        if isinstance(machine, Suspended):
+        if isinstance(machine, run_states.Suspended):
             _go_on(builder, "the trainer was continued")
         builder.close_all("it was continued", SUSPENDED)
-    elif isinstance(machine, Starting | Running):
-        _stop_time(builder, "suspend", Suspended(), "a signal stopped every computing process (state T)")
+    elif isinstance(machine, run_states.Starting | run_states.Running):
+        _stop_time(builder, "suspend", run_states.Suspended(), "a signal stopped every computing process (state T)")
     elif (
-        isinstance(machine, Suspended)
+        isinstance(machine, run_states.Suspended)
         and builder.t - pause.since_t >= builder.settings.hang.min_s
         and builder.open_of(SUSPENDED) is None
     ):

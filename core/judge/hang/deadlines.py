@@ -16,8 +16,7 @@ from ...model.settings import Hang
 from . import liveness
 from .activity import ANNOUNCED, LogActivity
 from .liveness import Liveness
-from .pauses import longest_gap
-from .phase_times import UNSEEN, PhaseTimes, habit
+from .pauses import UNSEEN, PhaseTimes, habit, longest_gap
 
 # The usual time from one step to the next, and when a step is overdue.
 #

@@ -7,8 +7,7 @@ import msgspec
 
 from ...model.attempt import HangKind
 from ...model.observation import Outcome
-from ...model.patterns import LazyPattern
-from ...model.text import plural, size
+from ...model.text import LazyPattern, plural, size
 from .activity import GpuState
 from .deadlines import HangInput
 from .liveness import Liveness

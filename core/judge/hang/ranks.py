@@ -8,7 +8,7 @@ from the lines that carry a rank. If neither tells the ranks apart, nothing is s
 import msgspec
 
 from ...model.observation import Rank
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 from ..text.counters import find_step
 from ..text.lines import own_text
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
-from ...model import output_place
+from ...model import run
 from ...model.attempt import DIVERGING, Evidence
 from ...model.checkpoint import Verdict
 from ...model.decision import CaptureStacks
@@ -114,8 +114,8 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         remedy=remedy,
         waiting=waiting,
         disk_free_bytes=state.disk_free_bytes,
-        disk_need_bytes=output_place.need_bytes(largest, state.disk_total_bytes),
-        inodes_left=output_place.has_inodes(state.disk_free_inodes),
+        disk_need_bytes=run.need_bytes(largest, state.disk_total_bytes),
+        inodes_left=run.has_inodes(state.disk_free_inodes),
         kernel=tuple(finding.text for finding in kernel),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )

@@ -9,6 +9,7 @@ from ...model.observation import Exit, Outcome
 from ...model.preset import NO_PROFILE
 from ...model.progress import PLAIN, HoldKind, Progress, Why
 from ...model.story import ways_on
+from .. import run_states
 from .. import state as unseen
 from ..attempt_progress import whole_epochs
 from ..findings import loss, pace
@@ -19,18 +20,6 @@ from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import base_name
 from ..resume.resume_check import stays_open
 from ..resume.resume_point import MISSING
-from ..run_states import (
-    BackingOff,
-    EndedEarly,
-    Finished,
-    GivenUp,
-    RestartPlan,
-    Running,
-    Saving,
-    Starting,
-    Stopped,
-    WaitingForRoom,
-)
 from ..state import JudgeState, StepBuilder
 from . import gate, policy
 from .remedies import merged
@@ -39,12 +28,12 @@ replace = msgspec.structs.replace
 OTHER_TRAINS = "another trainer runs"
 
 
-def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
+def launch_after_delay(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
     """Back off, or launch at once if the plan has no delay."""
     if plan.delay_s <= 0.0:
         launch(builder, plan)
         return
-    waiting = BackingOff(until_t=builder.t + plan.delay_s, plan=plan)
+    waiting = run_states.BackingOff(until_t=builder.t + plan.delay_s, plan=plan)
     builder.move("back_off", waiting, f"next attempt in {plan.delay_s:.0f} s: {plan.reason}")
 
 
@@ -73,7 +62,7 @@ HELD: dict[HoldKind, str] = {
 
 def hold(
     builder: StepBuilder,
-    plan: RestartPlan,
+    plan: run_states.RestartPlan,
     kind: HoldKind,
     reason: str,
     ways: tuple[str, ...] = (),
@@ -82,26 +71,26 @@ def hold(
 ) -> None:
     """No attempt follows until a person acts. ``ways``: what they can do, a sentence each; ``incident``: about it."""
     builder.close_incident(plan.incident, HELD[kind])
-    builder.move("hold", Stopped(), reason, Why(kind, incident))
+    builder.move("hold", run_states.Stopped(), reason, Why(kind, incident))
     number = plan.incident if incident is None else incident
     builder.notify("warning", HELD[kind], "\n".join((reason, *ways)), incident=number)
     for way in ways:
         builder.note(way)
 
 
-def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, why: str) -> None:
+def launch_again_later(builder: StepBuilder, plan: run_states.RestartPlan, kind: HoldKind, why: str) -> None:
     """``kind`` of PASSING prevented a launch: again after a while; beside another trainer never from the beginning."""
     (what, how), others = PASSING[kind], [i.id for i in builder.state.incidents if i.class_ == OTHER_TRAINER]
     other = others[0] if others and kind == "other_trainer" else None
     if kind == "other_trainer" and plan.fresh:
-        builder.move("hold", Stopped(), why, Why(kind, other))
+        builder.move("hold", run_states.Stopped(), why, Why(kind, other))
         again = starts_again(builder.state, builder.knowledge)
         builder.notify("warning", f"held: {what}", f"{why}\n{again}", incident=plan.incident)
         return
     number = plan.no_room + 1
     delay_s = nth_wait_s(builder.settings.restart.network_wait_s, number)
     until_t = builder.t + delay_s
-    waiting = WaitingForRoom(need_bytes=0.0, plan=replace(plan, no_room=number), until_t=until_t)
+    waiting = run_states.WaitingForRoom(need_bytes=0.0, plan=replace(plan, no_room=number), until_t=until_t)
     held = Why(kind, other, until_t=until_t)
     builder.move("no_room", waiting, f"{why}; it is launched again in {delay_s:.0f} s", held)
     if number == 1:
@@ -109,7 +98,7 @@ def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, 
         builder.notify("warning", f"held: {what}", f"{why}\n{how}; {free}", incident=plan.incident)
 
 
-def launch(builder: StepBuilder, plan: RestartPlan) -> None:
+def launch(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
     """Start the next attempt."""
     if gate.is_closed(builder, plan):
         gate.withhold(builder, "restart", plan, live=False)
@@ -139,16 +128,16 @@ def launch(builder: StepBuilder, plan: RestartPlan) -> None:
         begun_epochs=begun.epochs_done if begun is not None else None,
         exclude=state.bad_nodes,
     )
-    builder.move("launch", Starting(order=order, plan=plan), f"attempt {number} starts {where}")
+    builder.move("launch", run_states.Starting(order=order, plan=plan), f"attempt {number} starts {where}")
 
 
-def _where(plan: RestartPlan) -> str:
+def _where(plan: run_states.RestartPlan) -> str:
     if plan.path is None:
         return "from the beginning"
     return f"from {base_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
 
 
-def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
+def _leave_branch(builder: StepBuilder, plan: run_states.RestartPlan, number: int) -> None:
     """Set aside the checkpoints that are newer than the resume point: no restart takes them by itself."""
     known = builder.checkpoint(plan.path)
     if known is not None and known.left is not None:
@@ -170,7 +159,7 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
         builder.set(budget=replace(builder.state.budget, best=best, epochs=epochs))
 
 
-def on_launched(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
+def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Outcome) -> None:
     """The launch succeeded; its outcome tells how the checkpoint was passed to the trainer."""
     told, restores = outcome.data.get("told_resume"), outcome.data.get("resume")
     launched = replace(
@@ -248,7 +237,7 @@ def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
     for incident in builder.state.incidents:
         if not stays_open(incident):
             builder.close_incident(incident.id, "the training finished")
-    builder.move("finish", Finished(), reason, why)
+    builder.move("finish", run_states.Finished(), reason, why)
     builder.notify("finish", "finished", reason)
     checkpoint_jobs.end_watch(builder, reason)
 
@@ -258,7 +247,7 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     ended(builder, "ended_early", observation)
     for known in builder.state.incidents:
         builder.close_incident(known.id, "the trainer exited")
-    builder.move("end_early", EndedEarly(), reason, Why(incident=incident))
+    builder.move("end_early", run_states.EndedEarly(), reason, Why(incident=incident))
     again = starts_again(builder.state, builder.knowledge)
     by_itself = '[restart] ended_early = "restart" would do it once by itself'
     hint = f"read the end of its log (`{builder.typed('report')}`); {again}; {by_itself}"
@@ -275,7 +264,7 @@ def give_up(
         if known.kind in {"crash", "hang", "resume"}:
             builder.close_incident(known.id, "given up")
     builder.decide(GiveUp, reason, incident=incident)
-    builder.move("give_up", GivenUp(), reason, Why(incident=incident))
+    builder.move("give_up", run_states.GivenUp(), reason, Why(incident=incident))
     for sentence in advice:
         builder.note(sentence)
     builder.notify("give_up", title, "\n".join((reason, *advice)), incident=incident)
@@ -356,7 +345,7 @@ AGAIN_S = 1800.0
 def is_wanted(builder: StepBuilder) -> bool:
     """Whether the trainer can be asked now, and a checkpoint would save steps."""
     state = builder.state
-    if not can_ask(state, builder.knowledge) or not isinstance(state.machine, Running):
+    if not can_ask(state, builder.knowledge) or not isinstance(state.machine, run_states.Running):
         return False
     attempt = state.attempt
     if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"} or not attempt.place_is_sure:
@@ -390,7 +379,7 @@ def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:
         request(builder, f"ask for a checkpoint: {why}", incident)
 
 
-def came(state: JudgeState, saving: Saving) -> bool:
+def came(state: JudgeState, saving: run_states.Saving) -> bool:
     """Whether a checkpoint that was asked for is complete, and none is being written."""
     since = saving.asked_t - SLACK_S
     new = [k for k in state.checkpoints.known if k.own and k.bad is None and k.t >= since]

@@ -17,9 +17,9 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from ...model.length import ToldLength
-from ...model.patterns import LazyPattern
+from ...model.progress import ToldLength
 from ...model.shipped import Diagnosis, EvidenceLine
+from ...model.text import LazyPattern
 from ..attempt_progress import AttemptProgress, whole_epochs
 from ..failure.catalogue import CompiledCatalogue
 from ..failure.circumstances import Circumstances

@@ -7,12 +7,11 @@ import msgspec
 
 from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, EndWatch
-from ...model.job import JobCause
 from ...model.observation import Exit, JobSeen, Outcome
-from ...model.patterns import LazyPattern
 from ...model.progress import Why
+from ...model.run import JobCause
 from ...model.shipped import Diagnosis
-from ...model.text import beginning
+from ...model.text import LazyPattern, beginning
 from ..attempt_progress import JobFacts
 from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of

@@ -9,15 +9,13 @@ from typing import Literal
 
 import msgspec
 
-from ...model.change import FailedRung
 from ...model.fact import ProfileChanged
-from ...model.job import OF_THE_SITE, JobCause
-from ...model.preset import NO_PROFILE
+from ...model.preset import NO_PROFILE, FailedRung
 from ...model.progress import WhyKind
+from ...model.run import OF_THE_SITE, JobCause
 from ...model.settings import Restart
 from ...model.shipped import SettingsFault, WaitsFor
-from ...model.suggestion import typed
-from ...model.text import plural, size
+from ...model.text import plural, size, typed
 from .. import memory
 from ..failure.circumstances import BREAKS, ChannelState
 from ..memory import Cause, History, Rung, SettingsThatRan, nth_wait_s

@@ -7,8 +7,8 @@ held for some hours may still fail; then the run steps back.
 
 import msgspec
 
-from ...model.change import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
 from ...model.fact import ProfileChanged, RampMoved
+from ...model.preset import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
 from ...model.text import plural
 from ..hang import pauses
 from ..memory import Ramp, Rung

@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from ...model.change import Change
 from ...model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
-from ...model.patterns import LazyPattern
-from ...model.preset import NO_PROFILE
+from ...model.preset import NO_PROFILE, Change
 from ...model.shipped import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
+from ...model.text import LazyPattern
 from ..knowledge import Values
 from ..resume import checkpoint_index
 from ..resume.checkpoint_index import base_name

@@ -8,11 +8,10 @@ from ...model.attempt import Evidence as AttemptEvidence
 from ...model.decision import ClearGpu, CopyAside, EndLeftovers, EndWatch, StopAttempt
 from ...model.fact import BudgetChanged
 from ...model.observation import Exit, HostSample, Outcome
-from ...model.output_place import has_inodes
 from ...model.progress import Why
-from ...model.suggestion import typed
-from ...model.text import plural, sizes_apart
-from .. import memory
+from ...model.run import has_inodes
+from ...model.text import plural, sizes_apart, typed
+from .. import memory, run_states
 from ..attempt_progress import AttemptProgress, lost_steps
 from ..findings import health
 from ..handlers import checkpoint_jobs
@@ -31,17 +30,6 @@ from ..resume.resume_check import (
     resume_in_words,
     says_that_it_loads,
     stays_open,
-)
-from ..run_states import (
-    Cleaning,
-    Interrupted,
-    RestartPlan,
-    Saving,
-    Stopped,
-    Stopping,
-    Then,
-    WaitingForGpu,
-    WaitingForRoom,
 )
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import FEW, NO_LOSSES, LossCurve, moved, thinned
@@ -66,8 +54,8 @@ LAST_S = 1.0
 
 def stop(
     builder: StepBuilder,
-    then: Then,
-    plan: RestartPlan,
+    then: run_states.Then,
+    plan: run_states.RestartPlan,
     *,
     mode: Literal["gentle", "kill"] = "gentle",
     by: str = "",
@@ -84,27 +72,27 @@ def stop(
     if mode == "gentle" and plan.by and attempts.is_wanted(builder):
         _save_first(builder, then, plan, by)
         return
-    stopping = Stopping(order=0, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
+    stopping = run_states.Stopping(order=0, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
     _signal(builder, stopping, mode)
 
 
-def _signal(builder: StepBuilder, machine: Stopping, mode: Literal["gentle", "kill"]) -> None:
+def _signal(builder: StepBuilder, machine: run_states.Stopping, mode: Literal["gentle", "kill"]) -> None:
     plan, number = machine.plan, builder.attempt.number
     left_s = _left_s(builder, plan)
     order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, attempt=number, mode=mode, within_s=left_s)
     builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
 
 
-def _save_first(builder: StepBuilder, then: Then, plan: RestartPlan, by: str) -> None:
+def _save_first(builder: StepBuilder, then: run_states.Then, plan: run_states.RestartPlan, by: str) -> None:
     order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
     left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
     wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
-    saving = Saving(asked_t=builder.t, until_t=builder.t + wait_s)
+    saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
     reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
-    builder.move("stop", Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
+    builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
 
 
-def on_checkpoint_while_saving(builder: StepBuilder, machine: Stopping, saving: Saving) -> None:
+def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stopping, saving: run_states.Saving) -> None:
     """A checkpoint changed: go on with the stop once it is complete; while it grows, wait."""
     if attempts.came(builder.state, saving):
         end_saving(builder, machine, "the checkpoint that was asked for is complete")
@@ -115,18 +103,18 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: Stopping, saving: 
     builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)), "a checkpoint is written")
 
 
-def end_saving(builder: StepBuilder, machine: Stopping, why: str) -> None:
+def end_saving(builder: StepBuilder, machine: run_states.Stopping, why: str) -> None:
     """Nothing more is waited for: end the processes."""
     builder.note(why)
     _signal(builder, machine, "gentle")
 
 
-def _left_s(builder: StepBuilder, plan: RestartPlan) -> float | None:
+def _left_s(builder: StepBuilder, plan: run_states.RestartPlan) -> float | None:
     """Seconds that a stop has before the machine ends; None = as long as the settings say."""
     return None if plan.deadline_t is None else max(LAST_S, plan.deadline_t - builder.t - LAST_S)
 
 
-def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
+def clear_and_restart(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
     """The trainer is gone: end the processes that it left behind, then restart as after a stop."""
     plan = gate.with_order(builder, plan)
     if gate.is_closed(builder, plan):
@@ -135,11 +123,11 @@ def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
     builder.set(resume_ordered=None)
     reason = f"{plan.reason}: end leftover processes first"
     order = builder.decide(EndLeftovers, reason, incident=plan.incident, attempt=builder.attempt.number, mode="gentle")
-    stopping = Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
+    stopping = run_states.Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
     builder.move("clear_leftovers", stopping, plan.reason)
 
 
-def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -> None:
+def on_stop_outcome(builder: StepBuilder, machine: run_states.Stopping, outcome: Outcome) -> None:
     """No process is left, or one would not end: then kill, and if that fails, give up."""
     detail, incident = outcome.detail or "no detail", machine.plan.incident
     if machine.saving is not None:
@@ -160,7 +148,7 @@ def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -
         builder.move("kill", replace(machine, order=order, kill=True), reason)
 
 
-def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation: Exit) -> None:
+def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, observation: Exit) -> None:
     """The main process exited; its children may need a moment longer."""
     if machine.exited:
         return
@@ -174,17 +162,17 @@ def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation:
         after_end(builder, new)
 
 
-def on_status_lost(builder: StepBuilder, machine: Stopping) -> None:
+def on_status_lost(builder: StepBuilder, machine: run_states.Stopping) -> None:
     """No process is left and no exit status came in time."""
     _ended(builder, machine, None)
     after_end(builder, replace(machine, exited=True))
 
 
-def _ended(builder: StepBuilder, machine: Stopping, observation: Exit | None) -> None:
+def _ended(builder: StepBuilder, machine: run_states.Stopping, observation: Exit | None) -> None:
     ended(builder, "finished" if machine.then == "finish" else "killed" if machine.kill else "stopped", observation)
 
 
-def after_end(builder: StepBuilder, machine: Stopping) -> None:
+def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
     """The attempt ended and no process of it is left."""
     plan, by = machine.plan, machine.by or "a person"
     match machine.then:
@@ -192,27 +180,27 @@ def after_end(builder: StepBuilder, machine: Stopping) -> None:
             held = "the GPU memory of the ended processes"
             what, number = f"wait until {held} is released", builder.attempt.number
             order = builder.decide(ClearGpu, what, incident=plan.incident, attempt=number)
-            builder.move("clear_gpu", Cleaning(order=order, plan=plan), f"waiting for {held}")
+            builder.move("clear_gpu", run_states.Cleaning(order=order, plan=plan), f"waiting for {held}")
         case "give_up":
             give_up(builder, plan.ending, plan.incident, plan.advice)
         case "finish":
             conclude(builder, "the training is done; its process did not exit and was stopped")
         case "hold":
-            builder.move("hold", Stopped(), f"stopped by {by}; held until resume or restart", Why("person"))
+            builder.move("hold", run_states.Stopped(), f"stopped by {by}; held until resume or restart", Why("person"))
         case "end_by":
-            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
+            builder.move("hold", run_states.Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
             checkpoint_jobs.over(builder)
         case "end" if plan.deadline_t is not None:
-            builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
+            builder.move("leave", run_states.Interrupted(), f"{plan.reason}; the next start goes on")
             builder.decide(EndWatch, f"the trainer was stopped: {plan.reason}", exit_code=0)
         case "end":
-            builder.move("hold", Stopped(), f"stopped by {by} with the supervisor", Why("person"))
+            builder.move("hold", run_states.Stopped(), f"stopped by {by} with the supervisor", Why("person"))
             builder.decide(EndWatch, "the trainer was stopped as requested", exit_code=0)
         case _:
             assert_never(machine.then)
 
 
-def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) -> None:
+def on_clear_outcome(builder: StepBuilder, machine: run_states.Cleaning, outcome: Outcome) -> None:
     """The GPU memory is released, or the time limit passed: then go on or hold, as the settings say."""
     plan, why = machine.plan, outcome.detail or "time limit passed"
     if not outcome.ok and builder.settings.restart.if_gpu_not_clear != "go_on":
@@ -228,7 +216,7 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
         choose(builder, plan)
 
 
-def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
+def _wait_for_gpu(builder: StepBuilder, plan: run_states.RestartPlan) -> None:
     """Start nothing on a lost GPU; it goes on when one of the run answers again."""
     state = builder.state
     gone = state.gpus_usable is False or state.gpu_fault is None
@@ -240,11 +228,13 @@ def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
         f"go on with another GPU: `{builder.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
         "run.gpus set to it"
     )
-    builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason, Why("gpu_lost"))
+    builder.move(
+        "no_gpu", run_states.WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason, Why("gpu_lost")
+    )
     builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_gpus(builder: StepBuilder, machine: WaitingForGpu) -> None:
+def on_gpus(builder: StepBuilder, machine: run_states.WaitingForGpu) -> None:
     """A sample of the GPUs came: go on if one of the run answers again."""
     if builder.state.gpus_usable is False and not machine.gone:
         builder.set(machine=replace(machine, gone=True))
@@ -253,7 +243,7 @@ def on_gpus(builder: StepBuilder, machine: WaitingForGpu) -> None:
         choose(builder, machine.plan)
 
 
-def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) -> None:
+def wait_for_room(builder: StepBuilder, plan: run_states.RestartPlan, need_bytes: float) -> None:
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
     free, output_dir = builder.state.disk_free_bytes, builder.knowledge.output_dir
     need, then = sizes_apart(need_bytes, free)
@@ -266,11 +256,13 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
         why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"
     builder.close_all("the disk is full", health.CLASS)
-    builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason, why)
+    builder.move(
+        "no_room", run_states.WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason, why
+    )
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_room(builder: StepBuilder, machine: WaitingForRoom, sample: HostSample) -> None:
+def on_room(builder: StepBuilder, machine: run_states.WaitingForRoom, sample: HostSample) -> None:
     """Go on if the sample shows the room that is waited for."""
     has_room = (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
     if machine.until_t is None and has_room:
@@ -436,7 +428,7 @@ def _end(builder: StepBuilder, why: str) -> None:
     reason = f"resume did not take: {why}"
     number = builder.open_incident("resume", "started_over", reason)
     builder.notify("incident", "resume did not take", reason, incident=number)
-    plan = RestartPlan(
+    plan = run_states.RestartPlan(
         reason=f"{reason}; end it before it overwrites anything",
         incident=number,
         ending=reason,

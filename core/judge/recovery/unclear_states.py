@@ -11,8 +11,8 @@ import msgspec
 
 from ...model.decision import CopyAside
 from ...model.observation import Outcome
-from ...model.output_place import is_below
 from ...model.progress import HoldKind
+from ...model.run import is_below
 from ..knowledge import Knowledge
 from ..memory import Cause
 from ..resume import checkpoint_index, output_folders, resume_point

@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from ...model.checkpoint import AgeOrder, Checkpoint, Form, Holds, Kind, Origin, Verdict, age_order, kind_of, origin_of
+from ...model.checkpoint_files import kind_of_name
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.fact import CheckpointKnown
 from ...model.observation import CheckpointEvent
-from ...model.other_files import kind_of_name
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 
 # One checkpoint as the judge knows it: what its file is, when it was written, and whether it can be used.
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ...model.checkpoint_files import is_companion, is_text, kind_of_name, says_state
 from ...model.observation import OutputSeen
-from ...model.other_files import is_companion, is_text, kind_of_name, says_state
-from ...model.output_place import is_below
 from ...model.resume import ResumeSupport
+from ...model.run import is_below
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, is_verified
 
 # State of the training that is not understood: what in the output folder is it, and whether a launch may be given it.

@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from ...model.attempt import Incident
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..text.loss_run import FEW, LossCurve, Mark, Point, moved
 from ..text.reading import Reading

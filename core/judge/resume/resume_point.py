@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.other_files import says_state
+from ...model.checkpoint_files import says_state
 from ...model.resume import ResumeSupport
 from . import output_folders
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, find, is_verified

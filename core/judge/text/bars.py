@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.patterns import LazyPattern
 from ...model.progress import Phase
+from ...model.text import LazyPattern
 from .counters import find_epoch, find_seconds_per_step, parse_clock, parse_count, parse_number, parse_rate
 from .line_fields import Loss, find_loss, find_lr
 from .lines import message_of

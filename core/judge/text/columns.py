@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...model.patterns import LazyPattern
 from ...model.progress import Phase
+from ...model.text import LazyPattern
 from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step, parse_count, parse_number
 from .line_fields import Loss, find_loss, find_lr
 from .lines import peel

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 
 NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3}){1,5}(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A real number, possibly grouped by commas. The same as ``NUMBER`` in ``configs/log_shapes.toml``."""

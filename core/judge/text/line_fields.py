@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...model.checkpoint import better_of
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 from .counters import NUMBER, parse_number
 
 GATES = (

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 
 LINE_CAP = 8_192
 """Characters of one segment that are read. Why: a JSON dump or a binary blob without newlines must not grow the state;

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.patterns import LazyPattern
 from ...model.progress import Phase
 from ...model.shipped import SHAPE_GROUPS, EndWords, LineShape, LogShapes, expand
+from ...model.text import LazyPattern
 from . import line_fields, loss_run
 from .columns import LINES_BETWEEN, is_alone, row_in, with_worded
 from .counters import (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.patterns import LazyPattern
+from ...model.text import LazyPattern
 from .bars import read_bar
 from .columns import Found, columns_of, counter_of, has_count, is_measured, leads, named_counter, unnamed_pair
 from .counters import (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from ...model.ports import AttemptTarget
 from ...model.settings import Watch
-from ...model.supervision_ports import AttemptTarget
 from ..host.disk_space import is_network_filesystem
 from ..sampler import Common
 from .checkpoint_scan import CheckpointScan, Looks, candidates, is_candidate

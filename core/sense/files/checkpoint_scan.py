@@ -12,11 +12,10 @@ from typing import NamedTuple, Unpack
 import msgspec
 
 from ...model.checkpoint import Checkpoint, EntryState, FolderList, LoadRefusal, Whose
-from ...model.checkpoint_files import is_temporary
+from ...model.checkpoint_files import is_other_file, is_other_folder, is_temporary, kind_of_name
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.observation import CheckpointChange, CheckpointEvent
-from ...model.other_files import is_other_file, is_other_folder, kind_of_name
-from ...model.patterns import matches
+from ...model.text import matches
 from ..sampler import Common, Observer
 from .inotify import born_ns
 

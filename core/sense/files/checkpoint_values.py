@@ -16,7 +16,7 @@ from typing import NamedTuple, Unpack
 
 from ...model.checkpoint import Checkpoint, Sample
 from ...model.observation import CheckpointValues
-from ...model.patterns import matches
+from ...model.text import matches
 from ..sampler import Common, Observer
 from .checkpoint_scan import signature
 from .inotify import walk

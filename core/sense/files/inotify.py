@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.other_files import is_copy_folder
-from ...model.output_place import is_below
+from ...model.checkpoint_files import is_copy_folder
+from ...model.run import is_below
 from ..host.disk_space import mount_points, unescaped
 
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8

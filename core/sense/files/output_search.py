@@ -19,11 +19,11 @@ from typing import NamedTuple, Unpack
 
 from ...model.attempt import ExitRecord
 from ...model.checkpoint import Checkpoint, Whose
+from ...model.checkpoint_files import is_copy_folder, is_other_file, kind_of_name, says_state
 from ...model.observation import OutputSeen
-from ...model.other_files import is_copy_folder, is_other_file, kind_of_name, says_state
-from ...model.output_place import is_below
-from ...model.rounds import next_round
-from ...model.supervision_ports import AttemptTarget
+from ...model.ports import AttemptTarget
+from ...model.run import is_below
+from ...model.text import next_round
 from ..process.exit_watch import EXIT_FILE
 from ..process.proc_stat import link_of, record_in, status_of
 from ..sampler import Common, Observer, ignore_problem

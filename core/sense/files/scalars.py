@@ -12,7 +12,7 @@ from typing import NamedTuple, Unpack
 import msgspec
 
 from ...model.observation import MOST_METRICS, MetricValues
-from ...model.supervision_ports import AttemptTarget
+from ...model.ports import AttemptTarget
 from ..sampler import Common, Sampler
 from .inotify import walk
 

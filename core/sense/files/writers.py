@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ...model.checkpoint import Checkpoint
-from ...model.checkpoint_files import is_temporary
-from ...model.other_files import is_other_file
-from ...model.output_place import is_below
-from ...model.supervision_ports import AttemptTarget
+from ...model.checkpoint_files import is_other_file, is_temporary
+from ...model.ports import AttemptTarget
+from ...model.run import is_below
 from ..process.proc_stat import ProcStat, comm_of, environ_of, read_all, status_of, words_of
 from ..process.run_tree import RunTree
 from .inotify import OpenFile, born_ns, descriptors, open_for_writing

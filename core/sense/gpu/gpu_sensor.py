@@ -14,8 +14,8 @@ import msgspec
 
 from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.observation import GpuReading, GpuSample
+from ...model.ports import AttemptTarget, DetailDesk, NoDetails
 from ...model.settings import Watch
-from ...model.supervision_ports import AttemptTarget, DetailDesk, NoDetails
 from ..process.proc_stat import environ_of, read_all, read_stat
 from ..process.process_tree import Member, TreeActivity
 from ..process.run_tree import Rates, RunTree, UserNames, age_of, command_of, is_another_users, tree_of, tree_pids

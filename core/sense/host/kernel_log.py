@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
 from ...model.observation import KernelLine, TerminationNotice
-from ...model.supervision_ports import AttemptTarget
+from ...model.ports import AttemptTarget
 from ..sampler import Common, Sampler
 
 RELEVANT = re.compile(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Unpack
 
 from ....heartbeat import PHASES, Page, page_path
 from ...model.observation import HEARTBEAT, LogChunk
-from ...model.supervision_ports import AttemptTarget
+from ...model.ports import AttemptTarget
 from ..sampler import Common, Sampler
 
 NEWS_WORDS = (

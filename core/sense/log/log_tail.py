@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Unpack
 
 from ...model.observation import LogChunk
-from ...model.supervision_ports import AttemptTarget
+from ...model.ports import AttemptTarget
 from ..files.inotify import OpenFile, open_for_writing
 from ..sampler import Common, Observer
 from .burst_reduction import BurstReduction

@@ -15,8 +15,8 @@ import msgspec
 from ...model.attempt import ExitRecord
 from ...model.json_line import decode_exact
 from ...model.observation import Exit
+from ...model.ports import AttemptTarget
 from ...model.run import ProcessIdentity
-from ...model.supervision_ports import AttemptTarget
 from ..sampler import Common, Observer
 from .proc_stat import is_alive, is_zombie, read_stat, record_in, status_of
 from .ranks import read_job

@@ -8,7 +8,7 @@ from typing import NamedTuple, Unpack
 
 from ...model.machine_details import TreeDetails, TreeProcess
 from ...model.observation import ProcessSample
-from ...model.supervision_ports import AttemptTarget, DetailDesk, NoDetails
+from ...model.ports import AttemptTarget, DetailDesk, NoDetails
 from ..sampler import Common, Sampler
 from .proc_stat import TICKS_PER_S, ProcIo, ProcStat, read_all, read_io
 from .ranks import Ranks

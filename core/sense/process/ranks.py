@@ -14,22 +14,9 @@ from typing import NamedTuple, Unpack
 
 import msgspec
 
-from ...model.job import JobRecord
-from ...model.nodes import Node, NodeProcesses, Nodes
-from ...model.observation import (
-    HEARTBEAT,
-    Agent,
-    GpuReading,
-    GpuSample,
-    JobSeen,
-    LogChunk,
-    OtherTrainer,
-    OtherTrainersSeen,
-    ProcessSample,
-    Rank,
-    RankEnded,
-)
-from ...model.supervision_ports import AttemptTarget
+from ...model import observation as observations
+from ...model.ports import AttemptTarget
+from ...model.run import JobRecord
 from ...rank_files import Called, RankFiles, torchrun_in
 from ..log.burst_reduction import AT_FIRST, Told, told_as_lines
 from ..sampler import Common, Sampler
@@ -56,9 +43,9 @@ class Place(NamedTuple):
 class Look(NamedTuple):
     """``ended``: those that left something about their end since the last look."""
 
-    ranks: tuple[Rank, ...]
-    agents: tuple[Agent, ...]
-    ended: tuple[RankEnded, ...]
+    ranks: tuple[observations.Rank, ...]
+    agents: tuple[observations.Agent, ...]
+    ended: tuple[observations.RankEnded, ...]
 
 
 class Ranks:
@@ -96,15 +83,15 @@ class Ranks:
         ranks = tuple(sorted(told, key=lambda each: (each.rank, each.pid)))
         return Look(ranks, self._look_at_agents(tree, top), tuple(self._ended(t, over=not tree)))
 
-    def _ended(self, t: float, *, over: bool) -> Iterator[RankEnded]:
+    def _ended(self, t: float, *, over: bool) -> Iterator[observations.RankEnded]:
         for left in self._files.ended(t, over=over):
-            yield RankEnded(t=t, rank=left.rank, pid=left.pid, text=left.text, wall=left.wall)
+            yield observations.RankEnded(t=t, rank=left.rank, pid=left.pid, text=left.text, wall=left.wall)
 
-    def _rank(self, stat: ProcStat, place: Place, t: float) -> Rank:
+    def _rank(self, stat: ProcStat, place: Place, t: float) -> observations.Rank:
         if place.folder is None:
-            return Rank(rank=place.rank, pid=stat.pid, state=stat.state)
+            return observations.Rank(rank=place.rank, pid=stat.pid, state=stat.state)
         told = self._files.look(place.folder, place.rank, stat.pid, t)
-        return Rank(
+        return observations.Rank(
             rank=place.rank,
             pid=stat.pid,
             state=stat.state,
@@ -114,7 +101,9 @@ class Ranks:
             earlier_age_s=told.earlier_age_s,
         )
 
-    def _look_at_agents(self, tree: Mapping[int, ProcStat], top: list[tuple[ProcStat, Place]]) -> tuple[Agent, ...]:
+    def _look_at_agents(
+        self, tree: Mapping[int, ProcStat], top: list[tuple[ProcStat, Place]]
+    ) -> tuple[observations.Agent, ...]:
         for stat, place in top:
             above = tree.get(stat.parent)
             if place.folder is not None and above is not None:
@@ -126,7 +115,9 @@ class Ranks:
         self._agents = living
         workers = [stat.parent for stat, _ in top if stat.state not in "ZX"]
         return tuple(
-            Agent(pid=key[0], workers=workers.count(key[0]), max_restarts=called.most, join_s=called.join_s)
+            observations.Agent(
+                pid=key[0], workers=workers.count(key[0]), max_restarts=called.most, join_s=called.join_s
+            )
             for key, called in sorted(living.items())
         )
 
@@ -156,7 +147,7 @@ LOOK_S = 30.0
 """Period of the looks: a rival is told of within a minute, before it saves for the first time as a rule. One takes
 about 30 microseconds for each process of the machine."""
 
-Examine = Callable[[AttemptTarget, Collection[int], Collection[int]], tuple[OtherTrainer, ...]]
+Examine = Callable[[AttemptTarget, Collection[int], Collection[int]], tuple[observations.OtherTrainer, ...]]
 """Tells which of these processes (second) are other trainers beside the attempt. Third: pids of those that are known,
 whose descendants are not named again."""
 
@@ -183,8 +174,8 @@ class OtherTrainers(Sampler):
         self._examine, self._tree, self._pids = examine, tree, pids
         self._followed: AttemptTarget | None = None
         self._own: set[int] = set()
-        self._known: dict[int, OtherTrainer] = {}
-        self._told: tuple[OtherTrainer, ...] | None = None
+        self._known: dict[int, observations.OtherTrainer] = {}
+        self._told: tuple[observations.OtherTrainer, ...] | None = None
 
     def sample(self) -> None:
         target = self.target
@@ -204,10 +195,10 @@ class OtherTrainers(Sampler):
         trainers = tuple(self._known[pid] for pid in sorted(self._known))
         if trainers != self._told:
             self._told = trainers
-            self._inbox.put(OtherTrainersSeen(t=self._clock.now(), trainers=trainers))
+            self._inbox.put(observations.OtherTrainersSeen(t=self._clock.now(), trainers=trainers))
 
 
-def _lives(trainer: OtherTrainer) -> bool:
+def _lives(trainer: observations.OtherTrainer) -> bool:
     stat = read_stat(trainer.pid)
     return stat is not None and stat.start_ticks == trainer.start_ticks and stat.state not in "ZXx"
 
@@ -239,8 +230,8 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     node: str
     wall: float = 0.0
-    process: NodeProcesses = NodeProcesses()
-    gpus: tuple[GpuReading, ...] | None = None
+    process: observations.NodeProcesses = observations.NodeProcesses()
+    gpus: tuple[observations.GpuReading, ...] | None = None
     beat: dict[str, int | float | str] | None = None
     """What the training told by ``trainwatch.heartbeat`` on this node."""
     ended: tuple[LeftByRank, ...] = ()
@@ -261,7 +252,7 @@ class NodeSamples(Sampler):
         *,
         interval_s: float,
         line_s: float = 10.0,
-        keep: Callable[[Path, Nodes], None] = lambda _path, _nodes: None,
+        keep: Callable[[Path, observations.Nodes], None] = lambda _path, _nodes: None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
@@ -269,7 +260,7 @@ class NodeSamples(Sampler):
         self._keep = keep
         self._kept_t: float | None = None
         self._folder = ""
-        self._known: dict[str, tuple[int, Node]] = {}
+        self._known: dict[str, tuple[int, observations.Node]] = {}
         """Size of the file and newest line by the name of the node."""
         self._taken: dict[str, int] = {}
         self._told: Told = AT_FIRST
@@ -290,19 +281,21 @@ class NodeSamples(Sampler):
         if grown or self._kept_t is None or t - self._kept_t >= self._line_s:
             self._kept_t = t
             with contextlib.suppress(OSError):  # people see it later
-                self._keep(Path(target.directory, FILE), Nodes(t=t, interval_s=self._line_s, nodes=tuple(nodes)))
+                self._keep(
+                    Path(target.directory, FILE), observations.Nodes(t=t, interval_s=self._line_s, nodes=tuple(nodes))
+                )
         if not all(self._taken.get(node.node) != node.n for node in nodes):
             return
         self._taken = {node.node: node.n for node in nodes}
         self._inbox.put(processes_of(nodes, t))
         gpus = gpus_of(nodes)
         if gpus:
-            self._inbox.put(GpuSample(t=t, gpus=gpus))
+            self._inbox.put(observations.GpuSample(t=t, gpus=gpus))
 
     def _look(self, t: float) -> bool:
         """Read what has grown. Returns whether a line is new."""
         grown = False
-        ended: list[RankEnded] = []
+        ended: list[observations.RankEnded] = []
         for path in sorted(Path(self._folder, FOLDER).glob("*.jsonl")):
             size, known = self._known.get(path.stem, (0, None))
             now = status_of(path)
@@ -316,7 +309,9 @@ class NodeSamples(Sampler):
             self._known[path.stem] = (read, _node(path.stem, fresh[-1], t))
             if known is not None:  # else this supervisor is new, and what ended before was told
                 ended += [
-                    RankEnded(t=t, rank=each.rank, text=each.text, pid=each.pid, node=path.stem, wall=each.wall)
+                    observations.RankEnded(
+                        t=t, rank=each.rank, text=each.text, pid=each.pid, node=path.stem, wall=each.wall
+                    )
                     for line in fresh
                     for each in line.ended
                 ]
@@ -324,28 +319,28 @@ class NodeSamples(Sampler):
             if beat is not None:
                 text, self._told = told_as_lines(beat, self._told)
                 if text:
-                    self._inbox.put(LogChunk(t=t, text=text, source=HEARTBEAT))
+                    self._inbox.put(observations.LogChunk(t=t, text=text, source=observations.HEARTBEAT))
         for left in sorted(ended, key=lambda each: (each.wall is None, each.wall or 0.0)):
             self._inbox.put(left)
         return grown
 
 
-def _node(name: str, line: NodeLine, t: float) -> Node:
+def _node(name: str, line: NodeLine, t: float) -> observations.Node:
     """What a line tells. Ranks and their launchers get the name of their node."""
     there = msgspec.structs.replace(
         line.process,
         ranks=tuple(msgspec.structs.replace(rank, node=name) for rank in line.process.ranks),
         agents=tuple(msgspec.structs.replace(agent, node=name) for agent in line.process.agents),
     )
-    return Node(node=name, n=line.n, grew_t=t, process=there, gpus=line.gpus)
+    return observations.Node(node=name, n=line.n, grew_t=t, process=there, gpus=line.gpus)
 
 
-def processes_of(nodes: list[Node], t: float) -> ProcessSample:
+def processes_of(nodes: list[observations.Node], t: float) -> observations.ProcessSample:
     """All nodes together; a value that one of them does not know is not known."""
     states: Counter[str] = Counter()
     for node in nodes:
         states.update(node.process.states)
-    return ProcessSample(
+    return observations.ProcessSample(
         t=t,
         cpu_cores=_sum([node.process.cpu for node in nodes]),
         read_bytes=_sum([node.process.read_bytes for node in nodes]),
@@ -357,7 +352,7 @@ def processes_of(nodes: list[Node], t: float) -> ProcessSample:
     )
 
 
-def ranks_of(nodes: Iterable[Node], t: float) -> tuple[Rank, ...]:
+def ranks_of(nodes: Iterable[observations.Node], t: float) -> tuple[observations.Rank, ...]:
     """The ranks of all nodes, lowest first, each with how long ago its node wrote of it."""
     found = [
         msgspec.structs.replace(rank, seen_s=max(0.0, t - node.grew_t)) for node in nodes for rank in node.process.ranks
@@ -365,7 +360,7 @@ def ranks_of(nodes: Iterable[Node], t: float) -> tuple[Rank, ...]:
     return tuple(sorted(found, key=lambda each: each.rank))
 
 
-def gpus_of(nodes: list[Node]) -> tuple[GpuReading, ...]:
+def gpus_of(nodes: list[observations.Node]) -> tuple[observations.GpuReading, ...]:
     """The GPUs of all nodes; none unless every node knows its own."""
     if any(node.gpus is None for node in nodes):
         return ()
@@ -418,14 +413,14 @@ class JobRecords(Sampler):
 
     def __init__(self, *, interval_s: float, **common: Unpack[Common]) -> None:
         super().__init__(interval_s=interval_s, **common)
-        self._told: JobSeen | None = None
+        self._told: observations.JobSeen | None = None
         self._limit: float | None = None
 
     def sample(self) -> None:
         record = None if self.target is None else read_job(self.target)
         if record is None:
             return
-        seen = JobSeen(
+        seen = observations.JobSeen(
             t=0.0,
             job=record.handle.id,
             phase=record.phase,

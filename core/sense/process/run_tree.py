@@ -7,8 +7,8 @@ import time
 from collections import deque
 from collections.abc import Mapping
 
+from ...model.ports import AttemptTarget
 from ...model.run import ProcessIdentity
-from ...model.supervision_ports import AttemptTarget
 from ...model.wrappers import CONTAINER_FILE, ContainerRecord
 from .proc_stat import (
     TICKS_PER_S,

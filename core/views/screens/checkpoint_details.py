@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.checkpoint import Sample, score_words
-from ...model.checkpoint_results import CheckpointOverview
+from ...model.checkpoint import CheckpointOverview, Sample, score_words
 from .. import quantity
 from ..checkpoint_list import CheckpointRow, how_many
 from ..columns import Column

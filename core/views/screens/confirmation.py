@@ -6,8 +6,7 @@ import msgspec
 
 from ...model.checkpoint import Checkpoint
 from ...model.run import LIVE_STATES
-from ...model.situation import Situation
-from ...model.story import WithheldAction
+from ...model.story import Situation, WithheldAction
 from .. import quantity
 from ..checkpoint_list import resume_point, step_words, steps_since
 from ..state.run_progress import live_progress

@@ -10,10 +10,9 @@ from typing import Literal
 import msgspec
 
 from ...model.attempt import AttemptStory, EvidenceFile, Incident
-from ...model.change import Change
+from ...model.preset import Change
 from ...model.run import LIVE_STATES, TERMINAL_STATES
-from ...model.situation import Situation
-from ...model.story import ActionStory, RunStory, lacks_place
+from ...model.story import ActionStory, RunStory, Situation, lacks_place
 from .. import quantity
 from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView, incident_view

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ...model.change import Change
 from ...model.launch import LaunchCheck, LaunchPreview
+from ...model.preset import Change
 from ...model.progress import Level
 from .. import quantity
 from ..words import STATE_WORDS, Paragraph, shown

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ...model.change import Change
-from ...model.preset import Profile
+from ...model.launch import TrialResult
+from ...model.preset import Change, Profile
 from ...model.run import TERMINAL_STATES
-from ...model.situation import Situation
-from ...model.trial import TrialResult
+from ...model.story import Situation
 from .. import quantity
 from ..timeline import checkpoint_t
 from ..words import shown

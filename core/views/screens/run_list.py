@@ -8,7 +8,7 @@ import msgspec
 from ...model.attempt import NAN_CLASSES, Incident
 from ...model.progress import Level
 from ...model.run import LIVE_STATES
-from ...model.situation import HOST_ROW, RunCard, Situation
+from ...model.story import HOST_ROW, RunCard, Situation
 from .. import quantity
 from ..checkpoint_list import LEVELS as VERDICTS
 from ..checkpoint_list import verdict_clause

@@ -10,12 +10,10 @@ import msgspec
 
 from ...model.attempt import DIVERGING, NAN_CLASSES, Incident
 from ...model.checkpoint import Checkpoint
-from ...model.health_words import health_clause
-from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, HealthReading, Level
+from ...model.progress import GPU_IS_GONE, SLOWED_BY_FAULT, HealthReading, Level, health_clause
 from ...model.run import LIVE_STATES, TERMINAL_STATES
-from ...model.situation import Situation, SupervisorLife, Trouble
-from ...model.story import RunStory, lacks_place
-from ...model.suggestion import typed
+from ...model.story import RunStory, Situation, SupervisorLife, Trouble, lacks_place
+from ...model.text import typed
 from ...views import quantity
 from ..words import commands, sentence, title_of, would_have
 from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in

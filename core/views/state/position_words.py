@@ -1,8 +1,7 @@
 """Clauses about how far a run is: step, pace, when it will be done; what is said while no step is seen."""
 
 from ...model.run import TERMINAL_STATES
-from ...model.situation import Situation
-from ...model.story import RunStory
+from ...model.story import RunStory, Situation
 from ...views import quantity
 from ..length_words import by_words, time_words
 from ..words import STATE_WORDS

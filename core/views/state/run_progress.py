@@ -9,8 +9,7 @@ import msgspec
 from ...model.progress import VRAM_STABLE_PCT, Level, Progress
 from ...model.run import HALTED_STATES
 from ...model.settings import Health
-from ...model.situation import Situation
-from ...model.story import RunStory
+from ...model.story import RunStory, Situation
 from .. import quantity
 
 # Levels of readings: by the bounds of the run's settings, and near a bound as the judge has them.

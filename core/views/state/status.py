@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...model.checkpoint import Evaluation
-from ...model.output_place import OutputPlace
 from ...model.progress import Progress
-from ...model.resume_way import ResumeWay
-from ...model.run import LIVE_STATES
-from ...model.situation import Situation, SupervisorLife, Trouble
-from ...model.story import RunStory, WithheldAction
+from ...model.resume import ResumeWay
+from ...model.run import LIVE_STATES, OutputPlace
+from ...model.story import RunStory, Situation, SupervisorLife, Trouble, WithheldAction
 from ..checkpoint_list import scores_of
 from ..length_words import resume_object
 from ..metrics import view_command

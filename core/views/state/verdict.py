@@ -6,7 +6,7 @@ import msgspec
 
 from ...model.attempt import NO_STEP, Incident
 from ...model.progress import Level
-from ...model.situation import Situation
+from ...model.story import Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
 from ..words import PHASE_WORDS, question_clause, sentence, title_of

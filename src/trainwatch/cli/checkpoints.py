@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.model.text import size
-from trainwatch.core.model.verdict_words import verdict_word
+from trainwatch.core.model.text import size, verdict_word
 
 from .output import printable, put
 from .verb import Act, Verbs, act_part, add_part, add_parts

@@ -16,7 +16,7 @@ def run_verb(words: Sequence[str]) -> int:
     """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
     make_writable()
     if host := os.environ.pop("TRAINWATCH_ON", ""):  # of this call only: no process that it starts has it
-        from trainwatch.core.model.suggestion import called_from
+        from trainwatch.core.model.text import called_from
 
         called_from(host)
     with without_secrets():

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, assert_never
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model import fact as facts
 from trainwatch.core.model.attempt import Incident
-from trainwatch.core.model.change import ALLOWED_AGAIN
 from trainwatch.core.model.checkpoint import score_words
-from trainwatch.core.model.decision import EndWatch, NotifyPeople
+from trainwatch.core.model.decision import EndWatch, NotifyPeople, Record
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.record import Record
+from trainwatch.core.model.preset import ALLOWED_AGAIN
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.suggestion import typed
-from trainwatch.core.model.text import printable_lines
-from trainwatch.core.model.verdict_words import verdict_word
+from trainwatch.core.model.text import printable_lines, typed, verdict_word
 from trainwatch.core.views.length_words import resume_line
 from trainwatch.core.views.metrics import view_command
 from trainwatch.core.views.state.concerns import reason_of

@@ -67,7 +67,7 @@ def _text(run: "RunDirectory", form: str) -> str:
 
         return short_report_of(run)
     from trainwatch.core.app.runs.report import report_of
-    from trainwatch.core.model.edge import EDGE
+    from trainwatch.core.model.redact import EDGE
 
     if form == "json":
         import msgspec

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.model.edge import EDGE
+from trainwatch.core.model.redact import EDGE
 from trainwatch.core.model.text import printable, printable_json, printable_lines, printable_output
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, flag, one_of, usag
 
 if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
-    from trainwatch.core.model.host import Host
-    from trainwatch.core.model.launch import Rehearsal
+    from trainwatch.core.model.launch import Rehearsal, TrialResult
     from trainwatch.core.model.preset import Preset, Profile
-    from trainwatch.core.model.trial import TrialResult
+    from trainwatch.core.model.run import Host
 
 
 VERBS = Verbs()

@@ -13,7 +13,7 @@ from .start import add_launch_options, overrides_of
 from .verb import Act, Verbs, act_part, add_part, add_parts
 
 if TYPE_CHECKING:
-    from trainwatch.core.model.trial import QueueEntry
+    from trainwatch.core.model.launch import QueueEntry
 
 
 VERBS = Verbs()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.suggestion import typed
+from trainwatch.core.model.text import typed
 
 from .output import check_line, outlive_reader, print_json, printable, printable_lines, warn
 from .verb import JSON, Verbs, arg, confirm, flag, one_of, usage

@@ -6,11 +6,8 @@ from typing import Any
 import msgspec
 
 from trainwatch.core.model.attempt import ADVISED
-from trainwatch.core.model.patterns import LazyPattern
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.model.suggestion import typed
-from trainwatch.core.model.text import memory, memory_of, size
-from trainwatch.core.model.verdict_words import verdict_in_words
+from trainwatch.core.model.text import LazyPattern, memory, memory_of, size, typed, verdict_in_words
 from trainwatch.core.views import quantity
 from trainwatch.core.views.length_words import by_words
 from trainwatch.core.views.state.concerns import READINGS_FRESH_S

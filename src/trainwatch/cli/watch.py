@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.suggestion import typed
+from trainwatch.core.model.text import typed
 
 from .output import end_when_unread, print_json, printable, put, warn
 from .verb import JSON, RUN, Verbs, arg, flag, run_of, run_to_read
