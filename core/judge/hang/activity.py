@@ -184,7 +184,7 @@ SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware
 
 def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
     """Return why the clocks of some GPU are held down; each reason once."""
-    return tuple(sorted({reason for gpu in gpus for reason in gpu.throttle or () if reason in SLOWING}))
+    return tuple(sorted({limit for gpu in gpus for limit in gpu.throttle or () if limit in SLOWING}))
 
 
 def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:

@@ -329,7 +329,7 @@ def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ..
 
 
 def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:
-    return mark.total is None and attempt.bar_total_before is not None
+    return mark.printed is not None and mark.total is None and attempt.bar_total_before is not None
 
 
 def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
