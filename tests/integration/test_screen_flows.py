@@ -66,7 +66,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     person.see("Switch to the profile brisk?")
     person.press("Enter")
     person.see("brisk, rung 2 of 2")
-    person.press_until("1", "attempt 3", "brisk")
+    person.press_until("1", "a attach", "attempt 3")
     assert until(lambda: world.story().profile == "brisk", "the profile")
 
     until(lambda: sum(c.verdict == "complete" for c in world.story().checkpoints) >= 3, "checkpoints to choose from")

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 from trainwatch import __version__
 
@@ -27,13 +27,8 @@ from ...act.remote import (
 from ...bound_process import bound
 from ...config.location import USER_FILE, find_project, user_file
 from ...model.run import Host, There
-from ...store.control_client import socket_folder
 from ..errors import CliError, ExitCode, config_errors, did_you_mean
 from ..runs.known_runs import here
-
-if TYPE_CHECKING:
-    from ...model.run import Host
-
 
 SOCKET_NAME_BYTES = 40 + 1 + 16
 """``%C`` of ssh_config(5), and what ssh adds while it makes the socket (mux.c)."""
@@ -65,6 +60,8 @@ class UnansweredError(CliError):
 
 def sockets() -> Path:
     """The folder of the connections' sockets."""
+    from ...store.control_client import socket_folder
+
     return socket_folder(os.environ, SOCKET_NAME_BYTES)
 
 

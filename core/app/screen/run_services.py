@@ -21,7 +21,6 @@ from ...model.ports import OnProgress
 from ...model.preset import Change, Preset, Profile
 from ...model.run import RunSpec, place_of
 from ...model.story import Look, Summary
-from ...store.log_index import LogIndex
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ..errors import CliError
 
@@ -99,7 +98,7 @@ class RunServices:
 
     def time_of(self, attempt: int, offset: int) -> float | None:
         """Run seconds of a line of the attempt's log; None = no supervisor ran."""
-        from ...store.log_index import FILE_NAME
+        from ...store.log_index import FILE_NAME, LogIndex
 
         return LogIndex(self._run.attempt(attempt) / FILE_NAME).time_of(offset)
 
