@@ -29,7 +29,9 @@ POLL_S = 0.02
 GRACE_S = 0.5
 """Wait for a record after both are dead, or after the trainer's death if there is no runner."""
 ALIVE_POLL_S = 0.1
-"""Period of looking whether the trainer, or what it left, still lives."""
+"""Period of looking whether what the trainer left still lives, or the trainer itself, unless the kernel tells it."""
+TOLD_POLL_S = 1.0
+"""The same where the kernel tells it (pidfd_open, Linux 5.3)."""
 RUNNER_REPORT_S = 5.0
 """Wait for a live runner that does not write (full disk, stopped). It is longer than a slow fsync."""
 
@@ -114,6 +116,20 @@ class ExitWatch(Observer):
             self._reported = target
             self._report(death, target)
         return pause_s
+
+    def wait(self, pause_s: float | None) -> None:
+        """Wait for the next turn; the end of a trainer that lives ends the wait."""
+        target = self.target
+        if pause_s != ALIVE_POLL_S or target is None or not is_alive(target.trainer):
+            return super().wait(pause_s)
+        try:
+            trainer = os.pidfd_open(target.trainer.pid)
+        except OSError:
+            return super().wait(pause_s)
+        try:
+            return self._wakeup.wait(TOLD_POLL_S, trainer)
+        finally:
+            os.close(trainer)
 
     def _death_of(self, target: AttemptTarget, look: "_Look") -> tuple[Death | None, float]:
         """How the attempt has ended, None = it goes on; and the seconds until the next look."""
