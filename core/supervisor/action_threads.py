@@ -140,13 +140,23 @@ CAPACITY = 2048
 """Observations that may wait before ``put`` blocks its sensor. A burst of log then waits in its file."""
 
 REPLACEABLE = (GpuSample, HostSample, ProcessSample)
+PATIENT = frozenset({*REPLACEABLE, LogChunk})
+LITTLE_TEXT = 4096
+"""Characters of log text that may wait for the next turn; more of it wakes the supervisor."""
 
 
 class BoundedInbox:
-    """Implements ``model.ports.Inbox``: a sample replaces an older one of its kind; all else is kept in order."""
+    """Implements ``model.ports.Inbox``: a sample replaces an older one of its kind; all else is kept in order.
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    ``patient``: samples and a little text of the log do not wake the supervisor, which takes them at its next turn:
+    when something else comes, or at the end of the time that it waits. To wake a thread costs as much CPU time as to
+    judge a sample. The first of each kind wakes it in any case: a launch waits for the first reading of the GPUs.
+    """
+
+    def __init__(self, capacity: int = CAPACITY, *, patient: bool = False) -> None:
         self._capacity = capacity
+        self._patient = patient
+        self._known: set[type[Observation]] = set()
         self._queue: deque[Observation] = deque()
         self._samples: dict[type[Observation], Observation] = {}
         self._changed = threading.Condition()
@@ -165,7 +175,17 @@ class BoundedInbox:
                 self._queue.append(observation)
                 if isinstance(observation, LogChunk):
                     self._unread += len(observation.text)
-            self._changed.notify_all()
+            if not self._can_wait(observation):
+                self._changed.notify_all()
+
+    def _can_wait(self, observation: Observation) -> bool:
+        kind = type(observation)
+        if not self._patient or kind not in PATIENT:
+            return False
+        if kind not in self._known:
+            self._known.add(kind)
+            return False
+        return self._unread < LITTLE_TEXT
 
     def take(self, timeout_s: float) -> Observation | None:
         """The next observation, or None after ``timeout_s``. Samples go first: there are at most three."""

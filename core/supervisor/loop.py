@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from time import monotonic
 
 import msgspec
 
@@ -36,10 +37,13 @@ from ..model.observation import Command, Exit, Learned, LogChunk, Observation, O
 from ..model.ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from ..model.resume import ScriptChange
 from ..model.run import TERMINAL_STATES, RunState
+from ..model.text import next_round
 from .action_threads import ActionThreads, BoundedInbox
 
 TICK_S = 0.5
 """Longest time without an observation. Deadlines of the judge become due at this interval."""
+AFTER_SAMPLES_S = 0.02
+"""The wait for an observation ends this long after the sensors take their samples, so that it finds them."""
 SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
 LAST_POLL_S = 0.05
@@ -166,7 +170,8 @@ class Supervisor:
         try:
             self._begin()
             while self._exit_code is None:
-                observation = self.inbox.take(TICK_S)
+                now = monotonic()
+                observation = self.inbox.take(next_round(now, TICK_S) + AFTER_SAMPLES_S - now)
                 self._turn(observation if observation is not None else Tick(t=self.clock.now()))
         finally:
             self._close()

@@ -52,3 +52,21 @@ def test_close_releases_waiting_sensors() -> None:
     inbox.close()
     sensor.join(60.0)
     assert not sensor.is_alive()
+
+
+def test_patient_inbox_wakes_the_supervisor_for_what_cannot_wait() -> None:
+    inbox = BoundedInbox(patient=True)
+    for first in (GpuSample(t=1.0), LogChunk(t=1.0, text="step 1\n")):
+        inbox.put(first)  # the first of each kind wakes it
+        assert inbox.take(0.0) == first
+    taken: list[Observation | None] = []
+    waiting = threading.Thread(target=lambda: taken.append(inbox.take(60.0)))
+    waiting.start()
+    inbox.put(GpuSample(t=2.0))
+    inbox.put(LogChunk(t=2.0, text="step 2\n"))
+    waiting.join(0.1)
+    assert waiting.is_alive(), "samples and a line of the log wait"
+    inbox.put(Exit(t=2.5, code=1))
+    waiting.join(10.0)
+    assert taken == [GpuSample(t=2.0)]
+    assert [inbox.take(0.0), inbox.take(0.0)] == [LogChunk(t=2.0, text="step 2\n"), Exit(t=2.5, code=1)]

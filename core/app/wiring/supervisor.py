@@ -36,7 +36,7 @@ from ...store.run_directory import RunDirectory
 from ...store.supervision import RunClock
 from ...store.trace import TraceWriter
 from ...supervisor.action_threads import BoundedInbox
-from ...supervisor.loop import Supervisor
+from ...supervisor.loop import TICK_S, Supervisor
 from ..errors import ExitCode
 from ..gpu_survey import named_users
 from ..plan.launch_plan import LaunchPlan, plan_launch
@@ -78,7 +78,7 @@ def build_supervisor(
     output = RunOutput(run, spec, story, note)
     spec = output.spec
     clock = RunClock(spec.created_wall, not_before=story.t)
-    inbox = BoundedInbox()
+    inbox = BoundedInbox(patient=spec.settings.watch.interval_s >= 2 * TICK_S)
     keeper = vitality.keeper
     journal = keeper.journal
     created = story.run if story.run is not None else run_created(plan, run.path.parents[1])
