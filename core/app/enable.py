@@ -52,8 +52,8 @@ def enabling_of(run: RunDirectory, environ: Mapping[str, str] = os.environ) -> E
 NotifyAccess=main
 # A supervisor that gives no sign of life for {WATCHDOG_S} s is ended and replaced; the trainer goes on.
 WatchdogSec={WATCHDOG_S}
-# Given up or stopped by a person (1), not to be started (2, 3), supervised already (4): not started again.
-RestartPreventExitStatus=1 2 3 4
+# Given up (1), stopped by a person (6), not to be started (2, 3), supervised already (4): not started again.
+RestartPreventExitStatus=1 2 3 4 6
 """
     found = _enabling(
         f"{MARK}{run.id}\n", f"trainwatch-{run.id}", command, run.path.parents[1], what=what, service=service,

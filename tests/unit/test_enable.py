@@ -41,7 +41,13 @@ def test_enable_print_writes_nothing(run: RunDirectory, tmp_path: Path, capsys: 
 def test_the_unit_restarts_supervision_and_holds_no_secret(run: RunDirectory) -> None:
     found = enabling_of(run)
     assert found.unit.startswith(f"{MARK}luca-1\n")
-    for line in ("KillMode=process", "Restart=on-failure", "Type=notify", "WantedBy=default.target"):
+    for line in (
+        "KillMode=process",
+        "Restart=on-failure",
+        "Type=notify",
+        "WantedBy=default.target",
+        "RestartPreventExitStatus=1 2 3 4 6",
+    ):
         assert line in found.unit.splitlines()
     assert "s3cr3t" not in found.unit + found.cron
     assert f"TRAINWATCH_HOME={run.path.parents[1]}" in found.unit

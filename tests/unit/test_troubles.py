@@ -88,6 +88,9 @@ def test_a_supervisor_whose_last_turn_is_old_does_not_respond(tmp_path: Path) ->
     run = RunDirectory.create(tmp_path, RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0))
     assert supervisor_life(run) == SupervisorLife()
     with SupervisorLock(run.lock):
+        assert supervisor_life(run).responsive, "its first sign comes after the lock"
+        begun = time.time() - RESPONSIVE_S - 30
+        os.utime(run.lock, (begun, begun))
         assert not supervisor_life(run).responsive, "without any sign nothing shows that it turns"
         for age_s, responsive in ((0.0, True), (RESPONSIVE_S + 30, False)):
             run.life_sign.write_text(f"{os.getpid()} 0 {time.monotonic() - age_s:.2f} {boot_id()}")

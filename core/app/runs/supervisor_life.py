@@ -48,6 +48,9 @@ def supervisor_life(run: RunDirectory, *, ask: bool = False) -> SupervisorLife:
                 troubles = msgspec.convert(said.get("troubles", ()), tuple[Trouble, ...])
             with contextlib.suppress(msgspec.ValidationError):
                 newest = msgspec.convert(said.get("progress"), ProgressPoint | None)
+    if age_s is None and sign is None:  # it just began: its first sign of life comes after it has the lock
+        with contextlib.suppress(OSError):
+            age_s = max(0.0, time.time() - run.lock.stat().st_mtime)
     return SupervisorLife(
         pid=pid,
         alive=True,
