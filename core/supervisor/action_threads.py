@@ -43,6 +43,8 @@ class ActionThreads:
         self._retention_lock = threading.Lock()
         self._awaited: list[Future[None]] = []
         self._copies: list[Future[None]] = []
+        self._capture: list[Future[None]] = []
+        """The newest capture of stacks, if there was one."""
 
     @property
     def unfinished(self) -> bool:
@@ -74,6 +76,10 @@ class ActionThreads:
             ):
                 # A gentle stop takes up to its graces, the GPU memory gate a minute.
                 self._awaited.append(self._at_once.submit(self._perform, decision))
+                if isinstance(decision, decisions.CaptureStacks):
+                    self._capture = self._awaited[-1:]
+            case decisions.StopAttempt(incident=int()):
+                self._in_order.submit(self._perform_after, tuple(self._capture), decision)
             case decisions.StartAttempt():
                 self._awaited.append(self._in_order.submit(self._perform, decision))
             case _:
@@ -108,9 +114,9 @@ class ActionThreads:
 
         threading.Thread(target=perform, name=type(decision).__name__, daemon=True).start()
 
-    def _perform_after(self, copies: Sequence[Future[None]], decision: decisions.Decision) -> None:
-        """After what is being copied: the command may end the machine."""
-        wait(copies)
+    def _perform_after(self, others: Sequence[Future[None]], decision: decisions.Decision) -> None:
+        """After what is being copied, as the command may end the machine; or after the stacks of what is ended."""
+        wait(others)
         self._perform(decision)
 
     def _perform(self, decision: decisions.Decision) -> None:

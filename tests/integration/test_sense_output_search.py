@@ -226,6 +226,14 @@ def test_what_a_supervisor_keeps_and_the_inside_of_an_orbax_item_are_no_output_f
     assert world.seen() == {"ckpts": True}
 
 
+@pytest.mark.parametrize("unfinished", ["checkpoint-50.tmp", "tmp-checkpoint-50"])
+def test_a_checkpoint_that_was_never_given_its_name_is_no_output_folder(world: World, unfinished: str) -> None:
+    world.watched.append(str(world.folder / "out"))
+    world.saves(f"out/{unfinished}/model.safetensors")
+    assert world.search.look_again(60.0)
+    assert world.seen() == {}
+
+
 def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
     world.watched.append(str(world.folder / "known"))
     for folder in ("wandb/run-1/files", "cache", ".cache/hub", "known", "tokenizer"):

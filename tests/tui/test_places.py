@@ -602,3 +602,14 @@ def test_nothing_of_a_closed_incident_is_under_way() -> None:
         card = incident_card(replace(now, story=replace(now.story, actions=actions, incidents=incidents)), 2)
         assert card is not None
         assert any("under way" in row.text for row in card.rows) == expected
+
+
+async def test_footer_and_help_of_incidents_name_what_does_something() -> None:
+    async with open_place("3", empty()) as (app, _):
+        assert {"jump", "walk(1)", "move(-1)"}.isdisjoint({key.action for key in front(app).offered()})
+    async with open_place("3") as (app, pilot):
+        letters = {choice.key for choice in front(app).choices}
+        assert letters
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert letters <= {key.key for key in front(app).table}

@@ -1,11 +1,12 @@
-"""Which outcomes reach the loop if another version of trainwatch is to go on."""
+"""Which actions wait for others, and which outcomes reach the loop if another version of trainwatch is to go on."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox
-from trainwatch.core.model.decision import ClearGpu, Decision, StartAttempt
+from trainwatch.core.model.decision import CaptureStacks, ClearGpu, Decision, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.supervisor.action_threads import ActionThreads
@@ -52,3 +53,30 @@ def test_what_replaced_files_may_have_caused_is_left_to_the_new_version(
     threads._in_order.submit(lambda: None).result(10)
     assert bool(actor.performed) == performed
     assert bool(inbox.of(Outcome)) == told
+
+
+@pytest.mark.parametrize(("incident", "waits"), [(1, True), (None, False)])
+def test_a_stop_because_of_an_incident_comes_after_its_stacks(incident: int | None, waits: bool) -> None:
+    seen = threading.Event()
+
+    class SlowProbe(FakeActor):
+        def perform(self, decision: Decision) -> Outcome:
+            if isinstance(decision, CaptureStacks):
+                assert seen.wait(10)
+            return super().perform(decision)
+
+    actor = SlowProbe(True)
+    threads = ActionThreads(actor, ListInbox(), HandClock(), lambda: False)
+    threads.submit(CaptureStacks(id=1, reason="evidence", attempt=1, incident=1))
+    stop = StopAttempt(id=2, reason="back to a checkpoint", attempt=1, incident=incident)
+    threads.submit(stop)
+    after = threads._in_order.submit(lambda: None)
+    if waits:
+        with pytest.raises(TimeoutError):
+            after.result(0.2)
+        assert actor.performed == []
+    seen.set()
+    after.result(10)
+    threads._at_once.shutdown()
+    assert len(actor.performed) == 2
+    assert not waits or actor.performed[-1] == stop

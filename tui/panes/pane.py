@@ -175,6 +175,8 @@ class Pane(Widget, can_focus=False):
 
     def on_resize(self, _: Resize) -> None:
         self.redraw()
+        if self._cuts:  # its pieces are moved a frame later: until then they may have been painted over its border
+            self.call_after_refresh(self.refresh)
 
     def notify_style_update(self) -> None:
         """Forget colours when the theme changes."""

@@ -368,7 +368,7 @@ class LadderRows(RowsPane):
         elif width >= EXPECT_FROM and r.expect:
             line.append(("label", " · " + " · ".join(f"{k} {v}" for k, v in r.expect)))
         if r.died:
-            line.append(("warning", f" · died {r.died}"))
+            line.append(("warning", f" · {r.died}"))
         return tuple(line)
 
 

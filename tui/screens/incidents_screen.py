@@ -124,8 +124,9 @@ class IncidentsScreen(RunPage):
         return tuple(c for c in found if c.act not in ON_PAGE and not (c.acts and self.context.read_only))
 
     def offered(self) -> tuple[Key, ...]:
-        """Those of the page, and the letters of the card."""
-        keys = super().offered()
+        """Those of the page that have something to choose, and the letters of the card."""
+        idle = (() if self.page.links else ("jump", "walk(1)")) + (() if len(self.views) > 1 else ("move(-1)",))
+        keys = tuple(k for k in super().offered() if k.action not in idle)
         letters = tuple(Key(key=c.key, shown=c.key, action="", label=CHOICE_LABELS[c.act], help=c.text)
                         for c in self.choices)  # fmt: skip
         return (*(k for k in keys if not k.always), *letters, *(k for k in keys if k.always))

@@ -161,7 +161,8 @@ class PlaceScreen(PanedScreen):
     def action_help(self) -> None:
         from ..dialogs.cards import HelpDialog
 
-        self.app.push_screen(HelpDialog(self.context, self.keys))
+        more = (k for k in self.offered() if k not in self.keys)
+        self.app.push_screen(HelpDialog(self.context, sorted((*self.keys, *more), key=lambda k: k.always)))
 
     def _place(self, width: int, height: int, head: int) -> None:
         boxes: dict[str, Box] = {"tabs": (0, 0, width, head), "keys": (0, height - 1, width, 1)}

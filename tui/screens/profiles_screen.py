@@ -178,7 +178,7 @@ class ProfilesScreen(RunPage):
         if rung.measured:
             found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.measured), label="here", style="strong"))
         if rung.died:
-            found.append(Paragraph(text=f"this run left it {rung.died}", label="died", style="warning"))
+            found.append(Paragraph(text=f"it {rung.died}, so this run left it", label="failed", style="warning"))
         if not self.session.run.ladder:
             found.append(Paragraph(text=NO_LADDER, label="ladder", style="label"))
         found.append(Paragraph())

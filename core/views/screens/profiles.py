@@ -24,7 +24,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     source: str
     died: str = ""
-    """``after 6.2 h (cuda_oom)`` if it failed on the ramp and is not used again."""
+    """``died after 6.2 h (cuda_oom)`` if it failed on the ramp and is not used again."""
     measured: tuple[tuple[str, str], ...] = ()
     """Results of its trial on this machine as (name, value); empty without one."""
 
@@ -59,7 +59,7 @@ def profiles_view(
             expect=tuple(p.expect.items()),
             description=p.description,
             source=p.source,
-            died=next((d.end.removeprefix("died ") for d in now.story.failed_rungs if d.profile == p.name), ""),
+            died=next((d.end for d in now.story.failed_rungs if d.profile == p.name), ""),
             measured=measured_words((trials or {}).get(p.name), now.now_wall),
         )
         for p in profiles
