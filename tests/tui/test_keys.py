@@ -31,7 +31,7 @@ from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command, Reply
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Consent, Dialog
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.screens.dashboard import Dashboard
@@ -305,14 +305,6 @@ async def test_read_only_mode_sends_no_command() -> None:
         assert sent(app) == []
         assert starter.started == []
         assert "kill" not in footer(app)
-
-
-async def test_help_lists_every_key() -> None:
-    async with showing(healthy(), (120, 40)) as (app, pilot):
-        await pilot.press("question_mark")
-        assert isinstance(app.screen, Dialog)
-        text = " ".join(str(app.screen.text_at(68)).split())
-        assert all(key.help in text for key in KEYS)
 
 
 async def test_exit_message_lists_what_continues() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, finished, healthy
+from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
@@ -27,7 +27,6 @@ from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
 from trainwatch.tui.screens.place_screen import PlaceScreen
-from trainwatch.tui.screens.profiles_screen import ProfilesScreen
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 
@@ -486,11 +485,3 @@ async def test_read_only_mode_changes_nothing_on_any_screen(keys: str) -> None:
                 assert front(app) is place, key.key
                 assert f"{key.shown} {key.label}" not in footer(app)
         assert sent(app) == []
-
-
-async def test_a_finished_run_has_no_profile_switch() -> None:
-    async with open_place("5", finished()) as (app, pilot):
-        await pilot.press("down", "enter")
-        await pilot.pause()
-        assert isinstance(front(app), ProfilesScreen)
-        assert "at checkpoint" not in footer(app)
