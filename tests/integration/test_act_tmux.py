@@ -23,7 +23,6 @@ from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.view import tmux
 from trainwatch.core.act.view.tmux import TmuxError, attach_command, is_log_view, output, popup_command
-from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux
 
@@ -108,19 +107,6 @@ def place(tmp_path: Path) -> Iterator[TmuxPlace]:
             subprocess.run(
                 ["tmux", "-L", place.socket, "kill-server"], capture_output=True, check=False, env=environ, timeout=10
             )
-
-
-@SECOND_TIER
-def test_a_run_is_shown_in_a_tmux_session_of_its_name(place: TmuxPlace) -> None:
-    target = place.run.launch(*python(TICKING))
-    report = tmux.show(place.spec("my run.v2:a"), target, place.environ)
-    assert (report.ok, report.session) == (True, "trainwatch-my-run-v2-a")
-    assert report.session is not None
-    place.shows(report.session, "this is the log of my run.v2:a, attempt 1 (file mode)")
-    place.shows(report.session, "tick 5")
-    window = "#{window_name} #{history_limit} #{remain-on-exit} #{window_panes}"
-    assert place.tmux("list-windows", "-t", f"={report.session}", "-F", window) == "trainer 50000 on 1\n"
-    assert tmux.find_sessions(place.spec("my run.v2:a"), environ=place.environ).own == report.session
 
 
 def test_tmux_options_of_the_user_are_not_changed(place: TmuxPlace) -> None:
@@ -218,18 +204,6 @@ def test_a_view_without_tmux_ends_by_key(place: TmuxPlace, key: bytes) -> None:
         terminal.close()
     assert is_alive(target.trainer)
     assert "INTERRUPTED" not in place.run.log(target)
-
-
-@SECOND_TIER
-def test_a_window_that_a_person_closed_is_opened_again(place: TmuxPlace) -> None:
-    target = place.run.launch(*python(TICKING))
-    session = tmux.show(place.spec(), target, place.environ).session
-    assert session is not None
-    place.tmux("new-window", "-d", "-t", f"={session}:", "-n", "own", "sleep", "600")
-    place.tmux("kill-window", "-t", f"={session}:trainer")
-    assert tmux.show(place.spec(), target, place.environ).session == session
-    place.shows(session, "tick 3")
-    assert sorted(place.tmux("list-windows", "-t", f"={session}", "-F", "#{window_name}").split()) == ["own", "trainer"]
 
 
 def test_a_users_session_of_the_same_name_is_not_used(place: TmuxPlace) -> None:
@@ -434,16 +408,6 @@ def test_attach_inside_tmux_switches_the_client(place: TmuxPlace) -> None:
     elsewhere = place.environ | {"TMUX": "/tmp/another,123,0"}
     assert is_log_view(attach_command(spec, target, elsewhere))
     assert is_log_view(attach_command(spec, target, place.environ, plain=True))
-
-
-@SECOND_TIER
-def test_attach_without_an_attempt_is_refused_in_one_sentence(place: TmuxPlace) -> None:
-    with pytest.raises(RuntimeError, match="luca was never launched"):
-        attach_command(place.spec(), None, place.environ)
-    target = place.run.launch("true")
-    adopted = AttemptTarget(number=1, trainer=target.trainer, runner=None, log=None, directory=target.directory)
-    with pytest.raises(RuntimeError, match="adopted without a log"):
-        attach_command(place.spec(), adopted, place.environ)
 
 
 def test_pty_mode_shows_the_trainers_own_terminal(place: TmuxPlace) -> None:

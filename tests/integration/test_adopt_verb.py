@@ -5,13 +5,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import TRAINER as HOLDING
 from tests.fakes.e2e_world import in_this_process
 from tests.integration.act_world import DEADLINE_S, lives, wait_for
 from tests.integration.adopt_world import HandMade, hand_made
@@ -95,32 +93,6 @@ def test_adopting_the_same_process_again_reuses_the_run(user: HandMade) -> None:
     assert again["supervisor"]["pid"] not in {None, first.pid}
     assert again["budget"]["max"] == 7
     assert len(json.loads(user.cli("runs", "--json").stdout)["runs"]) == 1
-
-
-@SECOND_TIER
-def test_the_end_of_an_adopted_process_is_judged_by_its_log(user: HandMade) -> None:
-    words = (sys.executable, str(HOLDING), "--output-dir", str(user.out), "--steps", "60", "--hold-at", "30")
-    with (user.root / "mine.log").open("wb") as log:
-        trainer = user.start(*words, stdout=log, stderr=log)
-    wait_for(user.checkpoints, "a checkpoint")
-    watch = user.adopt("--pid", str(trainer.pid))
-    user.reaches(1, 20)
-    (user.out / "go").touch()
-    trainer.wait(DEADLINE_S)
-    assert watch.wait(DEADLINE_S) == 0
-    assert user.status()["state"] == "finished"
-
-
-@SECOND_TIER
-def test_an_adopted_run_heeds_max_restarts(user: HandMade) -> None:
-    trainer = training(user)
-    watch = user.adopt("--pid", str(trainer.pid), "--max-restarts", "0")
-    user.reaches(1, 20)
-    trainer.kill()
-    trainer.wait()
-    assert watch.wait(DEADLINE_S) == 1
-    assert user.status()["state"] == "given_up"
-    assert user.status()["attempt"] == 1
 
 
 @SECOND_TIER

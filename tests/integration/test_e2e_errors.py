@@ -31,20 +31,6 @@ def empty(world: World, tmp_path: Path) -> Path:
     return folder
 
 
-@SECOND_TIER
-def test_run_in_an_empty_directory_needs_no_config(world: World, empty: Path) -> None:
-    done = world.do("run", "--", sys.executable, "-c", 'print("x")', cwd=empty)
-
-    assert done.code == 0, done.err
-    assert list(empty.iterdir()) == []
-    assert world.log().splitlines() == ["x"]
-    assert world.story().state == "finished"
-    assert world.asks("status", "--json", cwd=empty).json["state"] == "finished"
-    again = world.do("run", "--", sys.executable, "-c", 'print("y")', cwd=empty)
-    assert again.code == 0
-    assert [row["state"] for row in world.asks("runs", "--json").json["runs"]] == ["finished", "finished"]
-
-
 def test_run_passes_arguments_unchanged(world: World, empty: Path) -> None:
     words = ["--headless", "a b", "c;d", "é\"'$HOME", "", "--", "-x"]
     code = "import json, sys; print(json.dumps(sys.argv[1:]))"
@@ -82,20 +68,6 @@ def test_a_config_command_that_cannot_start_is_reported_with_its_line(world: Wor
     assert world.runs() == []
 
 
-@SECOND_TIER
-def test_a_command_that_disappears_later_is_given_up(world: World) -> None:
-    program = world.project / "trainer"
-    program.write_text(f"#!/bin/sh\nrm '{program}'\necho 'RuntimeError: CUDA error: unknown error' >&2\nexit 1\n")
-    program.chmod(0o755)
-    world.write(command=["./trainer"])
-
-    done = world.do("--headless")
-
-    assert done.code == 1
-    assert "cannot be started" in done.out
-    assert world.story().state == "given_up"
-
-
 def test_run_without_a_command_is_a_usage_error(world: World, empty: Path) -> None:
     one_line(world.asks("run", cwd=empty), 2, "no command", "trainwatch run -- ")
     one_line(world.asks("run", "--", cwd=empty), 2, "no command", "trainwatch run -- ")
@@ -121,14 +93,6 @@ def test_verbs_without_project_and_run_exit_with_not_found(world: World, empty: 
     one_line(world.asks("status", "nobody", cwd=empty), 3, "nobody")
     one_line(world.asks("events", "nobody", "--json", cwd=empty), 3, "nobody")
     assert world.asks("runs", "--json", cwd=empty).json == {"runs": [], "queued": []}
-
-
-@SECOND_TIER
-def test_an_output_directory_created_later_is_watched(world: World) -> None:
-    world.write("--steps", "40", output_dir="deep/below/out")
-    done = world.do("--headless")
-    assert done.code == 0, done.err
-    assert world.story().checkpoints[-1].step == 40
 
 
 def test_an_output_directory_that_cannot_be_created_is_reported(world: World) -> None:

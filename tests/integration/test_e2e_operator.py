@@ -4,9 +4,8 @@ import signal
 from pathlib import Path
 
 from tests.fakes.e2e_world import HASTY, World, until, world
-from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
-from trainwatch.core.model.decision import RunAtEnd, StopAttempt
+from trainwatch.core.model.decision import RunAtEnd
 
 __all__ = ["world"]
 
@@ -131,48 +130,6 @@ def test_resume_refuses_a_damaged_checkpoint(world: World) -> None:
     assert len(world.lives()) == 1
 
 
-@SECOND_TIER
-def test_a_refused_resume_leaves_a_finished_run_finished(world: World) -> None:
-    world.write("--steps", "45", "--save-every", "20")
-    assert world.headless().ends() == 0
-    checkpoint = world.out / "net-step00000040.safetensors"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-8])
-    before = world.story()
-
-    assert "nothing was changed" in said(world, "resume", "--from", str(checkpoint), code=1)
-
-    after = world.story()
-    assert (after.state, after.seq, after.incidents) == ("finished", before.seq, before.incidents)
-
-
-@SECOND_TIER
-def test_restart_begins_the_next_attempt(world: World) -> None:
-    world.write(*LONG)
-    world.headless()
-    world.at_step(30)
-    said(world, "restart")
-    world.at_step(35, 2)
-    story = world.in_state("running")
-    assert [a.how for a in story.attempts] == ["stopped", None]
-    assert (story.budget_used, story.incidents) == (0, ())
-    assert world.steps(2)[0] == world.steps(1)[-1] + 1
-
-
-@SECOND_TIER
-def test_an_operator_kill_overtakes_a_running_stop(world: World) -> None:
-    world.write(*LONG, "--deaf", more={"restart": {"interrupt_grace_s": 60, "terminate_grace_s": 60}})
-    world.headless()
-    world.at_step(10)
-    said(world, "stop", "--yes")
-    until(lambda: world.decisions(StopAttempt), "the gentle stop")
-    assert world.alive(1)
-
-    said(world, "kill", "--yes")
-
-    world.in_state("stopped")
-    assert not world.alive(1)
-
-
 def test_a_paused_tree_is_stopped_and_no_hang_is_declared(world: World) -> None:
     world.write(*LONG, more=SOON_HUNG)
     watcher = world.headless()
@@ -189,24 +146,6 @@ def test_a_paused_tree_is_stopped_and_no_hang_is_declared(world: World) -> None:
     story = world.in_state("running")
     assert story.incidents == ()
     assert world.status()["attempt"] == 1
-
-
-@SECOND_TIER
-def test_a_paused_run_can_be_adopted_and_stopped(world: World) -> None:
-    world.write(*LONG, more=SOON_HUNG)
-    first = world.headless()
-    world.at_step(30)
-    said(world, "pause")
-    until(lambda: states(world) == {"T"}, "state T")
-    first.murder()
-    second = world.headless()
-    until(lambda: "adopts attempt 1" in second.said, "adoption")
-    until(lambda: second.said.count("health: job: paused") >= 6, "longer than a hang takes")
-    assert world.story().state == "paused"
-    said(world, "stop", "--yes")
-    world.in_state("stopped")
-    assert not world.alive(1)
-    assert world.story().incidents == ()
 
 
 def test_a_profile_switch_takes_effect_at_the_next_checkpoint_or_now(world: World) -> None:
@@ -237,61 +176,6 @@ def test_a_profile_switch_takes_effect_at_the_next_checkpoint_or_now(world: Worl
     assert "--step-time 0.03" in command_of(world, 3)
 
 
-@SECOND_TIER
-def test_ack_and_wait_are_recorded_and_take_effect(world: World) -> None:
-    world.write(*LONG, "--hang-at", "300", "--deaf", more=HASTY)
-    watcher = world.headless()
-    world.at_step(25)
-    said(world, "snooze")
-    until(lambda: "no hang is declared for" in watcher.said, "the patience")
-    world.at_step(299)
-    before = watcher.said.count("health: job: running")
-    until(lambda: watcher.said.count("health: job: running") >= before + 7, "longer than a hang takes")
-    assert [i.kind for i in world.story().incidents if i.kind != "quiet"] == []
-    said(world, "kill", "--yes")
-    world.in_state("stopped")
-
-
-@SECOND_TIER
-def test_a_finished_run_is_not_started_again(world: World) -> None:
-    world.write("--steps", "20")
-    assert world.headless().ends() == 0
-    again = world.headless()
-    assert again.ends() == 0
-    assert "finished" in again.said
-    assert "nothing to resume" in said(world, "resume")
-    assert len(world.lives()) == 1
-
-
-@SECOND_TIER
-def test_operator_commands_that_do_not_apply_are_refused_with_an_alternative(world: World) -> None:
-    world.write(*LONG, "--save-every", "2000")
-    first = world.headless()
-    world.at_step(5)
-    world.in_state("running")
-    assert "resume: the run is going already: it is running (attempt 1)" in said(world, "resume", code=1)
-    first.signal(signal.SIGTERM)
-    first.ends()
-    assert "its training goes on" in said(world, "resume"), "it needs a supervisor alone"
-    assert "there is no remedy 'half-bach'; did you mean \"half-batch\"?" in said(
-        world, "restart", "--with", "half-bach", code=1
-    )
-    assert len(world.story().attempts) == 1
-
-    said(world, "pause")
-    world.in_state("paused")
-    assert "`trainwatch restart " in said(world, "resume", "--fresh", code=1)
-    said(world, "unpause")
-    world.in_state("running")
-    assert "unpause: the run is not paused: it is running" in said(world, "unpause", code=1)
-    said(world, "stop", "--yes")
-    world.in_state("stopped")
-    assert "it is stopped; `trainwatch resume " in said(world, "pause", code=1)
-    assert "nothing is running: it is stopped already; its supervisor ends" in said(world, "stop", "--yes")
-    assert len(world.lives()) == 1
-    assert "pause: nothing is running that could be paused" in world.asks("events").out, "the journal has it, too"
-
-
 def test_a_live_training_without_a_supervisor_is_stopped_all_the_same(world: World) -> None:
     world.write(*LONG)
     watcher = world.headless()
@@ -303,33 +187,6 @@ def test_a_live_training_without_a_supervisor_is_stopped_all_the_same(world: Wor
     story = world.in_state("stopped")
     assert not world.alive()
     assert [a.how for a in story.attempts] == ["stopped"]
-
-
-@SECOND_TIER
-def test_a_profile_that_does_not_start_falls_back_to_the_settings_that_ran(world: World) -> None:
-    # Given a run that is fine, and a script that refuses flags it does not know
-    world.write(*LONG)
-    world.headless()
-    world.at_step(50)
-
-    # When a person switches it to a safe mode
-    said(world, "profile", "safe_mode", "--now")
-
-    # Then it goes on as it was, and a resume does not try it again
-    world.at_step(70, 3)
-    story = world.story()
-    assert [a.profile for a in story.attempts] == [None, "safe_mode", None]
-    assert "unrecognized arguments: --safe_mode" in world.log(2)
-    assert (story.budget_used, [rung.profile for rung in story.failed_rungs]) == (0, ["safe_mode"])
-    assert "profile safe_mode does not start here: back to your own config as it stands" in said(world, "events")
-    until(lambda: all(not i.open for i in world.story().incidents) or None, "the incident closed")
-    said(world, "kill", "--yes")
-    world.in_state("stopped")
-    said(world, "resume")
-    world.at_step(90, 4)
-    assert world.story().attempts[-1].profile is None
-    said(world, "kill", "--yes")
-    world.in_state("stopped")
 
 
 def test_the_command_of_the_end_is_run_once_and_not_by_a_later_supervisor(world: World) -> None:

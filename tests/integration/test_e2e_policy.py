@@ -45,29 +45,6 @@ def test_incident_restart_recovery_and_finish_are_notified(world: World) -> None
     assert any(line.startswith("  loss ") for line in body), "the curve is on disk before the notice is written"
 
 
-@SECOND_TIER
-def test_a_trainer_that_always_fails_is_given_up_and_notified_with_the_reason(world: World) -> None:
-    world.write("--fail-at-once", "cuda", more=told(world) | {"restart": {"max_restarts": 2, "backoff_s": [0, 0.3]}})
-    watcher = world.headless()
-    assert watcher.ends() == 1
-    story = world.story()
-    assert story.state == "given_up"
-    assert len(story.attempts) == len(world.lives()) == 3
-    assert "2 restarts without" in story.state_reason
-    assert story.state_reason in watcher.said
-    assert "trainwatch resume" in watcher.said
-    assert [n["event"] for n in notices(world)][-1] == "give_up"
-
-    again = world.headless()
-    assert again.ends() == 1
-    assert "trainwatch resume" in again.said
-    assert len(world.lives()) == 3
-    done = world.do("resume")
-    assert done.code == 0, done
-    until(lambda: len(world.lives()) >= 4, "a person may try again")
-    world.in_state("given_up")
-
-
 def test_a_failure_that_a_retry_cannot_fix_is_given_up_at_once(world: World) -> None:
     world.write("--fail-at-once", "import")
     watcher = world.headless()
@@ -77,17 +54,6 @@ def test_a_failure_that_a_retry_cannot_fix_is_given_up_at_once(world: World) -> 
     assert crash.class_ == "import_error"
     assert "No module named 'bitsandbytes'" in watcher.said
     assert len(world.lives()) == 1
-
-
-@SECOND_TIER
-def test_a_notify_command_that_fails_or_hangs_does_not_affect_the_run(world: World) -> None:
-    world.write("--steps", "60", "--crash-at", "30", more={"notify": {"command": ["sleep", "60"], "timeout_s": 0.5}})
-    assert world.headless().ends() == 0
-    notify = {"notify": {"command": ["no-such-notifier"]}}
-    world.write("--steps", "60", "--crash-at", "30", name="other", output_dir="other", more=notify)
-    watcher = world.headless("--run", "other", "--force")  # check fails for it
-    assert watcher.ends() == 0
-    assert "no-such-notifier" in watcher.said
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), second(signal.SIGINT, 130)])
@@ -143,14 +109,6 @@ def test_run_with_json_prints_nothing_but_json_lines(world: World) -> None:
     assert records[0]["fact"]["fact"] == "run_created"
     assert records[-1]["fact"]["fact"] == "supervisor_ended"
     assert json.loads(json.dumps(records)) == records
-
-
-@SECOND_TIER
-def test_a_checkpoint_saved_just_before_the_end_is_resumed_from(world: World) -> None:
-    world.write("--steps", "80", "--save-every", "40", "--crash-at", "40", more={"watch": {"settle_s": 30}})
-    assert world.headless().ends() == 0
-    assert [a.resume_step for a in world.story().attempts] == [None, 40]
-    assert world.story().checkpoints[-1].step == 80
 
 
 def test_with_notify_a_crash_is_held_and_with_ask_a_hang_waits_for_the_answer(world: World) -> None:

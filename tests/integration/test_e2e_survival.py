@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -130,53 +129,6 @@ def test_killing_the_screen_does_not_affect_the_run(world: World) -> None:
     assert world.lives() == [pid]
 
 
-@SECOND_TIER  # test_act_tmux.py shows it without a supervisor
-@pytest.mark.tmux
-def test_killing_the_tmux_server_does_not_affect_the_run(world: World) -> None:
-    world.write(*LONG, more={"tmux": {"enabled": True, "socket": "own"}})
-    watcher = world.headless()
-    tmux = ["tmux", "-L", "own"]
-
-    def shown() -> bool:
-        words = [*tmux, "capture-pane", "-p", "-t", "=trainwatch-job:"]
-        return "avr_loss" in subprocess.run(words, env=world.env, capture_output=True, text=True, check=False).stdout
-
-    until(lambda: subprocess.run([*tmux, "has-session"], env=world.env, check=False).returncode == 0, "a session")
-    client = [*tmux, "-C", "attach-session", "-t", "=trainwatch-job"]
-    with subprocess.Popen(client, env=world.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as somebody:
-        until(shown, "the log in a tmux window")
-        somebody.communicate(timeout=10)
-    server = int(subprocess.check_output([*tmux, "display-message", "-p", "#{pid}"], env=world.env))
-    os.kill(server, signal.SIGKILL)
-    until(lambda: not lives(server), "the tmux server is dead")
-
-    goes_on_without_a_gap(world)
-    assert watcher.process.poll() is None
-    assert len(world.lives()) == 1
-
-
-@SECOND_TIER  # test_act_tmux.py shows what a request to such a server costs
-@pytest.mark.tmux
-def test_a_stopped_tmux_server_does_not_prevent_a_launch(world: World) -> None:
-    """Found when libtmux was tried: its look-ups wait forever for a stopped server (Ctrl-Z, a debugger, a hung disk)."""
-    world.write(*LONG, more={"tmux": {"enabled": True, "socket": "own"}})
-    tmux = ["tmux", "-L", "own", "-f", "/dev/null"]
-    subprocess.run([*tmux, "new-session", "-d", "-s", "mine", "sleep", "600"], env=world.env, check=True)
-    server = int(subprocess.check_output([*tmux, "display-message", "-p", "#{pid}"], env=world.env))
-    os.kill(server, signal.SIGSTOP)
-    try:
-        begun = time.monotonic()
-        watcher = world.headless()
-        until(lambda: "the tmux server did not answer within 3 s" in watcher.said, "the sentence")
-        took_s = time.monotonic() - begun
-        world.at_step(20)
-    finally:
-        os.kill(server, signal.SIGCONT)
-    assert took_s < 20.0  # 3 s for tmux; the rest is the start of trainwatch and of the trainer
-    assert watcher.process.poll() is None
-    assert len(world.lives()) == 1
-
-
 @pytest.mark.parametrize(
     "talk", [pytest.param(0, id="short log", marks=SECOND_TIER), pytest.param(5000, id="log of many chunks")]
 )
@@ -200,24 +152,6 @@ def test_a_crash_without_a_supervisor_is_diagnosed_and_resumed_later(world: Worl
     assert crash.lost_steps == 10
     assert world.steps(2) == list(range(41, 101))
     assert len(world.lives()) == 2
-
-
-@SECOND_TIER
-def test_a_trainer_that_ends_without_a_supervisor_is_finished(world: World) -> None:
-    world.write("--steps", "60", "--hold-at", "30")
-    first = world.headless()
-    world.at_step(30)
-    world.in_state("running")
-    first.murder()
-    (world.out / "go").touch()
-    until(lambda: not world.alive(1), "the end")
-
-    second = world.headless()
-
-    assert second.ends() == 0, second.said
-    assert world.story().state == "finished"
-    assert world.status()["progress"]["step"] == 60
-    assert len(world.lives()) == 1
 
 
 def paper(name: str) -> "Callable[[World], bool]":
@@ -367,22 +301,6 @@ def test_a_restart_continues_if_the_supervisor_dies_during_the_stop(world: World
     story = world.in_state("running")
     assert [a.resume_step for a in story.attempts] == [None, 40]
     assert [(i.kind, i.open) for i in story.incidents if i.kind != "quiet"] == [("hang", False)]
-    assert len(world.lives()) == 2
-
-
-@SECOND_TIER  # the one above: during the stop
-def test_a_restart_continues_if_the_supervisor_dies_during_the_backoff(world: World) -> None:
-    world.write(*LONG, "--crash-at", "50", more={"restart": {"backoff_s": [1]}})
-    first = world.headless()
-    world.in_state("backing_off")
-    first.murder()
-
-    world.headless()
-
-    world.at_step(60, 2)
-    story = world.in_state("running")
-    assert [a.resume_step for a in story.attempts] == [None, 40]
-    assert (story.budget_used, story.budget_max) in {(1, 3), (0, 3)}
     assert len(world.lives()) == 2
 
 

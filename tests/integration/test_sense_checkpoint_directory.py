@@ -17,7 +17,7 @@ from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.files import checkpoint_directory
 from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
-from trainwatch.core.sense.files.checkpoint_scan import Looks, candidates, signature
+from trainwatch.core.sense.files.checkpoint_scan import Looks, candidates
 
 WATCH = Watch(settle_s=0.1, rescan_s=0.3)
 EVENTS_ONLY = Watch(settle_s=0.1, rescan_s=3600.0)
@@ -322,18 +322,6 @@ def test_an_unreadable_checkpoint_is_reported_and_watching_goes_on(
     assert trouble[0] == f"{out / 'bad.pt'}: cannot be inspected (Input/output error); it is not resumed from"
 
 
-def test_a_directory_signature_changes_with_its_content(out: Path) -> None:
-    folder = out / "checkpoint-1" / "deep"
-    folder.mkdir(parents=True)
-    before = signature(out / "checkpoint-1")
-    (folder / "file").write_bytes(b"123")
-    after = signature(out / "checkpoint-1")
-    assert before != after
-    assert after is not None
-    assert (after.size_bytes, after.files) == (3, 1)
-    assert signature(out / "nothing") is None
-
-
 def test_checkpoints_are_verified_with_the_real_readers(inbox: ListInbox, out: Path) -> None:
     sensor = CheckpointDirectory(
         inbox=inbox,
@@ -362,19 +350,6 @@ def test_checkpoints_are_verified_with_the_real_readers(inbox: ListInbox, out: P
         last = inbox.of(CheckpointEvent)[-1]
         assert (last.verdict, last.reason) == ("complete", "weights only, no optimizer state")
     assert {Path(e.path).name for e in inbox.of(CheckpointEvent)} == {path.name, folder.name}
-
-
-def test_only_names_that_match_checkpoint_globs_are_watched(
-    make: Make, inbox: ListInbox, structure: Structure, out: Path
-) -> None:
-    (out / "before.weights").write_bytes(WHOLE)
-    (out / "before.pt").write_bytes(WHOLE)
-    make(globs=("*.weights", "epoch-*"))
-    wait_for(inbox, "before.weights", "complete/complete")
-    (out / "after.pt").write_bytes(WHOLE)
-    (out / "after.weights").write_bytes(WHOLE)
-    wait_for(inbox, "after.weights", "complete/complete")
-    assert {Path(e.path).name for e in inbox.of(CheckpointEvent)} == {"before.weights", "after.weights"}
 
 
 def test_a_list_is_complete_when_it_returns(make: Make, inbox: ListInbox, out: Path) -> None:

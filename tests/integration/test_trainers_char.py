@@ -15,7 +15,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from tests.tiers import SECOND_TIER, second
+from tests.tiers import second
 
 TRAINER = str(files("trainwatch.configs") / "examples" / "char_trainer.py")
 DEADLINE_S = 100.0
@@ -101,14 +101,6 @@ def test_char_trainer_resume_is_bit_identical(tmp_path: Path, workers: str) -> N
     assert step_of(broken / "demo.safetensors") == 60
 
 
-@SECOND_TIER
-def test_char_trainer_out_of_memory_message_is_pytorchs(tmp_path: Path) -> None:
-    done = train(tmp_path, "--oom-at", "10")
-    assert done.returncode == 1
-    assert "\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB." in done.stderr
-    assert train(tmp_path, "--oom-at", "10").returncode == 0
-
-
 def test_char_trainer_nan_stays_in_loss_and_checkpoints(tmp_path: Path) -> None:
     done = train(tmp_path, "--nan-at", "30")
     assert done.returncode == 0
@@ -170,18 +162,6 @@ def test_char_trainer_hang_is_a_real_deadlock(
     gone, alive = psutil.wait_procs(tree[1:], timeout=DEADLINE_S)  # workers follow their parent
     assert not alive, gone
     assert train(out, fault, "30").returncode == 0
-
-
-@SECOND_TIER
-def test_char_trainer_can_finish_without_exiting(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
-    out, log = tmp_path / "out", tmp_path / "log"
-    process = start(started, out, log, "--exit-hang")
-    wait_for("model saved.", log)
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(0.3)
-    process.terminate()
-    assert process.wait(DEADLINE_S) == -signal.SIGTERM
-    assert train(out, "--exit-hang").returncode == 0
 
 
 def test_char_trainer_slow_save_grows_under_a_temporary_name(

@@ -86,16 +86,6 @@ def test_a_trial_of_the_whole_ladder_writes_only_to_its_scratch_folder(
     assert "brisk measured here: " in found.found
 
 
-@SECOND_TIER
-def test_a_trial_of_a_failing_profile_reports_the_failure(world: World) -> None:
-    prepare(world)
-    done = world.do("trial", "--profile", "fatal", "--minutes", "5", patience_s=60.0)
-    assert done.code == 1, done
-    assert "NO" in done.out
-    assert "CUDA out of memory" in done.out
-    assert "exit code 1" in done.out
-
-
 def test_words_behind_the_dashes_that_begin_with_no_option_are_refused(world: World) -> None:
     prepare(world)
     done = world.asks("trial", "--profile", "brisk", "--", "-1", "--epochs", "5")

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from tests.tiers import SECOND_TIER, second
+from tests.tiers import second
 
 __all__ = ["world"]
 
@@ -32,14 +32,6 @@ def test_it_blocks_until_the_run_is_finished(world: World) -> None:
     assert said["reason"].startswith("the training is done")
     assert over.ends() == 1, "a finished run is never stopped"
     assert world.do("status", "--exit-code").code == 0
-
-
-@SECOND_TIER
-def test_a_run_that_is_given_up_has_failed(world: World) -> None:
-    world.write("--steps", "60", "--step-time", "0.01", "--crash-at", "3", more={"restart": {"max_restarts": 0}})
-    assert world.headless().ends() == 1
-    codes = [world.do("wait", *words).code for words in ((), ("--until", "finished"), ("--until", "given_up"))]
-    assert codes == [1, 1, 0]
 
 
 @pytest.mark.parametrize("order", ["stop", second("pause")])

@@ -99,18 +99,6 @@ class Polled:
         return show is not None
 
 
-def test_the_screen_is_woken_every_two_seconds_and_for_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    polled = Polled(monkeypatch)
-    assert [polled.shown_at(t) for t in (10.0, 11.0, 12.0, 13.0, 14.0)] == [True, False, True, False, True]
-    polled.key = "other"
-    assert polled.shown_at(15.0)
-    assert polled.shown_at(16.0)
-    assert not polled.shown_at(17.0)
-    polled.key = None
-    assert [polled.shown_at(t) for t in (17.2, 17.4, 17.6)] == [True, True, True], "all of it is shown at once"
-    assert len(polled.taken) == 8
-
-
 def test_what_was_asked_for_is_shown_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     polled = Polled(monkeypatch)
     assert polled.shown_at(10.0)
@@ -120,15 +108,6 @@ def test_what_was_asked_for_is_shown_at_any_moment(monkeypatch: pytest.MonkeyPat
     polled.queue.asked[0]()()
     assert len(polled.queue.asked) == 2, "asked for meanwhile"
     assert len(polled.taken) == 2
-
-
-def test_no_poll_is_done_while_the_screen_does_not_come_to_show_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    polled = Polled(monkeypatch)
-    show = polled.poll_at(10.0)
-    assert show is not None
-    assert polled.poll_at(12.0) is None, "it is suspended: results would pile up"
-    show()
-    assert polled.shown_at(14.0)
 
 
 def test_a_run_that_cannot_be_read_is_shown_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,24 +182,3 @@ async def test_a_hang_paints_the_head_at_once(tmp_path: Path, monkeypatch: pytes
         world.feed.now = hung()
         assert "head" in await painted(board, pilot)
         assert board.now == hung()
-
-
-async def test_another_screen_over_the_dashboard_shows_each_poll(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = LogWorld(tmp_path)
-    async with dashboard(world, monkeypatch) as (board, pilot):
-        world.feed.now = moved(world.now, 2)
-        await painted(board, pilot)
-        assert board.now == moved(world.now, 1)
-        await pilot.press("question_mark")
-        await pilot.pause()
-        await painted(board, pilot)
-        assert board.now == moved(world.now, 2)
-        await pilot.press("escape")
-        await until(pilot, lambda: board.is_current, "the dashboard")
-        world.feed.now = moved(world.now, 3)
-        await painted(board, pilot)
-        world.feed.now = moved(world.now, 4)
-        await painted(board, pilot)
-        assert board.now == moved(world.now, 3)

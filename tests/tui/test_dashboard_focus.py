@@ -56,13 +56,6 @@ async def test_a_pane_is_zoomed_and_others_follow_at_full_size() -> None:
         assert board(app).gpu.display
 
 
-async def test_zoom_without_a_pane_is_for_the_log() -> None:
-    async with showing(healthy(), (80, 24)) as (app, pilot):
-        await pilot.press("z")
-        await pilot.pause()
-        assert [name for name, pane in board(app).panes.items() if pane.display] == ["head", "log", "keys"]
-
-
 async def test_a_zoomed_pane_stays_zoomed_for_the_next_run() -> None:
     async with showing(healthy(), (80, 24)) as (app, pilot):
         await pilot.press("z")
@@ -111,13 +104,6 @@ async def test_timeline_cursor_moves_between_events_and_shows_their_values() -> 
         assert str(board(app).timeline.border_title).startswith("timeline")
 
 
-async def test_right_of_the_newest_event_returns_to_live_values() -> None:
-    async with showing(healthy(), (80, 24)) as (app, pilot):
-        await pilot.press("left", "right")
-        assert board(app).timeline.cursor is None
-        assert "This is the present." in board(app).key_bar.plain_lines()[0]
-
-
 async def test_the_event_under_the_cursor_is_opened() -> None:
     app = TrainwatchApp(rich_run(troubled()), picker=FakePicker(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -158,14 +144,6 @@ def test_the_bell_rings_once_for_a_new_incident_only() -> None:
     assert terminal.rings == 1
 
 
-def test_the_bell_is_silent_unless_it_is_enabled() -> None:
-    seen, terminal = attention(bell=False, title=False)
-    see(seen, healthy())
-    see(seen, hung())
-    assert terminal.rings == 0
-    assert terminal.written == []
-
-
 def test_terminal_title_changes_only_with_the_state(monkeypatch: Any) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     seen, terminal = attention()
@@ -177,13 +155,6 @@ def test_terminal_title_changes_only_with_the_state(monkeypatch: Any) -> None:
     assert terminal.written[1:] == ["\x1b]2;✖ luca · seems to hang 71 %\x07"]
     seen.restore()
     assert terminal.written[-1] == "\x1b[23;2t"
-
-
-def test_terminal_title_is_not_set_on_the_linux_console(monkeypatch: Any) -> None:
-    monkeypatch.setenv("TERM", "linux")
-    seen, terminal = attention()
-    see(seen, healthy())
-    assert terminal.written == []
 
 
 async def test_the_app_rings_the_bell_for_an_incident() -> None:

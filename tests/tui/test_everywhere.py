@@ -5,11 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, healthy
+from tests.fakes.feed import FakePicker, FakeStarter
 from tests.fakes.launcher import FakeLauncher
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
@@ -19,7 +18,6 @@ from trainwatch.core.model.story import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent
-from trainwatch.tui.run_session import FILE_NAME, Remembered, recall
 from trainwatch.tui.screens.dashboard import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
@@ -155,12 +153,6 @@ async def test_the_theme_is_restored_at_the_next_start(tmp_path: Path) -> None:
         assert again.theme == "trainwatch-light"
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"theme": 3}', b"\xff\xfe"])
-def test_an_invalid_file_of_remembered_settings_is_ignored(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE_NAME).write_bytes(content)
-    assert recall(tmp_path) == Remembered()
-
-
 async def test_the_app_works_with_a_state_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     app = app_of(home=tmp_path / "file")
@@ -168,13 +160,3 @@ async def test_the_app_works_with_a_state_folder_that_cannot_be_written(tmp_path
         await begin(pilot, app)
         await pilot.press("q")
         await until(pilot, lambda: app._exit)
-
-
-async def test_an_invalid_remembered_theme_is_ignored(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_bytes(msgspec.json.encode(Remembered(theme="no such theme")))
-    app = app_of(healthy(), home=tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await begin(pilot, app)
-        await pilot.press("left_square_bracket", "right_square_bracket")
-        assert app.dashboard is not None
-        assert isinstance(app.dashboard.run.feed, FakeFeed)

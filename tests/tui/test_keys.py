@@ -31,11 +31,10 @@ from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command, Reply
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.dialogs.dialog import Consent, Dialog
+from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.profiles_screen import ProfilesScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
 
 
@@ -105,18 +104,6 @@ async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
         assert "attempt 2 (pid 4202)" in text
 
 
-@pytest.mark.parametrize("size", [second((80, 24)), second((45, 16)), (30, 10)])
-async def test_typed_name_and_its_error_are_visible_in_the_dialog(size: tuple[int, int]) -> None:
-    async with showing(healthy(), size) as (app, pilot):
-        await pilot.press("x", *"yeah", "enter")
-        await pilot.pause()
-        drawn = " ".join("\n".join(strip.text for strip in app.screen._compositor.render_strips()).split())
-        assert "yeah" in drawn
-        assert "Type yes" in drawn
-        await pilot.press("backspace")
-        assert str(app.screen.query_one("#objection", Static).render()) == ""
-
-
 async def test_lost_steps_are_updated_while_the_dialog_is_open() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k", *"ye")
@@ -166,14 +153,6 @@ async def test_restart_from_the_newest_verified_checkpoint_names_no_path() -> No
         assert (sent(app)[0].verb, sent(app)[0].checkpoint) == ("restart", None)
 
 
-async def test_restart_from_an_older_checkpoint_names_it() -> None:
-    async with showing(healthy()) as (app, pilot):
-        await pilot.press("r", "down", "enter", *"yes", "enter")
-        await until(pilot, lambda: len(sent(app)) == 1)
-        assert sent(app)[0].checkpoint == "/data/outputs/luca/luca-step00005356-state"
-        assert not sent(app)[0].fresh
-
-
 async def test_restart_from_the_beginning_is_listed_last() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("r", "end", "enter", *"yes", "enter")
@@ -191,20 +170,6 @@ async def test_resume_after_giving_up_starts_a_supervisor() -> None:
         assert command is not None
         assert command.verb == "resume"
         assert sent(app) == []
-
-
-@pytest.mark.parametrize(("key", "now"), [second("enter", False), ("n", True)])
-async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now: bool) -> None:
-    async with showing(healthy()) as (app, pilot):
-        await pilot.press("p")
-        await until(pilot, lambda: isinstance(app.screen, ProfilesScreen))
-        await pilot.press("down")
-        await pilot.press(key)
-        assert isinstance(app.screen, Consent)
-        assert app.screen.price.typed is now
-        await pilot.press(*(("y", "e", "s", "enter") if now else ("enter",)))
-        await until(pilot, lambda: len(sent(app)) == 1)
-        assert (sent(app)[0].profile, sent(app)[0].now) == ("aggressive", now)
 
 
 async def test_wait_applies_only_to_a_suspected_hang() -> None:
@@ -342,31 +307,6 @@ async def test_read_only_mode_sends_no_command() -> None:
         assert "kill" not in footer(app)
 
 
-async def test_every_key_of_the_table_has_an_action() -> None:
-    for key in KEYS:
-        name = key.action.partition("(")[0].removeprefix("app.")
-        from trainwatch.tui.operations import ACTS
-
-        assert name in ACTS or hasattr(Dashboard, f"action_{name}") or hasattr(TrainwatchApp, f"action_{name}"), name
-
-
-async def test_help_lists_every_key() -> None:
-    async with showing(healthy(), (120, 40)) as (app, pilot):
-        await pilot.press("question_mark")
-        assert isinstance(app.screen, Dialog)
-        text = " ".join(str(app.screen.text_at(68)).split())
-        assert all(key.help in text for key in KEYS)
-
-
-async def test_the_newest_incident_is_explained_with_its_evidence() -> None:
-    async with showing(crashed()) as (app, pilot):
-        await pilot.press("e")
-        await pilot.pause()
-        assert "(log line 48,211)" in " ".join(" ".join(app.screen.page.plain_lines()).split())  # type: ignore[attr-defined]
-        await pilot.press("escape")
-        assert app.screen_stack[-1] is board(app)
-
-
 async def test_exit_message_lists_what_continues() -> None:
     app = app_of(healthy())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -446,12 +386,6 @@ async def test_typing_a_search_pattern_triggers_no_actions() -> None:
         assert sent(app) == []
 
 
-async def test_an_invalid_search_pattern_shows_an_error() -> None:
-    async with showing(healthy()) as (app, pilot):
-        await pilot.press("slash", "left_parenthesis", "enter")
-        await until(pilot, lambda: "Not a regular expression" in footer(app))
-
-
 async def test_zoom_changes_the_time_window() -> None:
     async with showing(healthy()) as (app, pilot):
         assert board(app).window.length_s == 600
@@ -460,16 +394,6 @@ async def test_zoom_changes_the_time_window() -> None:
         assert "last 30 min" in str(board(app).memory.border_subtitle)
         await pilot.press("left_square_bracket", "left_square_bracket")
         assert board(app).window.length_s == 300
-
-
-async def test_another_run_is_opened_from_the_list() -> None:
-    picker = FakePicker()
-    async with showing(healthy(), picker=picker) as (app, pilot):
-        await pilot.press("R")
-        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: picker.opened == ["mira-2"])
-        await until(pilot, lambda: board(app).run.run_id == "mira-2")
 
 
 async def test_without_a_run_the_list_is_shown_first() -> None:
@@ -488,13 +412,6 @@ async def test_without_a_run_the_list_is_shown_first() -> None:
         await until(pilot, lambda: app._exit)
 
 
-async def test_palette_lists_only_commands_that_apply() -> None:
-    async with showing(hung()) as (app, _):
-        names = [command.title for command in app.get_system_commands(app.screen)]
-        assert "wait (w)" in names
-        assert "start (Enter)" not in names
-
-
 async def test_attach_shows_why_it_is_not_possible() -> None:
     class Attached:
         def command(self, run_id: str) -> list[str]:
@@ -503,30 +420,6 @@ async def test_attach_shows_why_it_is_not_possible() -> None:
     async with showing(healthy(), attacher=Attached()) as (app, pilot):
         await pilot.press("a")
         assert "luca-1 has no terminal yet" in footer(app)
-
-
-async def test_footer_keys_follow_the_state_of_the_run() -> None:
-    async with showing(healthy()) as (app, pilot):
-        feed = board(app).run.feed
-        assert isinstance(feed, FakeFeed)
-        feed.now = msgspec.structs.replace(hung())
-        look(app)
-        await pilot.pause()
-        assert footer(app).startswith("w wait")
-
-
-async def test_copied_text_is_shown_in_full_on_a_narrow_screen() -> None:
-    async with showing(healthy(), (45, 30)) as (app, pilot):
-        await pilot.press("y")
-        assert "Copied (if this terminal allows it)." in footer(app)
-
-
-async def test_the_profile_in_use_is_not_switched_to() -> None:
-    async with showing(healthy()) as (app, pilot):
-        await pilot.press("p", "enter")
-        await pilot.pause()
-        assert isinstance(app.screen, ProfilesScreen)
-        assert app.screen.key_bar.message == "The run uses balanced already."
 
 
 async def test_a_question_ends_when_its_reason_does() -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from tests.fakes.feed import FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
-from tests.fakes.terminal_picture import XTERM, Cell, Colour, cells, contrast
+from tests.fakes.terminal_picture import Cell, cells, contrast
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
-from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, showing, until
 from tests.tui.test_dashboard import board
 from trainwatch.tui.app import TrainwatchApp
@@ -21,12 +20,10 @@ from trainwatch.tui.log.log_view import FEW_ROWS
 from trainwatch.tui.panes.rows_pane import RowsPane
 from trainwatch.tui.screens.machine import GpuScreen
 from trainwatch.tui.ui.cells import wrap_words, wrapped
-from trainwatch.tui.ui.terminal import own_themes
 
 PROGRAM = Path(__file__).with_name("screen_program.py")
 SIZE = (80, 24)
 SIXTEEN = "env -u COLORTERM TERM=xterm"
-LATIN = "env LANG=de_DE.ISO-8859-1 LC_ALL=de_DE.ISO-8859-1"
 READABLE = 3.0
 """Contrast that WCAG asks for large text; a terminal's colours are a person's own, so no more can be promised."""
 BORDERS = frozenset("╭╮╰╯─│")
@@ -65,60 +62,6 @@ def test_with_16_colours_all_text_is_read_and_the_bar_is_not_full(tmp_path: Path
         assert {c.paper for c in rest} == {(0, 0, 0)}
         good = next(c for row in rows for c in row if c.char == "●")
         assert good.coloured
-
-
-@NO_TMUX
-@pytest.mark.tmux
-@SECOND_TIER
-def test_a_locale_without_utf_8_gets_only_ascii_on_every_page(tmp_path: Path) -> None:
-    with shown(tmp_path, LATIN, "hung") as glass:
-        for key in ("1", "2", "3", "4", "6", "7", "8", "9", "?"):
-            glass.press(key)
-            for size in ((40, 10), SIZE, (120, 40)):
-                glass.tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
-                glass.until(lambda text: bool(text.strip()) and text.isascii(), f"only ASCII after {key} at {size}")
-            if key == "?":
-                continue
-        glass.press("C-p")
-        text = glass.see("Search for commands")
-        assert "??" not in text
-
-
-@NO_TMUX
-@pytest.mark.tmux
-@SECOND_TIER
-def test_without_colours_alarms_are_the_brightest_text(tmp_path: Path) -> None:
-    with shown(tmp_path, "env NO_COLOR=1 COLORTERM=truecolor", "hung") as glass:
-        rows = drawn(glass)
-        assert not any(c.coloured for row in rows for c in row)
-        alarm = next(c for row in rows for c in row if c.char == "✖")
-        assert contrast(alarm.ink, alarm.paper) >= max(
-            contrast(c.ink, c.paper) for row in rows for c in row if c.char.isalnum()
-        )
-
-
-@pytest.mark.parametrize("system", ["standard", "truecolor"])
-@pytest.mark.parametrize("colourless", [False, True])
-def test_every_colour_of_text_is_read_on_every_background(system: str, colourless: bool) -> None:
-    """``low`` and ``line`` are no text; a row with the cursor has the colour of the trough behind it."""
-    for theme in own_themes(system, colourless=colourless):
-        papers = [_as_shown(str(theme.background), system), _as_shown(str(theme.surface), system)]
-        inks = {"success": theme.success, "warning": theme.warning, "error": theme.error, "text": theme.foreground}
-        inks |= {name: theme.variables[name] for name in ("title", "quiet", "bright")}
-        for name, ink in inks.items():
-            for paper in papers:
-                assert contrast(_as_shown(str(ink), system), paper) >= READABLE, (theme.name, name)
-
-
-def _as_shown(colour: str, system: str) -> Colour:
-    """In 16 colours: xterm's colour of the same number."""
-    from rich.color import Color, ColorSystem
-
-    found = Color.parse(colour)
-    if system == "standard":
-        found = found.downgrade(ColorSystem.STANDARD)
-    red, green, blue = found.get_truecolor(XTERM)
-    return red, green, blue
 
 
 async def test_a_dialog_that_fits_has_no_scroll_bar() -> None:

@@ -72,17 +72,6 @@ async def test_a_project_never_started_shows_its_launch_plan_and_starts_nothing(
         assert launcher.started == []
 
 
-async def test_check_results_are_shown_as_they_arrive() -> None:
-    launcher = FakeLauncher()
-    launcher.gate.clear()
-    async with launching(launcher, (120, 40)) as (app, pilot):
-        await until(pilot, lambda: "3 passed · 7 to come" in str(front(app).looks.border_title))
-        assert "torch – checking …" in text(app, "checks")
-        launcher.gate.set()
-        await checked(pilot, app)
-        assert "to come" not in str(front(app).looks.border_title)
-
-
 async def test_enter_starts_the_run_and_shows_its_dashboard() -> None:
     launcher = FakeLauncher()
     async with launching(launcher) as (app, pilot):
@@ -289,15 +278,3 @@ async def test_read_only_mode_launches_nothing() -> None:
         await pilot.press("l")
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
-
-
-async def test_the_plan_of_a_run_that_was_started_before_has_the_room_of_its_checks() -> None:
-    async with launching(FakeLauncher()) as (app, pilot):
-        await pilot.press("down")
-        await until(pilot, lambda: "It was started before" in text(app, "plan"))
-        await pilot.pause()
-        assert not front(app).looks.display
-        assert "Nothing to check" not in text(app, "plan")
-        assert front(app).page.region.bottom == front(app).key_bar.region.y
-        await pilot.press("up")
-        await until(pilot, lambda: front(app).looks.display, "the checks of the other one")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter, empty, healthy
+from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
@@ -199,18 +199,6 @@ async def test_without_a_gpu_the_page_says_why_and_offers_no_dead_key() -> None:
         assert app.is_running
 
 
-async def test_one_gpu_offers_no_other_gpu_and_one_without_processes_no_sort() -> None:
-    now = healthy()
-    details = machine_details(now)
-    assert details.gpus is not None
-    bare = msgspec.structs.replace(details, gpus=msgspec.structs.replace(details.gpus, processes=()))
-    app = app_of(now, details=FakeDetails(bare))
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(app, pilot, "8")
-        assert {"left", "s", "o", "y"}.isdisjoint(key.key for key in screen.offered())
-        assert "No process uses a GPU" in said(screen, "processes")
-
-
 async def test_in_a_container_it_is_unknown_which_processes_are_own() -> None:
     now = healthy()
     details = machine_details(now)
@@ -263,16 +251,6 @@ async def test_the_host_page_shows_devices_and_the_tree() -> None:
         assert [row.pid for row in screen.rows] == [77, 4202, 4207]
 
 
-async def test_a_run_that_never_started_has_both_pages() -> None:
-    app = app_of(empty(), details=None)
-    async with app.run_test(size=(80, 24)) as pilot:
-        for key in ("8", "9"):
-            screen = await opened(app, pilot, key)
-            assert "No reading: no supervisor is running" in said(screen)
-            await pilot.press("escape")
-            await pilot.pause()
-
-
 async def test_details_are_asked_for_only_while_a_page_is_open() -> None:
     details = FakeDetails(machine_details(healthy()))
     app = app_of(healthy(), details=details)
@@ -312,13 +290,3 @@ async def test_the_page_of_gpus_opens_on_the_worst_one(changes: dict[str, Any], 
         screen = await opened(app, pilot, "8")
         assert str(screen.gauges.border_title).startswith(f"GPU {first} ")
         assert screen.table.cursor == first
-
-
-async def test_a_gpu_that_a_person_chose_is_kept_whatever_another_one_has() -> None:
-    app = app_of(with_gpu(healthy(gpus=8), gpu5={"temp_c": 99.0, "own": True}))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(app, pilot, "8")
-        await pilot.press("right", "right", "escape")
-        await pilot.pause()
-        again = await opened(app, pilot, "8")
-        assert str(again.gauges.border_title).startswith("GPU 7 ")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import empty, healthy
+from tests.fakes.feed import healthy
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import showing, until
 from trainwatch.tui.app import TrainwatchApp
@@ -102,24 +102,6 @@ async def test_the_filter_is_named_in_the_title_and_a_click_chooses() -> None:
         assert "No metric contains" in said(app)
         await pilot.press("escape")
         assert len(screen.metrics) == 16
-
-
-async def test_an_empty_page_says_what_is_missing() -> None:
-    async with showing(empty(), (80, 24)) as (app, pilot):
-        await pilot.press("7")
-        await pilot.pause()
-        assert "the run was not started" in said(app)
-
-
-@SECOND_TIER
-async def test_the_page_remembers_what_it_showed() -> None:
-    async with showing(healthy(), (120, 40)) as (app, pilot):
-        await opened(app, pilot)
-        await pilot.press("right", "right", "enter")
-        await pilot.press("1", "7")
-        await pilot.pause()
-        screen: Any = page(app)
-        assert (screen.state.chosen, screen.state.single) == ("progress.lr", True)
 
 
 async def test_enter_on_the_timeline_opens_the_metrics() -> None:

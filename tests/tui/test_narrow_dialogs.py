@@ -1,19 +1,18 @@
 """Dialogs on small terminals: no key is left out, nothing is parted from its unit, the text follows the size."""
 
 import pytest
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 
 from tests.fakes.feed import healthy
 from tests.tui.conftest import showing
 from trainwatch.core.views.dashboard import HeaderView
 from trainwatch.core.views.state.verdict import Verdict
-from trainwatch.tui.dialogs.cards import NOT_NOW, HelpDialog, legend
-from trainwatch.tui.dialogs.choose import choose_act
+from trainwatch.tui.dialogs.cards import NOT_NOW, HelpDialog
 from trainwatch.tui.dialogs.dialog import Dialog, fit_hint, hanging
 from trainwatch.tui.keys import KEYS, KeyContext
 from trainwatch.tui.log.log_viewer import LogPrompt
 from trainwatch.tui.panes.head import Head
-from trainwatch.tui.ui.cells import glyphs_for, size_of
+from trainwatch.tui.ui.cells import size_of
 
 HINT = "[Enter] at next checkpoint   [n] now   [Esc] cancel"
 
@@ -29,12 +28,6 @@ HINT = "[Enter] at next checkpoint   [n] now   [Esc] cancel"
 )
 def test_every_key_of_a_dialog_is_named_at_each_width(room: int, shown: str) -> None:
     assert fit_hint(HINT, room) == shown
-
-
-def test_a_switch_at_the_next_checkpoint_is_not_cut() -> None:
-    hint = "[y] switch at the next checkpoint   [n] cancel"
-    assert fit_hint(hint, 39) == "[y] switch at the next checkpoint  [n]"
-    assert fit_hint(hint, 34) == "[y] switch at next save  [n]"
 
 
 def body(dialog: Dialog[None]) -> list[str]:
@@ -104,20 +97,3 @@ def test_a_row_of_a_list_that_is_wrapped_is_seen_as_one() -> None:
         " step 60  61.1 kB  104 s ago",
         "   complete",
     ]
-
-
-async def test_the_rows_of_an_open_list_are_wrapped_for_its_width() -> None:
-    async with showing(healthy()) as (app, pilot):
-        app.push_screen(choose_act("all"))
-        await pilot.pause()
-        options = app.screen.query_one(OptionList)
-        assert str(options.get_option_at_index(0).prompt).endswith("restart a failed one  ← now")
-        await pilot.resize_terminal(40, 12)
-        await pilot.pause()
-        rows = str(options.get_option_at_index(1).prompt).split("\n")
-    assert len(rows) == 2
-    assert rows[1].startswith("  or")
-
-
-def test_the_help_says_what_hatching_means() -> None:
-    assert f"{2 * glyphs_for().hatch}\u00a0not\u00a0training" in "".join(row.plain for row in legend())

@@ -8,14 +8,12 @@ import pytest
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.strip import Strip
 
-from tests.fakes.feed import CRASH, FakeFeed, StoryTeller, created, empty, healthy, hung, situation, started, training
-from tests.tiers import SECOND_TIER, second
-from tests.tui.conftest import look, showing, until
-from trainwatch.core.model.fact import IncidentOpened
+from tests.fakes.feed import FakeFeed, empty, healthy, hung
+from tests.tiers import second
+from tests.tui.conftest import look, showing
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.story import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.panes.pane import Pane
 from trainwatch.tui.screens.dashboard import Dashboard
 
 CODE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|(\n)|([^\x1b\n])")
@@ -157,93 +155,3 @@ async def test_panes_under_a_dialog_are_repainted_around_it(terminal: Terminal) 
         look(app)
         await pilot.pause()
         assert [d for d in differences(terminal, app) if d[1] is not None] == []
-
-
-async def test_an_unchanged_title_repaints_nothing() -> None:
-    async with showing(healthy(), (120, 40)) as (app, pilot):
-        pane = board(app).timeline
-        pane.set_title("a new [title]", "and below")
-        await pilot.pause()
-        shown = ["".join(s.text for s in strip) for strip in app.screen._compositor.render_strips()]
-        assert "a new [title]" in shown[pane.region.y]
-        assert "and below" in shown[pane.region.bottom - 1]
-        before = pane.paints
-        pane.set_title("a new [title]", "and below")
-        await pilot.pause()
-        assert pane.paints == before
-        pane.set_title("a new [title]")
-        await pilot.pause()
-        shown = ["".join(s.text for s in strip) for strip in app.screen._compositor.render_strips()]
-        assert "and below" not in shown[pane.region.bottom - 1]
-
-
-async def test_a_subtitle_that_changes_often_repaints_no_line_of_its_pane() -> None:
-    async with showing(healthy(), (120, 40)) as (app, pilot):
-        for key, name in (("2", "lines"), ("7", "charts")):
-            await pilot.press(key)
-            await pilot.pause()
-            pane = app.screen.query_one(f"#{name}", Pane)
-            for text in ("5 % of 3.1 GB", "", "until 03:22"):
-                before = pane.paints
-                pane.set_title(pane._edges[0], text)
-                await pilot.pause()
-                border = "".join(s.text for s in app.screen._compositor.render_strips()[pane.region.bottom - 1])
-                assert border.rstrip().endswith(f"─ {text} ─╯" if text else "───╯")
-                assert pane.paints == before
-
-
-async def test_numbers_of_several_gpus_move_every_other_second_and_a_danger_at_once() -> None:
-    async with showing(healthy(8), (200, 50)) as (app, pilot):
-        feed, pane = board(app).run.feed, board(app).gpu
-        assert isinstance(feed, FakeFeed)
-        now, before = feed.now, pane.plain_lines()
-        for number in (1, 2):
-            later = moved(now, number)
-            assert later.gpu is not None
-            first, *others = later.gpu.gpus
-            hot = msgspec.structs.replace(first, temp_c=99.0)
-            sample = msgspec.structs.replace(later.gpu, t=later.gpu.t + number, gpus=(hot, *others))
-            feed.now = msgspec.structs.replace(later, gpu=sample)
-            look(app)
-            await pilot.pause()
-            assert "99 °C" in pane.plain_lines()[1]
-            assert sum(row in before for row in pane.plain_lines()[2:9]) == (7 if number == 1 else 0)
-
-
-async def test_the_present_moves_every_fourth_second_in_a_young_run_and_an_event_is_shown_at_once() -> None:
-    told = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(10, *training(1, 1))
-    now = situation(told.story, 60.0)
-    async with showing(now, (200, 50)) as (app, pilot):
-        feed, pane = board(app).run.feed, board(app).timeline
-        assert isinstance(feed, FakeFeed)
-        rows = []
-        for number, t in enumerate((61.0, 63.0, 63.5, 65.0)):
-            crashed = number == 2
-            story = (
-                told.tell(63.2, IncidentOpened(incident=msgspec.structs.replace(CRASH, t=63.2))).story
-                if crashed
-                else told.story
-            )
-            feed.now = situation(story, t)
-            look(app)
-            await pilot.pause()
-            rows.append(pane.plain_lines()[1:3])
-        assert rows[0] == rows[1]
-        assert rows[1] != rows[2] != rows[3]
-
-
-@SECOND_TIER
-async def test_below_a_dialog_what_happens_is_drawn_at_once_and_what_moves_is_not() -> None:
-    """Each change there paints the whole terminal: 2 kB/s while nothing happened."""
-    async with showing(healthy(), (120, 40), interval_s=3600.0) as (app, pilot):
-        await pilot.press("question_mark")
-        await pilot.pause()
-        feed = board(app).run.feed
-        assert isinstance(feed, FakeFeed)
-        drawn = []
-        for now in (moved(healthy(), 3), moved(healthy(), 4), hung(), msgspec.structs.replace(hung(), now_t=1e6)):
-            feed.now = now
-            look(app)
-            await until(pilot, lambda now=now: board(app).now == now)  # type: ignore[misc]
-            drawn.append(board(app).head.view == board(app).view.header)
-        assert drawn == [False, False, True, False]

@@ -7,7 +7,6 @@ from tests.tui.conftest import look, showing
 from tests.tui.test_partial_refresh import board, moved
 from trainwatch.tui.panes.pane import WHOLE_FOR, Piece, section
 from trainwatch.tui.ui.cells import Line, width_of
-from trainwatch.tui.ui.terminal import look as style_of
 
 LINE: Line = (("label", "RAM   "), ("strong", "12.1 GiB"), ("safe", " ● "), ("text", "▄▅▆"))
 
@@ -55,29 +54,3 @@ async def test_a_changed_number_repaints_its_piece_and_not_the_sparkline() -> No
         await pilot.pause()
         assert numbers.render_line(1) is not before[0]
         assert sparks.render_line(1) is before[1]
-
-
-async def test_pieces_follow_the_size_of_the_terminal() -> None:
-    async with showing(healthy(8), (200, 50)) as (app, pilot):
-        for size in ((200, 50), (80, 24), (45, 30), (120, 40)):
-            await pilot.resize_terminal(*size)
-            for _ in range(WHOLE_FOR + 1):
-                look(app)
-                await pilot.pause()
-            for pane in board(app).panes.values():
-                pieces = [piece for piece in pane.query(Piece) if piece.display]
-                if pieces and pane.display:
-                    assert sum(piece.size.width for piece in pieces) == pane.size.width
-
-
-async def test_pieces_take_the_colours_of_another_theme() -> None:
-    async with showing(healthy(8), (200, 50)) as (app, pilot):
-        for _ in range(WHOLE_FOR + 1):
-            look(app)
-            await pilot.pause()
-        pieces = [*board(app).gpu.query(Piece)]
-        assert pieces
-        app.theme = "trainwatch-light"
-        await pilot.pause()
-        ground = style_of("text", app.theme_variables).bgcolor
-        assert all(segment.style and segment.style.bgcolor == ground for p in pieces for segment in p.render_line(1))

@@ -1,6 +1,5 @@
 """The numbered screens: incidents, checkpoints, profiles, runs; at every size, by key and by mouse."""
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, finished, healthy
+from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
@@ -20,19 +19,14 @@ from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.preset import Profile
 from trainwatch.core.model.story import RunCard, Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
-from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Consent
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.incidents_screen import IncidentsScreen, StacksScreen
+from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
-from trainwatch.tui.screens.machine import GpuScreen, HostScreen
-from trainwatch.tui.screens.metrics import MetricsScreen
 from trainwatch.tui.screens.place_screen import PlaceScreen
-from trainwatch.tui.screens.profiles_screen import ProfilesScreen
-from trainwatch.tui.screens.runs_screen import RunsScreen
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 
@@ -139,15 +133,6 @@ async def test_a_tab_and_a_key_of_the_footer_can_be_clicked() -> None:
         await until(pilot, lambda: isinstance(front(app), Dashboard))
 
 
-async def test_every_key_of_a_screen_has_an_action() -> None:
-    screens = (IncidentsScreen, CheckpointsScreen, ProfilesScreen, RunsScreen, StacksScreen, MetricsScreen)
-    for screen in (*screens, GpuScreen, HostScreen):
-        for key in screen.keys:
-            name = key.action.partition("(")[0]
-            target = TrainwatchApp if name.startswith("app.") or name == "leave" else screen
-            assert hasattr(target, f"action_{name.removeprefix('app.')}"), (screen, name)
-
-
 async def test_help_of_a_screen_lists_its_keys() -> None:
     async with open_place("4", size=(120, 40)) as (app, pilot):
         await pilot.press("question_mark")
@@ -173,46 +158,7 @@ async def test_periodic_updates_reach_the_active_screen() -> None:
         assert "ended by ada" in text(app, "detail")
 
 
-async def test_updates_of_a_covered_screen_do_not_repaint_the_one_above() -> None:
-    now = troubled()
-    async with open_place("6", now) as (app, pilot):
-        await until(pilot, lambda: bool(front(app).cards))
-        await pilot.pause()
-        painted: list[object] = []
-        app._display = lambda screen, drawn: painted.append(drawn)  # type: ignore[method-assign, assignment]
-        assert app.dashboard is not None
-        feed = app.dashboard.run.feed
-        assert isinstance(feed, FakeFeed)
-        for seconds in range(1, 4):
-            feed.now = msgspec.structs.replace(now, now_t=now.now_t + 600 * seconds)
-            app.dashboard.take(app.dashboard.poller.once())
-            app.dashboard.draw()
-            await pilot.pause(0.05)
-        assert not any(type(drawn).__name__ == "LayoutUpdate" for drawn in painted)
-        regions = [drawn for drawn in painted if drawn is not None]
-        assert len(regions) <= 3, "its own head, once a look"
-
-
 # ── incidents ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_incident_screen_shows_evidence_actions_and_cost() -> None:
-    async with open_place("3", size=(200, 50)) as (app, pilot):
-        await pilot.press("end")
-        await pilot.pause()
-        said = flowing(text(app, "detail"))
-        for part in (
-            "seen Exit code 1: CUDA out of memory",
-            "why torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB (log line 48,211)",
-            "subprocess.CalledProcessError",
-            "did +1 s ended the processes: 9 processes ended by SIGTERM",
-            "verified the checkpoint: luca-step00002160-state: complete (9 s)",
-            "changed vae_batch_size 2 → 1 (CUDA out of memory)",
-            "recovered 00:58:29, 41 s",
-            "cost 180 steps again",
-            "you can [",
-        ):
-            assert part in said, part
 
 
 async def test_the_cursor_stays_on_its_incident_when_a_newer_one_comes() -> None:
@@ -445,13 +391,6 @@ async def test_profile_switch_is_compared_with_the_running_values() -> None:
         assert "lowram true → false" in said
 
 
-async def test_the_profile_of_a_finished_run_is_not_that_of_now() -> None:
-    async with open_place("5", finished(), size=(200, 50)) as (app, _pilot):
-        assert re.search(r"balanced +last", text(app, "ladder"))
-        assert "last balanced, rung 2 of 3" in flowing(text(app, "difference"))
-        assert "now" not in text(app, "ladder")
-
-
 @pytest.mark.parametrize(("key", "at_once"), [("enter", False), second("n", True)])
 async def test_a_profile_can_be_applied_from_the_profiles_screen(key: str, at_once: bool) -> None:
     async with open_place("5") as (app, pilot):
@@ -505,16 +444,6 @@ async def test_selecting_the_open_run_shows_its_dashboard() -> None:
         assert front(app) is board
 
 
-async def test_without_runs_the_screen_shows_a_message() -> None:
-    class Nothing(FakePicker):
-        def runs(self, *, anew: bool = False) -> tuple[()]:
-            return ()
-
-    app = TrainwatchApp(None, picker=Nothing(), interval_s=0)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "trainwatch run -- COMMAND" in flowing(text(app, "runs")))
-
-
 async def test_where_the_terminal_cannot_be_given_away_a_run_of_another_machine_is_named_by_its_command() -> None:
     class Far(FakePicker):
         def runs(self, *, anew: bool = False) -> tuple[RunCard, ...]:
@@ -556,60 +485,3 @@ async def test_read_only_mode_changes_nothing_on_any_screen(keys: str) -> None:
                 assert front(app) is place, key.key
                 assert f"{key.shown} {key.label}" not in footer(app)
         assert sent(app) == []
-
-
-async def test_a_finished_run_has_no_profile_switch() -> None:
-    async with open_place("5", finished()) as (app, pilot):
-        await pilot.press("down", "enter")
-        await pilot.pause()
-        assert isinstance(front(app), ProfilesScreen)
-        assert "at checkpoint" not in footer(app)
-
-
-async def test_selected_run_is_shown_in_full_if_columns_are_hidden() -> None:
-    async with open_place("6", size=(45, 30)) as (app, pilot):
-        await until(pilot, lambda: bool(front(app).cards))
-        await pilot.pause()
-        said = flowing(text(app, "about"))
-        assert "7,302 of 10,260 · 71 %" in said
-        assert "incident CUDA out of memory" in said
-        assert "id luca-1" in said
-        await pilot.press("down")
-        await pilot.pause()
-        assert "id mira-2" in flowing(text(app, "about"))
-
-
-@pytest.mark.parametrize("size", [(40, 10), second((45, 30)), (80, 24)])
-async def test_the_sentence_of_what_is_wrong_takes_the_rows_that_it_needs(size: tuple[int, int]) -> None:
-    async with open_place("6", size=size) as (app, _):
-        said = flowing("\n".join(front(app).tabs.plain_lines()[1:]))
-        assert "✖ Seems to hang: no step for 96 s (usually 2.50 s/step)" in said
-        assert ("[w] wait" in said) or said.endswith("…")
-
-
-async def test_message_without_incidents_is_complete_on_a_narrow_screen() -> None:
-    async with open_place("3", empty(), size=(45, 30)) as (app, _):
-        assert "what was done about it." in flowing(text(app, "incidents"))
-
-
-def test_nothing_of_a_closed_incident_is_under_way() -> None:
-    now = troubled()
-    replace = msgspec.structs.replace
-    actions = tuple(replace(a, done_t=None, ok=None) if a.incident == 2 else a for a in now.story.actions)
-    closed = tuple(replace(i, open=False, closed_t=i.t + 9, ending="recovered") if i.id == 2 else i
-                   for i in now.story.incidents)  # fmt: skip
-    for incidents, expected in ((now.story.incidents, True), (closed, False)):
-        card = incident_card(replace(now, story=replace(now.story, actions=actions, incidents=incidents)), 2)
-        assert card is not None
-        assert any("under way" in row.text for row in card.rows) == expected
-
-
-async def test_footer_and_help_of_incidents_name_what_does_something() -> None:
-    async with open_place("3", empty()) as (app, _):
-        assert {"jump", "walk(1)", "move(-1)"}.isdisjoint({key.action for key in front(app).offered()})
-    async with open_place("3") as (app, pilot):
-        letters = {choice.key for choice in front(app).choices}
-        assert letters
-        await pilot.press("question_mark")
-        await pilot.pause()
-        assert letters <= {key.key for key in front(app).table}

@@ -12,7 +12,7 @@ from tests.tui.test_machine_screens import app_of, said
 from trainwatch.core.model.observation import GpuReading, Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.run import JobHandle, JobRecord
 from trainwatch.core.model.story import Situation
-from trainwatch.core.views.ranks_page import ranks_page_view, with_standing
+from trainwatch.core.views.ranks_page import with_standing
 from trainwatch.tui.screens.machine import RanksScreen
 
 
@@ -129,32 +129,6 @@ async def test_the_head_has_the_time_left() -> None:
         assert "job 4711, 1 h 00 m left" in "\n".join(app.dashboard.head.plain_lines())
 
 
-def test_ages_of_lines_count_seconds_for_ranks_apart_only() -> None:
-    """Hundreds of ages that change each second are much for a terminal far away."""
-    now = distributed()
-    later = msgspec.structs.replace(now, now_t=now.now_t + 3.0)
-    before, after = ranks_page_view(now, table(now)).ranks, ranks_page_view(later, table(now)).ranks
-    apart = [row.rank for row, other in zip(before, after, strict=True) if row.age != other.age]
-    assert apart == [27]
-    assert {row.age for row in before if row.rank != 27} == {"< 10 s"}
-    much = msgspec.structs.replace(now, now_t=now.now_t + 47.0)
-    assert {row.age for row in ranks_page_view(much, table(now)).ranks if row.rank != 27} == {"40 s"}
-
-
-async def test_names_and_values_of_a_rank_stand_apart() -> None:
-    now = distributed()
-    app = app_of(now, ranks=Source(table(now)))
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await opened(pilot, app)
-        screen.action_rank()
-        await pilot.pause()
-        dialog: Any = app.screen
-        lines = str(dialog._body).split("\n")
-    assert lines[0].startswith("node")
-    assert next(line for line in lines if line.startswith("last line"))[9:11] == "  "
-    assert lines[-1].split() == ["standing", "stopped"]
-
-
 def mixed(now: Situation) -> RankTable:
     """Four ranks that print into one file: nothing is known of each."""
     return RankTable(t=now.now_t, ranks=with_standing([RankNow(rank=r, pid=40 + r, state="S") for r in range(4)]))
@@ -172,14 +146,3 @@ async def test_ranks_of_which_nothing_is_known_are_not_said_to_be_well() -> None
         facts = str(app.screen.query_one("#text").content)  # type: ignore[attr-defined]
     assert "not known" in facts.splitlines()[-1]
     assert "like the others" not in facts
-
-
-async def test_one_list_alone_offers_no_other_pane() -> None:
-    now = distributed()
-    app = app_of(now, ranks=Source(mixed(now)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        screen = await opened(pilot, app)
-        assert {"tab", "z"} <= {key.key for key in screen.offered()}
-        screen.view = msgspec.structs.replace(screen.view, nodes=(), job="")
-        assert screen.shown_panes() == ("ranks",)
-        assert not {"tab", "z"} & {key.key for key in screen.offered()}

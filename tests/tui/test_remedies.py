@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, given_up, hung
@@ -13,7 +12,6 @@ from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.preset import Change
 from trainwatch.core.model.story import Situation
-from trainwatch.core.views.screens.confirmation import resume_price
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import Choice, ChooseRemedies
 from trainwatch.tui.dialogs.dialog import Consent
@@ -123,26 +121,6 @@ async def test_a_remedy_that_waits_for_confirmation_can_be_applied() -> None:
         assert (command.remedies, command.without_remedies) == (("smaller_resolution",), False)
 
 
-async def test_escape_in_the_remedy_dialog_changes_nothing() -> None:
-    app = app_of(treated(applied=False))
-    async with app.run_test(size=(45, 30)) as pilot:
-        await to_choice(pilot, app)
-        await pilot.press("space", "escape")
-        await until(pilot, lambda: front(app) is app.dashboard)
-        assert sent(app) == []
-
-
-async def test_without_remedies_no_remedy_dialog_is_shown() -> None:
-    app = app_of(treated(applied=False, proposed=False))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        look(app)
-        await pilot.press("r")
-        await until(pilot, lambda: isinstance(front(app), Choice))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(front(app), Consent))
-
-
 async def test_incident_shows_applied_and_waiting_remedies() -> None:
     app = app_of(treated())
     async with app.run_test(size=(200, 50)) as pilot:
@@ -158,13 +136,6 @@ async def test_incident_shows_applied_and_waiting_remedies() -> None:
         assert "half the batch, twice the accumulation: train_batch_size 4 → 2" in said
         assert "cost: about 5 % slower" in said
         assert "with resolution 1024 → 768" in said
-
-
-@pytest.mark.parametrize("without", [True, False])
-def test_resume_dialog_shows_the_remedies_of_the_launch(without: bool) -> None:
-    lines = " ".join(resume_price(treated(), None, take=("smaller_resolution",), without_remedies=without).lines)
-    assert ("Drops half the batch" in lines) is without
-    assert "New: a smaller resolution" in lines
 
 
 async def test_the_card_applies_a_proposed_remedy_by_its_letter() -> None:
@@ -216,7 +187,3 @@ async def test_an_open_card_tells_what_is_known_by_now() -> None:
         look(app)
         await until(pilot, lambda: "recovered by itself" in " ".join(card.page.plain_lines()))
         assert "w" not in {choice.key for choice in card.choices}
-
-
-def message(app: TrainwatchApp) -> str:
-    return str(front(app).key_bar.message) if hasattr(front(app), "key_bar") else ""

@@ -55,24 +55,6 @@ async def test_runs_are_hidden_and_shown_again() -> None:
         await until(pilot, lambda: "mira" in shown(screen), "shown again")
 
 
-async def test_a_read_only_screen_hides_nothing() -> None:
-    picker = FakePicker()
-    async with showing(healthy(), size=(120, 40), picker=picker, read_only=True) as (app, pilot):
-        await opened(app, pilot)
-        await pilot.press("down", "h")
-        await pilot.pause()
-        assert picker.hidden == set()
-
-
-async def test_a_list_without_a_run_offers_nothing_to_do_with_one() -> None:
-    async with showing(healthy(), size=(120, 40)) as (app, pilot):
-        screen = await opened(app, pilot)
-        assert "open" in {key.action for key in screen.offered()}
-        screen.cards = ()
-        assert {"open", "hide"} & {key.action for key in screen.offered()} == set()
-        assert {"leave", "help"} <= {key.action for key in screen.offered()}
-
-
 async def test_without_any_run_nothing_is_offered_to_look_for_one_and_it_is_said_once() -> None:
     async with showing(healthy(), size=(120, 40)) as (app, pilot):
         screen = await opened(app, pilot)

@@ -6,10 +6,8 @@ from pathlib import Path
 import msgspec
 
 from tests.fakes.feed import checkpoint, created, process, progress, readings, started, training
-from tests.tiers import SECOND_TIER
-from tests.tui.conftest import until
 from trainwatch.core.app.screen.store_feed import StoreFeed
-from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
+from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.model.run import RunSpec
@@ -103,38 +101,3 @@ def test_checkpoints_of_the_fake_story_equal_those_in_the_store(tmp_path: Path) 
     with JournalWriter(run.journal) as journal:
         journal.append_all(0.0, wall0, [*created(), CheckpointKnown(checkpoint=told)])
     assert load_story(run.journal).checkpoints == (told,)
-
-
-@SECOND_TIER
-async def test_a_real_log_can_be_paged_and_searched(tmp_path: Path) -> None:
-    run, wall0 = directory(tmp_path)
-    log = tmp_path / "train.log"
-    log.write_text("".join(f"line {i}{' NEEDLE' if i in {7, 4000} else ''}\n" for i in range(5000)))
-    attempt = started(1)[1]
-    assert isinstance(attempt, AttemptStarted)
-    with JournalWriter(run.journal) as journal:
-        journal.append_all(0.0, wall0, [*created(), msgspec.structs.replace(attempt, log=str(log))])
-    app = TrainwatchApp(
-        OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0), logs=LogAccess(browser=FileLogBrowser())),
-        interval_s=0,
-    )
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
-        board = app.dashboard
-        assert board is not None
-        board.look()
-        await pilot.pause()
-        pane = board.log_pane
-        assert pane.plain_lines()[-1] == "line 4999"
-        await pilot.press("slash", *"needle", "enter")
-        await until(pilot, lambda: any("line 4000 NEEDLE" in line for line in pane.plain_lines()))
-        await pilot.press("n")
-        await until(pilot, lambda: any("line 7 NEEDLE" in line for line in pane.plain_lines()))
-        await pilot.press("N")
-        await until(pilot, lambda: any("line 4000 NEEDLE" in line for line in pane.plain_lines()))
-        await pilot.press("escape")
-        board.look()
-        for _ in range(14):
-            await pilot.press("home")
-            await until(pilot, lambda: not board.output.viewer.driver.busy)
-        assert pane.plain_lines()[0] == "line 0"

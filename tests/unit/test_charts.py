@@ -17,7 +17,7 @@ from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.latest import ProgressPoint
 from trainwatch.core.views import quantity
-from trainwatch.core.views.charts import AttemptSpan, attempt_spans, charts_svg, series_rows, silences, spiked
+from trainwatch.core.views.charts import AttemptSpan, attempt_spans, charts_svg, silences, spiked
 from trainwatch.core.views.metrics import (
     axis_unit,
     in_order,
@@ -185,15 +185,3 @@ def test_what_the_progress_shows_is_not_listed_again_under_the_name_of_the_log(l
     names = {metric.removeprefix("metric.") for metric in found if metric.startswith("metric.")}
     assert left <= names
     assert not names & {"loss", "avr_loss", "Loss", "step_loss", "it/s", "lr", "learning_rate", "step", "iter", "Epoch"}
-
-
-def test_a_loss_and_its_average_are_two_charts() -> None:
-    metrics = ("progress.loss", "metric.loss", "metric.avg_loss", "metric.total_loss")
-    assert without_doubles(metrics) == ("progress.loss", "metric.avg_loss", "metric.total_loss")
-
-
-def test_the_newest_points_of_an_attempt_that_runs_are_its_own() -> None:
-    attempts = (AttemptSpan(1, 0.0, 5.0, ended=True), AttemptSpan(2, 8.0, 20.3))
-    points = [(t, 1.0, 1.0, 1.0) for t in (4.5, 6.5, 8.5, 20.5)]
-    rows = series_rows("loss", points, run="a", wall0=0.0, attempts=attempts, steps=())
-    assert [row.attempt for row in rows] == [1, None, 2, 2]

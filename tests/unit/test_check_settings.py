@@ -17,10 +17,9 @@ from trainwatch.core.app.preflight.gpu_checks import (
     check_gpus,
     check_need,
     check_torch,
-    check_vram,
     interpreter,
 )
-from trainwatch.core.app.preflight.host_checks import check_output_dir, check_resume_point
+from trainwatch.core.app.preflight.host_checks import check_resume_point
 from trainwatch.core.app.preflight.launch_checks import (
     check_notify,
     check_paths,
@@ -104,21 +103,6 @@ def test_advised_settings_depend_on_the_size_of_the_machine(
     assert all(name in f"{found.found} {found.remedy}" for name in names)
 
 
-@pytest.mark.parametrize(
-    ("size", "command", "expected"),
-    [
-        (11.8, ("python", "sdxl_train_network.py"), "fail"),
-        (12.88, ("python", "sdxl_train_network.py"), "pass"),
-        (8.0, ("python", "train_network.py"), "none"),
-    ],
-)
-def test_sdxl_needs_twelve_gigabytes(tmp_path: Path, size: float, command: tuple[str, ...], expected: str) -> None:
-    found = check_vram(plan(tmp_path, command=command), machine(tmp_path, gpus=gpus(size)))
-    assert result(found) == expected
-    if found is not None and found.result == "fail":
-        assert "SD 1.5" in found.remedy
-
-
 def test_processes_on_a_gpu_are_listed_by_name(tmp_path: Path) -> None:
     me = GpuUser(pid=os.getpid(), mem_bytes=9.1 * GB)
     found = check_gpus(machine(tmp_path, gpus=gpus(16, users=(me,))))
@@ -184,20 +168,6 @@ def test_a_notification_command_that_is_not_executable_fails(tmp_path: Path) -> 
     assert result(check_notify(of("./tell.sh"), machine(tmp_path))) == "fail"
     (tmp_path / "tell.sh").chmod(0o755)
     assert result(check_notify(of("./tell.sh"), machine(tmp_path))) == "pass"
-
-
-def test_output_folder_check_fails_for_a_file_and_warns_if_unset_or_different(tmp_path: Path) -> None:
-    here = machine(tmp_path)
-    assert result(check_output_dir(plan(tmp_path), here)) == "warn"
-    assert result(check_output_dir(plan(tmp_path, output_dir=str(tmp_path / "a" / "b")), here)) == "pass"
-    (tmp_path / "file").touch()
-    assert result(check_output_dir(plan(tmp_path, output_dir=str(tmp_path / "file" / "b")), here)) == "fail"
-    elsewhere = check_output_dir(plan(tmp_path, {"output_dir": "other"}, output_dir=str(tmp_path / "out")), here)
-    assert (elsewhere.result, "other" in elsewhere.found) == ("warn", True)
-    assert (
-        result(check_output_dir(plan(tmp_path, {"output_dir": "out"}, output_dir=str(tmp_path / "out")), here))
-        == "pass"
-    )
 
 
 def test_a_first_start_does_not_resume_from_an_older_checkpoint(tmp_path: Path) -> None:

@@ -67,12 +67,6 @@ def test_bash_completes(words: str, offered: set[str], bash_script: Path, tmp_pa
     assert completed(words, bash_script, tmp_path) == offered
 
 
-@pytest.mark.parametrize("words", ["trainwatch run -- ou", "trainwatch run --detach -- python st"])
-def test_bash_leaves_the_command_behind_the_dashes_to_the_shell(words: str, bash_script: Path, tmp_path: Path) -> None:
-    (tmp_path / "outputs").mkdir()
-    assert completed(words, bash_script, tmp_path) == set()
-
-
 def test_bash_completes_files_behind_the_dashes(bash_script: Path) -> None:
     """By the shell's own completion, which is asked if nothing of ours fits."""
     assert "complete -o bashdefault -o default -F _shtab_trainwatch trainwatch" in bash_script.read_text().splitlines()

@@ -2,15 +2,11 @@
 
 import pytest
 
-from trainwatch.core.act.config.edits import REMOVED, DeriveError
+from trainwatch.core.act.config.edits import REMOVED
 from trainwatch.core.act.config.flags import (
     fill,
-    find_option,
-    is_shell_line,
-    option_groups,
     set_option,
 )
-from trainwatch.core.model.wrappers import hides_trainer, lone_config, options_start
 
 NOTHING = {"config": None, "output_dir": "out", "resume": None, "profile": None}
 CHECKPOINT = {**NOTHING, "resume": "/c/ck 1", "profile": "safe"}
@@ -51,16 +47,6 @@ def test_single_resume_placeholder_becomes_the_presets_arguments() -> None:
     assert fill(["t.py", "--resume", "{resume}"], CHECKPOINT, words)[0] == ("t.py", "--resume", "/c/ck 1")
 
 
-def test_single_resume_placeholder_is_removed_if_the_config_sets_it() -> None:
-    argv, used = fill(["t.py", "{resume}"], CHECKPOINT, [])
-    assert argv == ("t.py",)
-    assert "resume" not in used
-
-
-def test_a_path_with_braces_is_not_filled_again() -> None:
-    assert fill(["t.py", "{resume}"], {**NOTHING, "resume": "/a/{output_dir}"}, None)[0] == ("t.py", "/a/{output_dir}")
-
-
 @pytest.mark.parametrize(
     ("command", "key", "value", "after"),
     [
@@ -91,58 +77,3 @@ def test_a_path_with_braces_is_not_filled_again() -> None:
 )
 def test_options_are_set_in_the_users_spelling(command: str, key: str, value: object, after: str) -> None:
     assert " ".join(set_option(command.split(), key, value).argv) == after
-
-
-def test_previous_value_of_an_option_is_returned() -> None:
-    assert set_option(["t.py", "--lr", "1"], "lr", 2).before == "1"
-    assert set_option(["t.py", "--lr=1"], "lr", 2).before == "1"
-    assert set_option(["t.py"], "lr", 2).before is None
-    assert find_option(["t.py", "lr"], "lr") is None
-
-
-def test_trainer_options_begin_after_the_script() -> None:
-    assert options_start(["accelerate", "launch", "--x", "1", "train.py", "--y"]) == 5
-    assert options_start(["./run_train.sh", "--y"]) == 1
-    assert options_start(["python", "-m", "torch.distributed.run", "--n", "2", "train.py"]) == 6
-    assert options_start(["trainer"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("line", "config"),
-    [
-        ("python train.py cfg.yaml", "cfg.yaml"),
-        ("accelerate launch --num_processes 2 train.py runs/args.json", "runs/args.json"),
-        ("torchrun --nproc_per_node 2 -m pkg.train cfg.yml", "cfg.yml"),
-        ("llamafactory-cli train cfg.yaml", "cfg.yaml"),
-        ("python train.py cfg.yaml --lr 3", None),
-        ("python train.py cfg.yaml lr=3", None),
-        ("python train.py --config cfg.yaml", None),
-        ("python train.py data cfg.txt", None),
-        ("python train.py", None),
-        ("python train.py /data/x cfg.yaml", None),
-    ],
-)
-def test_a_config_that_is_the_only_argument_is_found(line: str, config: str | None) -> None:
-    assert lone_config(line.split()) == config
-
-
-def test_a_shell_script_hides_the_trainers_options() -> None:
-    hidden = ("bash train.sh", "./train.sh --x", "sh -c 'python t.py'", "/bin/bash -lc x", "env A=1 bash run.sh")
-    assert all(hides_trainer(line.split()) for line in hidden)
-    assert not any(hides_trainer(line.split()) for line in ("python t.py", "accelerate launch t.py", "trainer", ""))
-
-
-def test_shell_lines_are_recognised() -> None:
-    assert is_shell_line(["/bin/bash", "-lc", "python t.py"])
-    assert not is_shell_line(["bash", "train.sh", "-c"])
-    assert not is_shell_line(["python", "-c", "print()"])
-
-
-def test_flags_of_a_profile_are_read_in_groups() -> None:
-    flags = ("--mode", "separated", "--safe_mode", "--lr=-1", "--ids", "1", "2")
-    groups = option_groups(flags)
-    known = [("mode", "separated"), ("safe_mode", True), ("lr", "-1"), ("ids", ["1", "2"])]
-    assert [(group.key, group.value) for group in groups] == known
-    assert [word for group in groups for word in group.words] == list(flags)
-    with pytest.raises(DeriveError, match="does not begin with a dash"):
-        option_groups(("safe_mode",))

@@ -5,7 +5,6 @@ import tomllib
 import pytest
 
 from trainwatch.core.act.config.edits import (
-    REMOVED,
     DeriveError,
     Edit,
     edit_toml,
@@ -21,10 +20,6 @@ def test_toml_new_key_beside_dotted_keys_leaves_the_neighbours() -> None:
     text = "a.b = 1\nz = 2\n"
     after = tomllib.loads(edit_toml(text, [Edit(("a", "new", "x"), 1)], "f"))
     assert after == {"a": {"b": 1, "new": {"x": 1}}, "z": 2}
-
-
-def test_toml_windows_line_ends_are_kept() -> None:
-    assert edit_toml("x = 1\r\ny = 2\r\n", [Edit(("x",), 3)], "f") == "x = 3\r\ny = 2\r\n"
 
 
 def test_values_that_toml_cannot_express_are_refused() -> None:
@@ -56,22 +51,6 @@ def test_yaml_anchor_of_another_key_is_not_changed_along() -> None:
     assert read_yaml(after, "f")["same"] == 6
     with pytest.raises(DeriveError, match="without touching other values"):
         edit_yaml(text, [Edit(("run", "lr"), 2.0)], "f")
-
-
-def test_yaml_sections_are_made_where_they_are_missing() -> None:
-    after = edit_yaml("vae:\nlist:\n- a: 1\n", [Edit(("vae", "use_slicing"), True), Edit(("x", "y", "z"), 1)], "f")
-    assert read_yaml(after, "f") == {"vae": {"use_slicing": True}, "list": [{"a": 1}], "x": {"y": {"z": 1}}}
-    assert read_yaml(edit_yaml("", [Edit(("a",), 1)], "f"), "f") == {"a": 1}
-    assert read_yaml(edit_yaml("# only this\n", [Edit(("a", "b"), 1)], "f"), "f") == {"a": {"b": 1}}
-
-
-def test_yaml_removed_key_and_block_text() -> None:
-    after = edit_yaml("a: |\n  one\n  two\nb: 1\nc: 2\n", [Edit(("a",), "three"), Edit(("c",), REMOVED)], "f")
-    assert read_yaml(after, "f") == {"a": "three", "b": 1}
-
-
-def test_yaml_last_of_two_equal_keys_is_changed() -> None:
-    assert read_yaml(edit_yaml("a: 1\nb: 2\na: 3\n", [Edit(("a",), 4)], "f"), "f") == {"a": 4, "b": 2}
 
 
 def test_key_is_located_in_its_section() -> None:

@@ -77,14 +77,6 @@ def same_key(change: Change) -> bool:
     return bool(change.before == change.after)
 
 
-def test_kohya_state_directory_is_resumed_by_flag(tmp_path: Path) -> None:
-    spec = run(tmp_path, *KOHYA, config=SDXL)
-    state = checkpoint(tmp_path, "luca-000004-state", directory=True)
-    derived = preview(spec, preset("kohya"), None, state, (), tmp_path / "a")
-    assert derived.argv[-2:] == ("--resume", str(state))
-    assert derived.resume == "state"
-
-
 def test_kohya_without_a_config_takes_everything_as_flags(tmp_path: Path) -> None:
     spec = run(tmp_path, "python", "train_network.py", "--lowram", "--vae_batch_size=4")
     newest = checkpoint(tmp_path, "x.safetensors")
@@ -169,28 +161,6 @@ def test_flags_of_a_profile_get_their_types_in_a_config_that_stands_alone(tmp_pa
     }  # fmt: skip
 
 
-def test_a_config_beside_other_arguments_keeps_its_flags(tmp_path: Path) -> None:
-    (tmp_path / "cfg.yaml").write_text("per_device_train_batch_size: 8\n")
-    spec = run(tmp_path, "python", "train.py", "--config", "cfg.yaml")
-    saved = checkpoint(tmp_path, "checkpoint-500", directory=True)
-    argv = preview(spec, preset("hf"), None, saved, (), tmp_path / "a").argv
-    assert argv[-2:] == ("--resume_from_checkpoint", str(saved))
-
-
-def test_dit_resumes_by_flag_and_changes_its_yaml(tmp_path: Path) -> None:
-    spec = run(tmp_path, "python", "train.py", "--config", DIT, config=DIT)
-    newest = checkpoint(tmp_path, "checkpoint-500", directory=True)
-    halve = Change(where="config", key="learning_rate", after=5e-5, why="the loss became NaN")
-    derived = derive(spec, preset("dit"), profile("dit-safe"), newest, (halve,), tmp_path / "a", base_env={})
-    assert derived.argv == ("python", "train.py", "--config", str(tmp_path / "a" / DIT), "--resume", str(newest))
-    assert derived.config_path is not None
-    values = read_config(derived.config_path)
-    assert values["training"]["batch_size"] == 2
-    assert values["training"]["gradient_accumulation_steps"] == 8
-    assert values["training"]["learning_rate"] == 5e-5
-    assert values["vae"]["use_slicing"] is True
-
-
 @pytest.mark.parametrize("option", [("--config", DIT), (f"--config={DIT}",)])
 def test_a_config_that_only_the_command_names_is_the_trainers_config(tmp_path: Path, option: tuple[str, ...]) -> None:
     # Given a run that says nothing of its config, but in its command
@@ -221,24 +191,6 @@ def test_without_any_config_settings_have_their_dotted_names(tmp_path: Path) -> 
     unknown = Change(where="config", key="noise", after=2, why="profile mine")
     with pytest.raises(DeriveError, match="profile mine: the section of noise is unknown"):
         preview(spec, preset("dit"), None, None, (unknown,), tmp_path / "a")
-
-
-def test_hf_replaces_a_resume_the_user_wrote(tmp_path: Path) -> None:
-    spec = run(tmp_path, "python", "run_clm.py", "--resume_from_checkpoint", "old", "--fp16")
-    newest = checkpoint(tmp_path, "checkpoint-9", directory=True)
-    argv = preview(spec, preset("hf"), None, newest, (), tmp_path / "a").argv
-    assert argv == ("python", "run_clm.py", "--resume_from_checkpoint", str(newest), "--fp16")
-
-
-def test_generic_without_a_template_reports_that_resume_is_not_passed(tmp_path: Path) -> None:
-    newest = checkpoint(tmp_path, "x.pt")
-    silent = preview(run(tmp_path, "./train"), preset("generic"), None, newest, (), tmp_path / "a")
-    assert silent.argv == ("./train",)
-    assert not silent.told_resume
-    assert silent.resume == "none"
-    told = preview(run(tmp_path, "./train", "--from", "{resume}"), preset("generic"), None, newest, (), tmp_path / "a")
-    assert told.argv == ("./train", "--from", str(newest))
-    assert told.resume == "state"
 
 
 def test_safe_mode_adds_flags_and_environment(tmp_path: Path) -> None:
@@ -334,15 +286,6 @@ def test_setting_is_removed_by_a_remedy(tmp_path: Path) -> None:
     assert derived.config_path is not None
     assert "full_bf16" not in read_config(derived.config_path)["training_arguments"]
     assert [(c.key, c.before, c.after) for c in derived.changes] == [("training_arguments.full_bf16", True, None)]
-
-
-def test_effective_value_is_known_before_the_launch(tmp_path: Path) -> None:
-    spec = run(tmp_path, *KOHYA, "--seed", "3", config=SDXL)
-    kohya = preset("kohya")
-    assert effective(spec, kohya, None, "train_batch_size") == 1
-    assert effective(spec, kohya, None, "seed") == "3"
-    assert effective(spec, kohya, profile("aggressive"), "vae_batch_size") == 4
-    assert effective(spec, kohya, None, "nothing_like_it") is None
 
 
 def test_dotted_override_is_the_effective_value_and_is_changed(tmp_path: Path) -> None:

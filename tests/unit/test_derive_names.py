@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.derived_launch import derive
 from tests.unit.test_derive_launch import KOHYA, SDXL, checkpoint, preset, profile, run
 from trainwatch.core.act.config.trainer_config import own_name
 from trainwatch.core.model.checkpoint_files import series_of
@@ -28,17 +27,6 @@ def test_restart_saves_under_a_name_of_its_own(tmp_path: Path, saved: str) -> No
     assert named(spec, tmp_path / saved, 2) == "luca-try2"
     assert named(spec, None, 3) == "luca-try3", "from the beginning, too"
     assert named(spec, tmp_path / saved, 1) == "luca-try2", "a first launch that goes on from one"
-
-
-def test_derived_config_has_the_new_name_and_its_reason(tmp_path: Path) -> None:
-    spec = out(tmp_path, "luca-000002.safetensors")
-    saved = tmp_path / "luca-000002.safetensors"
-    changes = own_name(spec, preset("kohya"), None, saved, 2)
-    derived = derive(spec, preset("kohya"), None, saved, changes, tmp_path / "attempt", attempt=2)
-    assert derived.config_text is not None
-    assert 'output_name = "luca-try2"' in derived.config_text
-    (change,) = [c for c in derived.changes if c.key.endswith("output_name")]
-    assert "does not overwrite" in change.why
 
 
 def test_name_is_changed_on_the_command_line(tmp_path: Path) -> None:

@@ -3,20 +3,10 @@
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from tests.unit.test_derive_launch import KOHYA, SDXL, checkpoint, preset, profile, run
 from trainwatch.core.act.config.trainer_config import counted, remaining
 from trainwatch.core.model.preset import Change
-
-
-@pytest.mark.parametrize(("done", "left"), [(4, 8), (11, 1), (12, 1), (40, 1)])
-def test_finished_epochs_are_subtracted(tmp_path: Path, done: int, left: int) -> None:
-    spec = run(tmp_path, *KOHYA, config=SDXL)
-    saved = checkpoint(tmp_path, "luca-000004.safetensors")
-    (change,) = remaining(spec, preset("kohya"), None, saved, epochs_done=done, steps_done=900)
-    assert (change.key, change.before, change.after) == ("max_train_epochs", 12, left)
-    assert "luca-000004.safetensors" in change.why
 
 
 def test_the_number_comes_from_profile_or_command_line_too(tmp_path: Path) -> None:

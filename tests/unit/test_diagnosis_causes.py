@@ -1,18 +1,14 @@
 """Root, cascade, noise, survival and exit status, each on lines of our own."""
 
-import msgspec
 import pytest
 
 from tests.shipped import CATALOGUE, FAILURES, LOG_SHAPES, SHAPES
-from tests.tiers import SECOND_TIER
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import (
     START_EVIDENCE,
     diagnose,
     is_news,
-    read_evidence,
 )
-from trainwatch.core.judge.failure.evidence_state import DiagnosisState
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.text.shapes import ShapeTable
 
@@ -22,10 +18,6 @@ OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 G
 QUIET = "x" * 9000 + "\n"
 """Text without news, so long that lines after it are searched with the gates."""
 EXAMPLES = [(each.name, text) for each in FAILURES.classes for text in each.examples]
-
-
-def state_of(text: str) -> DiagnosisState:
-    return read_evidence(START_EVIDENCE, text, CATALOGUE)
 
 
 @pytest.mark.parametrize(("failure", "text"), EXAMPLES, ids=[f"{failure}-{text[:30]}" for failure, text in EXAMPLES])
@@ -88,24 +80,6 @@ def test_diagnosis_exit_status_alone(code: int | None, signal: int | str | None,
     assert failure != "unknown" or answer.confidence <= 0.3
 
 
-@SECOND_TIER
-def test_diagnosis_state_is_bounded_and_survives_json() -> None:
-    state = state_of("".join(text + "\n" for _, text in EXAMPLES) * 30)
-    encoded = msgspec.json.encode(state)
-    assert len(encoded) < 40_000
-    assert msgspec.json.decode(encoded, type=DiagnosisState) == state
-    assert len(diagnose(state, CATALOGUE, exit_code=1).cascade) <= 12
-
-
-def test_diagnosis_line_numbers_count_newlines_over_all_chunks() -> None:
-    state = START_EVIDENCE
-    for chunk in ("one\ntwo\r", "still two\nth", "ree\n" + OOM):
-        state = read_evidence(state, chunk, CATALOGUE)
-    answer = diagnose(state, CATALOGUE, exit_code=1)
-    assert answer.cause is not None
-    assert answer.cause.line == 4
-
-
 @pytest.mark.parametrize(
     ("line", "news"),
     [
@@ -145,11 +119,3 @@ def test_diagnosis_unknown_shows_the_last_lines_and_all_that_was_suspicious() ->
         (5, "bye"),
     ]
     assert diagnosis_of([text[:40], text[40:]], CATALOGUE, 1) == answer
-
-
-def test_diagnosis_unknown_of_a_long_log_numbers_its_last_lines() -> None:
-    answer = diagnosis_of([f"row {n} of nothing in particular\n" for n in range(1, 2001)], CATALOGUE, 1)
-    assert [(each.line, each.text[:8]) for each in answer.cascade] == [
-        (1998, "row 1998"), (1999, "row 1999"), (2000, "row 2000"),
-    ]  # fmt: skip
-    assert diagnosis_of(["x" * 9000], CATALOGUE, 1).cascade[0].line == 1

@@ -68,11 +68,6 @@ def test_fact_that_contradicts_lowers_the_confidence(log: str, code: int, about:
     assert words in found.explanation
 
 
-def test_no_kill_in_the_counter_speaks_against_the_kernel_line() -> None:
-    log = "Out of memory: Killed process 77 (python) total-vm:1kB\n"
-    assert diagnosis_of([log], CATALOGUE, 137, Circumstances(oom_kills=0)).confidence < 0.7
-
-
 def test_a_kill_that_the_kernel_did_not_count_is_told_as_one_from_outside() -> None:
     found = diagnosis_of([QUIET], CATALOGUE, 137, Circumstances(oom_kills=0))
     unknown = diagnosis_of([QUIET], CATALOGUE, 137)
@@ -86,30 +81,3 @@ def test_kernel_lines_count_with_the_log() -> None:
     xid = "NVRM: Xid (PCI:0000:41:00): 79, pid=7, GPU has fallen off the bus.\n"
     found = diagnosis_of(["RuntimeError: CUDA error: unknown error\n"], CATALOGUE, 1, kernel=xid)
     assert found.failure == "gpu_lost"
-
-
-def test_every_class_says_why_a_restart_helps_or_not() -> None:
-    reasons = {name: retry_reason(CATALOGUE.class_of(name)) for name in ("disk_full", "gpu_lost", "network_error")}
-    assert reasons["disk_full"].endswith("room")
-    assert all(reasons.values())
-    assert retry_reason(CATALOGUE.class_of("success")) == ""
-    assert "older" in retry_reason(CATALOGUE.class_of("nan_loss"))
-    assert "same settings" in retry_reason(CATALOGUE.class_of("cuda_oom"))
-    assert "corrected" in retry_reason(CATALOGUE.class_of("code_bug"))
-    assert "person" in retry_reason(CATALOGUE.class_of("killed_by_user"))
-    assert "often" in retry_reason(CATALOGUE.class_of("segfault"))
-
-
-@pytest.mark.parametrize(
-    ("log", "failure", "retryable"),
-    [
-        ("OSError: [Errno 5] Input/output error: '/mnt/x'\n", "io_error", True),
-        ("OSError: image file is truncated (3 bytes not processed)\n", "io_error", False),
-        ("RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR\n", "cudnn_cublas_error", True),
-        ("Loaded runtime CuDNN library: 8.5 but source was compiled with: 8.6\n", "cudnn_cublas_error", False),
-    ],
-)
-def test_cause_line_shows_whether_a_failure_would_return(log: str, failure: str, retryable: bool) -> None:
-    found = diagnosis_of([log], CATALOGUE, 1)
-    assert (found.failure, found.retryable) == (failure, retryable)
-    assert ("would fail again at the same place" in found.retry_reason) is not retryable

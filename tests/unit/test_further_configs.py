@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.derived_launch import derive
-from tests.unit.test_derive_launch import checkpoint, preset, profile, run
+from tests.unit.test_derive_launch import checkpoint, preset, run
 from trainwatch.core.act.config.derive import DeriveError, read_config
 from trainwatch.core.app.plan.trainer_folders import trainer_values
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.recovery.remedies import Circumstances, merged, options
-from trainwatch.core.model.preset import Change, Profile
+from trainwatch.core.model.preset import Change
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.shipped import UNKNOWN, AppliedRemedy
 
@@ -99,19 +99,6 @@ def test_a_dataset_file_named_on_the_command_line_is_replaced_there(tmp_path: Pa
     assert f"--dataset_config={tmp_path}/a/dataset_config-ds.toml" in argv
 
 
-def test_a_profile_sets_the_batch_in_the_dataset_file_too(tmp_path: Path) -> None:
-    spec = written(tmp_path)
-    mine = Profile(name="mine", family="generic", settings={"train_batch_size": 1})
-    derive(spec, preset("kohya"), mine, None, (), tmp_path / "a")
-    data = tomllib.loads((tmp_path / "a" / "dataset_config-ds.toml").read_text())
-    assert {d["batch_size"] for d in data["datasets"]} == {1}
-
-
-def test_what_a_profile_leaves_to_the_user_stays_as_the_dataset_file_says(tmp_path: Path) -> None:
-    spec = written(tmp_path)
-    assert derive(spec, preset("kohya"), profile("conservative"), None, (), tmp_path / "a").further == ()
-
-
 @pytest.mark.parametrize(
     "dataset",
     [
@@ -129,26 +116,6 @@ def test_a_batch_that_is_not_the_same_everywhere_or_not_known_is_not_changed(
     spec = written(tmp_path, dataset)
     assert trainer_values(spec, preset("kohya"), {}, load_remedies(), {})[""]["train_batch_size"] == UNKNOWN
     assert first_batch_remedy(spec) == {}
-
-
-@pytest.mark.parametrize(
-    "dataset",
-    ["[general]\nbatch_size = 4\n[[datasets]]\nresolution = 512\n", "[[datasets]]\nresolution = 512\n"],
-    ids=["general decides", "the main config decides"],
-)
-def test_the_batch_of_a_dataset_file_without_one_in_its_datasets(tmp_path: Path, dataset: str) -> None:
-    spec = written(tmp_path, dataset, MAIN + "train_batch_size = 4\n")
-    assert first_batch_remedy(spec)["train_batch_size"] == 2
-    derive(spec, preset("kohya"), None, None, HALF, tmp_path / "a")
-    assert effective_batches(tmp_path / "a") == {8}
-
-
-def test_a_dataset_file_in_json_is_changed_as_well(tmp_path: Path) -> None:
-    data = {"datasets": [{"batch_size": 4, "subsets": [{"image_dir": "a"}]}]}
-    spec = written(tmp_path, json.dumps(data), MAIN.replace(".toml", ".json"), "ds.json")
-    assert first_batch_remedy(spec)["train_batch_size"] == 2
-    derived = derive(spec, preset("kohya"), None, None, HALF, tmp_path / "a")
-    assert json.loads(derived.further[0].text)["datasets"][0] == data["datasets"][0] | {"batch_size": 2}
 
 
 def test_a_dataset_file_that_vanished_is_no_silent_change(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.unit.test_judge_recovery import save
 from trainwatch import heartbeat
 from trainwatch.core.judge.hang.activity import ANNOUNCED
 from trainwatch.core.model.decision import RequestSave
-from trainwatch.core.model.fact import Note, PhaseChanged
+from trainwatch.core.model.fact import PhaseChanged
 from trainwatch.core.model.observation import HEARTBEAT, LogChunk
 from trainwatch.heartbeat import NOTHING, Page, page_path
 
@@ -224,15 +224,6 @@ def test_a_training_that_tells_its_steps_can_be_asked_for_a_checkpoint() -> None
     world.command("stop")
     assert world.of(RequestSave)[-1].stop, "it ends after it, and no step is lost"
     assert world.word == "stopping"
-
-
-def test_one_that_cannot_be_asked_is_told_how() -> None:
-    world = World(judge()).begin()
-    for step in range(1, 10):
-        world.wait(1).see(LogChunk(t=world.t, text=f"step {step}/500 loss=0.5\n"))
-    world.command("save")
-    assert world.of(RequestSave) == []
-    assert "save_signal" in world.of(Note)[-1].text
 
 
 def test_a_log_that_shows_its_steps_later_becomes_the_source_of_progress() -> None:

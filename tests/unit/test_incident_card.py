@@ -5,18 +5,16 @@ from typing import get_args
 import msgspec
 import pytest
 
-from tests.fakes.feed import CRASH, StoryTeller, asking, crashed, given_up, healthy, hung
+from tests.fakes.feed import CRASH, crashed, given_up, healthy, hung
 from tests.unit.test_views_header import incident, told, with_incidents
 from trainwatch.core.model.attempt import EvidenceFile, IncidentKind
 from trainwatch.core.model.decision import CaptureStacks, Record, StopAttempt
-from trainwatch.core.model.fact import IncidentUpdated, RemedyProposed
+from trainwatch.core.model.fact import IncidentUpdated
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.preset import Change
 from trainwatch.core.model.story import ActionStory, Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.screens.incident_card import (
     HEADINGS,
-    LETTERS,
     IncidentCard,
     card_markdown,
     incident_card,
@@ -46,13 +44,6 @@ def keys(card: IncidentCard) -> str:
     return "".join(choice.key for choice in card.choices)
 
 
-def proposed(number: int, name: str, incident_id: int) -> RemedyProposed:
-    change = Change(key="lr", before="1e-4", after="5e-5", why="NaN", where="flag")
-    return RemedyProposed(
-        name=name, title=f"remedy {number}", failure="nan_loss", changes=(change,), incident=incident_id, cost="slower", why="changes the result",
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("kind", get_args(IncidentKind))
 @pytest.mark.parametrize("open_", [True, False])
 def test_every_kind_of_incident_has_a_card_that_explains_it(kind: str, open_: bool) -> None:
@@ -76,12 +67,6 @@ def test_no_fact_stands_on_a_card_twice() -> None:
     assert "exit code 1" not in why  # the first line says it
 
 
-def test_the_line_of_the_cause_can_be_opened() -> None:
-    card = card_of(crashed(), 1)
-    assert (card.line, card.log is not None) == (48_211, True)
-    assert "l" in keys(card)
-
-
 @pytest.mark.parametrize(("kind", "kept"), [("crash", "see the evidence"), ("hang", "see the stacks")])
 def test_a_crash_offers_no_stacks_of_a_process_that_has_ended(kind: str, kept: str) -> None:
     now = with_incidents(healthy(), incident(20, kind, "some_class", "something was seen", step=7))
@@ -89,29 +74,6 @@ def test_a_crash_offers_no_stacks_of_a_process_that_has_ended(kind: str, kept: s
     now = replace(now, story=replace(now.story, actions=(action,)))
     (choice,) = (choice for choice in card_of(now, 20).choices if choice.key == "s")
     assert choice.text == kept
-
-
-def test_choices_have_letters_of_their_own_and_no_digit() -> None:
-    now = told(crashed(), *(proposed(n, f"remedy{n}", CRASH.id) for n in range(3)))
-    for each in (now, hung(), asking(), given_up()):
-        for one in each.story.incidents:
-            found = keys(card_of(each, one.id))
-            assert len(set(found)) == len(found)
-            assert not any(key.isdigit() for key in found)
-
-
-def test_a_proposed_remedy_is_a_choice_with_what_it_does_and_costs() -> None:
-    now = told(given_up(), proposed(1, "lower_lr", CRASH.id), proposed(2, "skip", CRASH.id))
-    taken = [choice for choice in card_of(now, CRASH.id).choices if choice.act == "take"]
-    assert [(c.key, c.name) for c in taken] == [("a", "lower_lr"), ("b", "skip")]
-    assert taken[0].text.startswith("resume from step 2,160 with lr 1e-4 → 5e-5")
-    assert taken[0].text.endswith("; cost: slower")
-
-
-def test_a_hang_can_be_given_time_and_a_question_answered() -> None:
-    assert {"w", "k", "r"} <= set(keys(card_of(hung(), 2)))
-    assert keys(card_of(asking(), 2))[0] == "Y"
-    assert "w" not in keys(card_of(crashed(), 1))
 
 
 def test_what_was_done_has_its_order_seconds_and_outcomes() -> None:
@@ -155,20 +117,6 @@ def test_the_innermost_frame_of_the_users_own_code_says_where_each_process_was()
         "src/loop.py:88 in step (pid 4211)",
     )
     assert innermost(()) == ()
-
-
-def test_a_frame_that_the_stacks_named_already_is_not_repeated() -> None:
-    card = card_of(hung(), 2, ("src/loop.py:88 in step (pid 4211)",))
-    assert [row.text for row in card.rows if row.heading == "where"] == ["src/loop.py:88 in step (pid 4211)"]
-
-
-def test_an_unknown_number_has_no_card() -> None:
-    assert incident_card(healthy(), 999) is None
-    assert StoryTeller().story.incidents == ()
-
-
-def test_the_letters_of_remedies_are_no_other_choices() -> None:
-    assert not set(LETTERS) & set("Ywrkclsyjq")
 
 
 def test_the_card_says_how_likely_the_cause_is() -> None:

@@ -117,15 +117,6 @@ def test_only_the_best_is_copied_where_that_is_chosen(which: Any, expected: list
     assert copied(run) == expected
 
 
-def test_the_best_is_copied_too_if_a_slow_copy_passed_it_over() -> None:
-    run = scored(save(world(which="both"), 20).wait(5), 20, 9.0)
-    scored(save(run, 40), 40, 5.0)
-    save(run, 60).wait(5)
-    outcome(run, ok=True)
-    outcome(run, ok=True)
-    assert copied(run) == ["out/step-20", "out/step-40", "out/step-60"]
-
-
 @pytest.mark.parametrize(
     ("ok", "detail", "line"),
     [

@@ -2,40 +2,9 @@
 
 from tests.builders import Story, World
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge.findings import health
-from trainwatch.core.judge.findings.health import DiskUse, Forecast
 from trainwatch.core.model.observation import CheckpointEvent, HostSample, LogChunk
 
 GB = 1e9
-
-
-def after(*free: float, every_s: float = 600.0) -> DiskUse:
-    use = DiskUse()
-    for n, each in enumerate(free, start=1):
-        use = health.with_free(use, n * every_s, each, n)
-    return use
-
-
-def test_time_to_full_follows_from_free_space_size_and_interval() -> None:
-    coming = health.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
-    assert coming == Forecast(full_s=8 * 600.0 + 500.0, each_bytes=5 * GB, every_s=600.0)
-    assert health.describe_forecast(coming) == (
-        "the disk will be full in about 1.5 h: each checkpoint takes 5.00 GB, one comes every 10 min; "
-        "free some space or keep fewer"
-    )
-
-
-def test_disk_is_short_if_full_before_the_training_is_done() -> None:
-    coming = Forecast(full_s=3600.0, each_bytes=GB, every_s=600.0)
-    use = after(50 * GB, 45 * GB, 40 * GB)
-    assert health.is_short(use, coming, 7200.0)
-    assert not health.is_short(use, coming, 1800.0)
-    assert health.is_short(use, coming, None)
-    assert not health.is_short(use, None, None)
-    assert health.is_enough(use, None, None)
-    assert health.is_enough(use, coming, 1800.0)
-    assert not health.is_enough(use, coming, 3000.0)
-    assert not health.is_enough(use, coming, None)
 
 
 def filled() -> tuple[World, float]:
@@ -70,15 +39,6 @@ def test_a_disk_that_is_full_is_no_longer_forecast() -> None:
     world.see(HostSample(t=world.t + 5.0, disk_free_bytes=0.0))
     filling = [i for i in world.incidents if i.class_ == "filling"]
     assert [(i.open, i.ending) for i in filling] == [(False, "the disk is full")]
-
-
-def test_space_taken_by_other_programs_is_not_counted_as_checkpoints() -> None:
-    use = after(50 * GB, 45 * GB, 40 * GB)
-    assert health.forecast(use, 1900.0, 40 * GB, 40_000.0) is None
-    bounded = health.forecast(use, 1900.0, 40 * GB, 1.5 * GB)
-    assert bounded is not None
-    assert bounded.each_bytes == 3 * GB
-    assert health.forecast(use, 1900.0, 40 * GB, 12 * GB) == health.forecast(use, 1900.0, 40 * GB)
 
 
 def test_small_checkpoints_on_a_busy_disk_give_no_warning() -> None:

@@ -47,17 +47,6 @@ def test_the_command_of_the_end_follows_the_last_notice_and_is_decided_once() ->
     assert len(ordered(run)) == 1
 
 
-def test_a_run_that_is_given_up_or_ended_early_has_its_own_command() -> None:
-    run = world(restart=Restart(max_restarts=0))
-    crash(run, "CUDA error: an illegal memory access was encountered")
-    assert run.word == "given_up"
-    assert ordered(run) == [("give_up", ("gone",))]
-    early = world()
-    early.see(Exit(t=early.t, code=0))
-    assert early.word == "ended_early"
-    assert ordered(early) == [("give_up", ("gone",))]
-
-
 def test_it_is_stopped_as_long_before_its_time_as_a_stop_may_take() -> None:
     run = until(world(), AT - LEAD_S - 6)
     assert run.word == "running"
@@ -153,12 +142,3 @@ def test_a_time_of_day_is_the_next_one_after_the_start_and_a_date_is_that_date()
     for wrong in ("8", "24:00", "08:60", "tomorrow", "2026-13-01 08:00"):
         with pytest.raises(ValueError, match="local time"):
             end_time(wrong)
-
-
-def test_a_stop_that_a_person_ordered_before_that_time_is_not_the_end_by_it() -> None:
-    run = until(world(), AT - LEAD_S - 2)
-    run.silent = {"stop_attempt"}
-    run.command("shutdown", stop_trainer=True)
-    before = run.state.ends
-    run.wait(5)
-    assert (before is None, run.state.ends, ordered(run)) == (False, None, [])

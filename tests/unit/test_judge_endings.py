@@ -289,16 +289,6 @@ def test_weights_that_are_nan_are_no_end_even_if_the_last_step_is_saved() -> Non
     assert "not finite" in world.incidents[0].reason
 
 
-def test_one_batch_with_a_nan_loss_and_the_last_save_are_an_end() -> None:
-    world = save(see(begun(), steps(999) + "step 1000/1000 loss: nan\n"), "out/step-1000.pt", 1000)
-    assert leave(world).word == "finished"
-
-
-def test_a_nan_in_a_running_average_does_not_undo_the_last_save() -> None:
-    text = "".join(f"steps: 1%|  | {n}/50 [00:01<00:01, 1.00s/it, avr_loss=nan]\n" for n in range(30, 51))
-    assert leave(save(see(begun(), text), "out/luca.safetensors", 50)).word == "finished"
-
-
 def test_the_kernel_explains_an_end_before_the_last_step() -> None:
     world = see(begun().see(HostSample(t=0.1, oom_kills=3)), "")
     world.see(HostSample(t=world.t + 1.0, oom_kills=3))
@@ -307,13 +297,6 @@ def test_the_kernel_explains_an_end_before_the_last_step() -> None:
     world = see(begun(), steps(399))
     world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
     assert leave(world).incidents[0].class_ == "gpu_lost"
-
-
-def test_words_and_a_final_checkpoint_together_prove_an_end_before_the_last_step() -> None:
-    world = save(see(begun(), steps(399) + "Training complete\n"), "out/model_final.pt")
-    assert leave(world).word == "finished"
-    assert leave(save(see(begun(), steps(399)), "out/model_final.pt")).word == "ended_early"
-    assert leave(save(see(begun(), steps(399, None)), "out/model_final.pt")).word == "finished"
 
 
 def test_a_save_that_is_not_complete_does_not_outweigh_an_error() -> None:
@@ -332,13 +315,6 @@ def test_what_is_loaded_after_the_last_step_may_be_another_stage() -> None:
     assert leave(see(world, "Loading dataset of stage 2\n" + CUDA)).word == "starting"
 
 
-def test_steps_in_another_log_count() -> None:
-    world = begun()
-    for line in steps(399).splitlines(keepends=True):
-        world.see(LogChunk(t=world.t + 1.0, text=line, source="out/train.log"))
-    assert leave(world).word == "ended_early"
-
-
 @pytest.mark.parametrize(
     ("text", "well"),
     [
@@ -354,25 +330,10 @@ def test_a_trainer_that_hangs_is_done_only_after_its_last_epoch(text: str, well:
     assert ended_well(see(begun(), text).state) is well
 
 
-def test_a_lost_status_with_a_sign_of_success_and_nothing_against_it_is_finished() -> None:
-    assert leave(see(begun(), steps(40, None) + "Results saved to runs/train\n"), None).word == "finished"
-
-
 def test_helpers_that_are_left_are_named() -> None:
     world = see(begun(), steps(1000))
     world.see(Exit(t=world.t + 1.0, code=0, left=("tensorboard --logdir runs (pid 77)",)))
     assert "left alone, because nothing shows that it trains: tensorboard --logdir runs (pid 77)" in world.text()
-
-
-def test_an_attempt_that_resumed_at_the_end_of_the_last_epoch_is_finished_without_a_step() -> None:
-    world = save(see(begun(), keras(5, 5)), "out/step-160.pt", 160)
-    world.see(LogChunk(t=world.t, text="\nLoading test set\n" + CUDA))
-    assert leave(world, 1).word == "starting"
-    assert leave(world).word == "finished"
-
-
-def test_a_save_after_the_last_epoch_counts_if_no_step_is_printed() -> None:
-    assert leave(save(see(begun(), epochs(3, 3)), "out/m.pt"), 1).word == "finished"
 
 
 @pytest.mark.parametrize(
@@ -422,22 +383,6 @@ def test_save_of_the_last_step_is_the_end_although_the_log_stopped_before(name: 
     assert "is saved" in reason(world)
 
 
-def test_save_before_the_last_step_says_how_far_it_came() -> None:
-    world = leave(silent_from(340, 400, 500))
-    assert (world.word, "step 500 of 1000, as model-000500.pt holds" in reason(world)) == ("ended_early", True)
-
-
-def test_save_that_counts_something_else_is_no_progress() -> None:
-    """Micro-batches, four to a step."""
-    world = begun()
-    for at in (100, 200):
-        save(
-            see(world, "".join(f"step {n}/1000 loss: 0.25\n" for n in range(at - 99, at + 1))), f"out/m-{at}.pt", 7 * at
-        )
-    assert leave(world).word == "ended_early"
-    assert "step 200 of 1000" in reason(world)
-
-
 AGAIN = Settings(restart=Restart(ended_early="restart", backoff_s=(0.0,)))
 
 
@@ -463,9 +408,3 @@ def test_exit_0_in_the_middle_is_restarted_once_if_the_settings_say_so(last: str
 def test_end_on_purpose_is_never_restarted(last: str) -> None:
     world = leave(see(save(see(begun(settings=AGAIN), steps(300)), "out/step-300.pt", 300), last))
     assert len(world.of(StartAttempt)) == 1
-
-
-def test_exit_0_in_the_middle_is_held_by_default_and_names_the_setting() -> None:
-    world = leave(save(see(begun(), steps(300)), "out/step-300.pt", 300))
-    assert world.word == "ended_early"
-    assert "[restart] ended_early" in world.of(NotifyPeople)[-1].body

@@ -97,15 +97,6 @@ def test_each_new_checkpoint_is_evaluated_once_on_the_cpu() -> None:
     assert made.of(decisions.NotifyPeople) == []
 
 
-def test_one_at_a_time_and_the_newest_first() -> None:
-    made = saved(world(), 10, 20, 30)
-    assert begun(made) == [("out/step-10", None)]
-    done(made, 3.0)
-    done(made, 2.0)
-    done(made, 1.0)
-    assert [path for path, _ in begun(made)] == ["out/step-10", "out/step-30", "out/step-20"]
-
-
 @pytest.mark.parametrize(
     ("readings", "settings", "gpu"),
     [
@@ -136,17 +127,6 @@ def test_without_a_place_it_waits_for_the_end_of_the_training() -> None:
     assert made.of(decisions.EndWatch) == []
     done(made, 3.0)
     assert [end.exit_code for end in made.of(decisions.EndWatch)] == [0]
-
-
-def test_after_means_after_the_training() -> None:
-    made = saved(world(where="after"), 10, 20)
-    assert begun(made) == []
-    finish(made)
-    done(made, 3.0)
-    assert made.of(decisions.EndWatch) == []
-    done(made, 2.0)
-    assert [path for path, _ in begun(made)] == ["out/step-20", "out/step-10"]
-    assert len(made.of(decisions.EndWatch)) == 1
 
 
 def test_the_command_of_the_end_waits_for_the_last_score_but_not_beyond_the_time_of_the_end() -> None:
@@ -223,12 +203,6 @@ def again(made: World) -> World:
     later.state = made.judge.start(folded(made), to_snapshot(made.state))
     later.watch(Story(meta=False, period_s=5.0).train(10))
     return later
-
-
-def test_nothing_is_evaluated_twice_by_the_next_supervisor() -> None:
-    later = again(done(saved(world(), 10), 12.5))
-    assert begun(saved(later, 10)) == []
-    assert begun(saved(later, 20)) == [("out/step-20", None)]
 
 
 def test_what_was_cut_off_with_its_supervisor_is_evaluated_again_but_not_for_ever() -> None:

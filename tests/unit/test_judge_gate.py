@@ -164,14 +164,6 @@ def test_a_question_is_judged_again_before_it_is_sent_again() -> None:
     assert world.of(QuestionClosed)[-1].why.startswith("signs of life are back")
 
 
-def test_a_hang_before_the_first_step_is_watched_as_a_start_again() -> None:
-    world = World(judge(Settings(restart=Restart(act="ask", ask_timeout_s=300.0)))).begin()
-    world.watch(Story(meta=False).load(10).dead(1500))
-    assert world.word == "hung"
-    world.watch(Story(meta=False).go(400, cpu=1.5, write_per_s=9e7, read_per_s=9e7))
-    assert world.word == "starting"
-
-
 def test_a_trainer_that_dies_while_its_hang_waits_for_an_answer_asks_a_new_question() -> None:
     world = crash(hung("ask"))
     first, second = world.of(ActionWithheld)
@@ -190,12 +182,6 @@ def test_stop_after_a_crash_ends_the_question_and_a_resume_is_an_ordinary_one() 
     assert not world.judge.answer(world.state, Command(t=world.t, verb="resume", incident=1)).ok
     world.command("resume")
     assert done(world) == ["end_leftovers", "start_attempt"]
-
-
-def test_wait_is_an_answer_too() -> None:
-    world = hung("ask").command("snooze")
-    assert done(world) == []
-    assert world.word == "running"
 
 
 def test_a_finished_training_that_does_not_exit_is_not_ended_by_itself() -> None:
@@ -334,14 +320,6 @@ def test_a_new_supervisor_does_not_repeat_a_stop_that_was_decided_before_act_was
     assert world.decisions.count("stop_attempt") == 1
 
 
-def test_a_price_that_is_unknown_is_not_made_up() -> None:
-    world = World(judge(Settings(restart=Restart(act="ask")))).begin()
-    crash(world)
-    assert (
-        world.of(ActionWithheld)[0].price == "how many steps it repeats is unknown; while it waits, nothing is trained"
-    )
-
-
 @pytest.mark.parametrize("act", ["ask", "notify"])
 def test_the_first_launch_and_the_orders_of_a_person_pass(act: Act) -> None:
     world = observing(act)
@@ -388,12 +366,6 @@ def test_a_climb_that_was_decided_before_act_was_changed_waits_for_an_order() ->
     world.command("restart")
     assert done(world) == ["stop_attempt", "start_attempt"]
     assert world.of(StartAttempt)[-1].profile == "high"
-
-
-def test_the_words_name_the_checkpoint_that_the_attempt_itself_resumed_from() -> None:
-    world = running(steps=40).command("restart", checkpoint="elsewhere/checkpoint-7").watch(Story(meta=False).load(5))
-    crash(world.command("act", act="notify"))
-    assert world.of(ActionWithheld)[-1].sentence == "restarted from checkpoint-7"
 
 
 def test_a_framework_that_never_resumes_starts_from_the_beginning() -> None:

@@ -41,10 +41,6 @@ def test_a_bound_belongs_to_the_milder_level(row: str, value: float, level: Leve
     assert health.level_of(TABLE[row], value) == level
 
 
-def test_the_profile_stable_warns_of_vram_earlier() -> None:
-    assert health.level_of(health.metrics(Health(), "stable")["vram"], 96.0) == "warning"
-
-
 def host(t: float, **fields: float) -> HostSample:
     return HostSample(t=t, **fields)  # type: ignore[arg-type]
 

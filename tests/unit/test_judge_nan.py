@@ -194,13 +194,6 @@ def test_a_trainer_that_ends_itself_for_its_nan_goes_back_once() -> None:
     assert world.word == "given_up"
 
 
-def test_nan_in_a_log_of_its_own_counts() -> None:
-    world = with_saves()
-    for n in range(61, 121):
-        world.see(LogChunk(t=world.t + 1.0, text=PLAIN.format(n, "nan"), source="out/metrics.log"))
-    assert world.of(StopAttempt) != []
-
-
 def nan_and_saved(action: str) -> World:
     """A run whose loss is NaN from step 61 on, that saved at 90 all the same."""
     world = told(with_saves(action), *["nan"] * 30)
@@ -327,12 +320,6 @@ def test_values_of_a_file_that_was_written_again_do_not_count() -> None:
     assert world.state.checkpoints.known[0].bad is None
 
 
-def test_values_that_are_known_after_the_end_of_the_trainer_end_nothing() -> None:
-    world = save(running(judge(created_wall=1000.0), steps=60)).command("stop")
-    checkpoint(world, 60, nonfinite=["w"])
-    assert world.word == "stopped"
-
-
 def test_a_resume_point_that_is_infinite_on_purpose_is_taken() -> None:
     world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
     data: dict[str, Any] = {
@@ -366,13 +353,6 @@ def test_a_requested_checkpoint_that_is_not_known_is_refused_if_it_holds_nan() -
     world.answer("verify_checkpoint", ok=False, verdict="nonfinite", reason="NaN", nonfinite=["w"], nan=["w"])
     world.command("resume", checkpoint="/elsewhere/x.pt")
     assert world.word == "stopped"
-
-
-def test_warn_says_it_for_a_checkpoint_too() -> None:
-    world = checkpoint(steps(saving("warn"), 20), 60, nonfinite=["unet.w"])
-    checkpoint(steps(world, 20), 80, nonfinite=["unet.w"])
-    assert world.of(StopAttempt) == []
-    assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: NaN"]
 
 
 def test_what_an_earlier_attempt_wrote_is_not_held_against_the_file_that_replaces_it() -> None:

@@ -2,17 +2,15 @@
 
 import msgspec
 
-from tests.builders import Story, World, judge
-from trainwatch.core.judge.run_states import Hung, Running, Starting
+from tests.builders import World, judge
+from trainwatch.core.judge.run_states import Running, Starting
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.attempt import NO_STEP, Incident
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.fact import StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, Start, Tick
-from trainwatch.core.model.settings import Restart, Settings
 
 UNREAD = "sweep {} of 2400  q {:.3f}\n"
-READ = "step {}/2400 loss {:.3f}\n"
 
 
 def prints(world: World, *numbers: int, form: str = UNREAD) -> World:
@@ -28,10 +26,6 @@ def saves(world: World, name: str, *, after_s: float = 0.0) -> World:
 
 def begun() -> World:
     return prints(World(judge()).begin(), 1, 2, 3)
-
-
-def twice(world: World) -> World:
-    return saves(saves(world, "a"), "b", after_s=40.0)
 
 
 def told(world: World) -> list[Incident]:
@@ -60,23 +54,6 @@ def test_a_second_save_without_a_step_is_told() -> None:
     assert [n.title for n in world.of(NotifyPeople)] == ["run: no step is read from the log"]
 
 
-def test_a_step_that_is_read_closes_it_and_nothing_is_kept_any_more() -> None:
-    world = twice(begun())
-    prints(world, 8, 9, form=READ)
-    assert [(i.open, i.ending) for i in told(world)] == [(False, "a step is read")]
-    assert world.state.saves_unread == ()
-    prints(saves(world, "b", after_s=60.0), 10, 11, 12, 13)
-    assert len(told(world)) == 1
-
-
-def test_the_end_of_the_attempt_closes_it_and_the_next_one_starts_again() -> None:
-    world = twice(begun())
-    world.see(Exit(t=world.t + 1.0, code=1)).wait(5.0)
-    assert [i.open for i in told(world)] == [False]
-    assert isinstance(world.state.machine, Starting)
-    assert world.state.saves_unread == ()
-
-
 def test_a_checkpoint_from_before_the_attempt_shows_nothing_of_it() -> None:
     world = World(judge(created_wall=1000.0)).begin()
     world.see(Tick(t=100.0), Exit(t=101.0, code=1)).wait(20.0)
@@ -86,16 +63,6 @@ def test_a_checkpoint_from_before_the_attempt_shows_nothing_of_it() -> None:
     assert isinstance(world.state.machine, Starting)
     world.see(msgspec.structs.replace(late, path="out/b", mtime=1121.0))
     assert isinstance(world.state.machine, Running)
-
-
-def test_a_pause_and_a_hang_that_is_withdrawn_lead_back_to_running() -> None:
-    world = saves(begun(), "a").command("pause").command("resume")
-    assert isinstance(world.state.machine, Running)
-    asks = World(judge(Settings(restart=Restart(act="ask")))).begin()
-    saves(prints(asks, 1, 2, 3), "a").watch(Story(meta=False, period_s=5.0).dead(2400))
-    assert isinstance(asks.state.machine, Hung)
-    asks.command("act", act="all")
-    assert asks.of(StateChanged)[-1].state == "running"
 
 
 def test_state_of_an_unknown_format_shows_that_it_trains_and_counts_once() -> None:

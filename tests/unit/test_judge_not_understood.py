@@ -128,16 +128,6 @@ def test_nothing_is_told_if_a_checkpoint_that_is_understood_came_with_it() -> No
     assert resumed(crash(world)) == "out/model-20.safetensors"
 
 
-def test_a_checkpoint_that_is_understood_closes_the_warning() -> None:
-    world = at_step(unknown(run_of(GENERIC, NOWHERE), "whatever.q7"), 60)
-    (incident,) = world.state.incidents
-
-    world = saved(world, "out/model-20.safetensors", 20, form="file")
-
-    assert incident.class_ == "not_understood"
-    assert world.state.incidents == ()
-
-
 def test_an_opaque_checkpoint_is_resumed_from_and_the_trainer_reads_it() -> None:
     world = at_step(opaque(run_of(GENERIC, ANYWHERE), "out/all.pt"), 60)
     assert world.of(CheckpointKnown)[0].checkpoint.understood is False
@@ -295,15 +285,6 @@ def test_after_two_starts_that_could_not_read_it_the_run_is_held() -> None:
     assert [s.resume_from for s in world.of(StartAttempt)] == [None, "out/last.q7", "out/last.q7"]
     assert isinstance(world.state.machine, Stopped)
     assert "last.q7: the trainer could not read it" in notes(world)
-
-
-def test_a_notice_says_what_the_settings_do() -> None:
-    copies = at_step(unknown(run_of(GENERIC, NOWHERE, if_not_understood="copy_and_restart"), "last.q7"), 60)
-    tries = at_step(opaque(run_of(GENERIC, ANYWHERE), "out/all.pt"), 60)
-
-    assert "copied aside, and the run begins anew" in told(copies)[0].body
-    assert "the trainer is given it to resume from" in told(tries)[0].body
-    assert tries.state.incidents == ()
 
 
 def test_a_series_without_a_telling_name_is_state_if_the_log_shows_no_step() -> None:

@@ -10,7 +10,7 @@ from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import Record, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
-from trainwatch.core.model.preset import FailedRung, Preset, RampGoal, goal_of_rung, ramp_goal
+from trainwatch.core.model.preset import FailedRung, Preset, ramp_goal
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
@@ -73,12 +73,6 @@ def test_a_goal_that_says_nothing_is_refused(text: str) -> None:
         ramp_goal(text)
 
 
-def test_the_last_goal_holds_for_all_rungs_above() -> None:
-    ramp = ("10 epochs", "20 epochs")
-    assert [goal_of_rung(ramp, n) for n in range(3)] == [RampGoal(epochs=10), RampGoal(epochs=20), RampGoal(epochs=20)]
-    assert goal_of_rung((), 0) is None
-
-
 def test_one_rung_up_after_so_many_checkpoints_at_a_checkpoint() -> None:
     world = saves(climber("2 checkpoints"), 3)
     assert profiles(world) == ["low"]
@@ -121,26 +115,6 @@ def test_epochs_count_each_rung_by_itself() -> None:
     assert profiles(world) == ["low", "middle", "high"]
 
 
-def test_a_rung_that_dies_is_left_and_not_tried_again() -> None:
-    world = saves(climber("1 checkpoint"), 5)
-    crash(on(world), OOM)
-    assert profiles(world) == ["low", "middle", "low"], "although out of memory is not cured by starting again"
-    back = world.of(RampMoved)[-1]
-    assert (back.direction, back.before, back.after, back.failure) == ("back", "middle", "low", "cuda_oom")
-    assert "middle died after" in back.why
-    saves(on(world), *range(6, 30))
-    assert profiles(world) == ["low", "middle", "low"]
-    assert world.state.ramp.failed[0].profile == "middle"
-
-
-def test_a_fall_from_the_top_leaves_the_middle_in_use() -> None:
-    world = saves(climber("1 checkpoint"), 5)
-    saves(on(world), 7)
-    crash(on(world))
-    saves(on(world), *range(8, 20))
-    assert profiles(world) == ["low", "middle", "high", "middle"]
-
-
 def test_a_rung_that_spills_is_left_at_the_next_checkpoint() -> None:
     world = saves(climber("1 checkpoint"), 5)
     on(world)
@@ -165,16 +139,6 @@ def test_no_climb_while_something_is_wrong_or_when_it_is_nearly_done() -> None:
     world.see(LogChunk(t=world.t, text="\rsteps: 99%| | 9900/10000 [1:00<1:00, 1.00s/it, avr_loss=0.1]"))
     saves(world, 9900)
     assert profiles(world) == ["low"]
-
-
-def test_a_person_may_ask_for_a_failed_rung() -> None:
-    world = saves(climber("1 checkpoint"), 5)
-    crash(on(world), OOM)
-    on(world).command("profile", profile="middle", now=True)
-    assert profiles(world)[-1] == "middle"
-    assert moves(world)[-1] == ("forgiven", "low", "middle")
-    assert world.state.ramp.failed == ()
-    assert not world.state.ramp.climbed
 
 
 def test_a_person_who_chose_a_profile_is_not_overruled() -> None:

@@ -126,12 +126,6 @@ def test_what_is_left_of_an_epoch_shows_that_the_resume_was_taken(at: int, label
     assert (proof, after.position, after.first_step) == ("taken", at + 6, at + 1)
 
 
-def test_bar_without_a_total_where_the_one_before_had_one_proves_nothing() -> None:
-    told = AttemptProgress(**fields(bar_total_before=1000, resume_epoch=1))
-    assert follow(told, *(step(n, None) for n in (1, 2, 3, 4)))[1] == "open"
-    assert proof_after(told, 1, 2, 3) == "anew"
-
-
 def test_a_resume_that_cannot_be_seen_is_not_told_as_recovered_from_its_checkpoint() -> None:
     world = save(running(steps=10), "out/step-8", 8)
     world.answer("start_attempt", told_resume=True, resume="state")
@@ -152,13 +146,6 @@ def test_the_steps_of_a_bar_that_names_no_epoch_are_those_before_the_next_epoch(
     found, proof = follow(told, *first, later, before=before, at_once=at_once)
     assert (proof, found.elsewhere, found.resumed_at) == ("taken", False, 24)
     assert resume_in_words(found) == "resume verified: a.ckpt holds step 24"
-
-
-def test_a_bar_that_is_drawn_where_it_begins_is_no_step() -> None:
-    """diffusers draws "20/48 [00:00<?, ?it/s]" before its step 21: it was told that it goes on at step 20."""
-    drawn = "Steps:  40%|4  | 400/1000 [00:00<?, ?it/s]"
-    assert follow(RESUMED, drawn)[1] == "open"
-    assert follow(RESUMED, drawn, step(401))[0].first_step == 401
 
 
 def test_lines_without_a_loss_are_no_steps_if_those_of_steps_have_one() -> None:
@@ -239,15 +226,6 @@ def test_the_total_of_an_epoch_is_not_what_is_left() -> None:
     assert follow(told, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
 
 
-def test_a_step_that_the_log_prints_now_and_then_is_not_called_the_first() -> None:
-    after, proof = follow(RESUMED, step(410), step(420))
-    said = "resume verified: step-400 holds step 400, first step after it at or before 410"
-    assert (proof, resume_in_words(after)) == ("taken", said)
-    assert follow(RESUMED, step(601))[1] == "open"  # every how many steps it prints may have changed
-    other = resume_in_words(follow(RESUMED, step(601), step(602))[0])
-    assert other == "resumed by itself: first step 601; it was told to resume from step-400 (step 400)"
-
-
 def fields(**more: Any) -> dict[str, Any]:
     return {
         "number": 2,
@@ -283,14 +261,6 @@ def test_command_without_a_place_for_the_resume_path_is_reported_at_launch() -> 
     assert ending.startswith("recovered: started over")
 
 
-def test_resume_that_was_taken_is_noted_in_the_journal() -> None:
-    world = save(running())
-    world.answer("start_attempt", told_resume=True, resume="state")
-    bar = "\rsteps:   0%|          | 41/10260 [00:01<1:00:00,  2.50s/it, avr_loss=0.09]"
-    crash(world).see(LogChunk(t=world.t + 5.0, text=bar))
-    assert "resume verified: step-40 holds step 40, first step after it 41" in _notes(world)
-
-
 @pytest.mark.parametrize("every", [1, 10])
 def test_weights_of_a_script_whose_counter_continues_were_resumed(every: int) -> None:
     # Given a script that is told the step, and counts on from it
@@ -308,31 +278,6 @@ def test_weights_of_a_script_whose_counter_continues_were_resumed(every: int) ->
     first = "61" if every == 1 else "at or before 70"
     assert f"resume verified: m-step000060.safetensors holds step 60, first step after it {first}" in _notes(world)
     assert (world.state.attempt.position, world.state.attempt.step_offset) == (90, 0)
-
-
-def test_new_count_with_distant_lines_is_no_continued_count() -> None:
-    world = World(judge(preset=KOHYA)).begin().watch(Story(meta=False, period_s=5.0).load(10).train(100, every=50))
-    save(world, "out/m-step000040.safetensors", 40)
-    world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["command line"])
-    crash(world).watch(Story(meta=False, period_s=5.0).load(10).train(50, every=50))
-    assert "the printed step starts again" in _notes(world)
-    assert world.state.attempt.step_offset > 0
-
-
-def test_weights_named_in_the_log_were_resumed() -> None:
-    world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
-    world.answer("start_attempt", told_resume=True, resume="weights")
-    crash(world).see(LogChunk(t=world.t, text="load network weights from: out/net-000004.safetensors\n"))
-    world.watch(story(5))
-    assert "named in the log" in _notes(world)
-
-
-def test_weights_named_nowhere_may_not_have_been_resumed() -> None:
-    world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
-    world.answer("start_attempt", told_resume=True, resume="weights")
-    crash(world).watch(story(5))
-    assert world.word == "running"
-    assert "neither its config nor its log names the file" in world.incidents[-1].reason
 
 
 def test_epochs_add_up_over_attempts_that_resume_weights() -> None:

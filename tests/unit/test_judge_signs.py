@@ -6,7 +6,6 @@ import pytest
 from tests.builders import Story, World, busy, judge, spin
 from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge.findings import pace as eta
 from trainwatch.core.judge.handlers.hang_check import outlook_of
 from trainwatch.core.judge.hang import activity, rules
 from trainwatch.core.judge.recovery.commands import SNOOZE_S
@@ -17,11 +16,9 @@ from trainwatch.core.model.observation import (
     GpuReading,
     GpuSample,
     HostSample,
-    KernelLine,
     LogChunk,
     ProcessSample,
 )
-from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.settings import Hang, Settings
 
 
@@ -35,38 +32,6 @@ def test_checkpoint_of_the_same_size_is_no_sign_of_life() -> None:
     assert began is not None
     assert seen(world, 10.0) == began
     assert seen(world, None) == began + 4.0
-
-
-def test_eta_follows_from_the_runs_own_pace() -> None:
-    pace = eta.Pace()
-    progress = Progress(run_step=10, run_total_steps=100, eta_s=77.0)
-    assert eta.eta_s(pace, progress) == 77.0
-    for n in range(20):
-        pace = eta.with_step(pace, n * 10, n * 40.0)
-    assert eta.eta_s(pace, progress) == pytest.approx(360.0)
-    assert eta.with_step(pace, 5, 900.0).from_step == 5
-    assert eta.begin_attempt(pace).s_per_step == pace.s_per_step
-
-
-def test_the_first_seconds_of_a_run_give_a_time_left() -> None:
-    """A run of 12 s had none, and sd-scripts prints a third of the time that is left."""
-    progress = Progress(run_step=10, run_total_steps=100, eta_s=30.0)
-    pace = eta.with_step(eta.Pace(), 4, 10.0)
-    assert eta.eta_s(pace, progress) == 30.0
-    assert eta.eta_s(eta.with_step(pace, 5, 11.0), progress) == 30.0  # too short to say
-    assert eta.eta_s(eta.with_step(pace, 9, 15.0), progress) == pytest.approx(90.0)
-    assert eta.with_step(pace, 4, 15.0) is pace
-
-
-def test_an_attempt_with_another_pace_gives_its_own_time_left() -> None:
-    progress = Progress(run_step=0, run_total_steps=100)
-    known = eta.Pace(s_per_step=1.0)
-    slower = eta.with_step(eta.with_step(known, 10, 0.0), 20, 40.0)
-    assert eta.eta_s(slower, progress) == pytest.approx(400.0)
-    once = eta.with_step(slower, 30, 60.0)  # a stretch that is faster for once counts little
-    assert 375.0 < (eta.eta_s(once, progress) or 0.0) <= 400.0
-    alike = eta.with_step(eta.with_step(known, 10, 0.0), 40, 36.0)
-    assert eta.eta_s(alike, progress) == pytest.approx(102.0)
 
 
 def test_loss_spike_and_nan_step_stop_nothing() -> None:
@@ -196,36 +161,6 @@ def test_error_after_the_last_step_does_not_restart_a_training_whose_last_save_i
     crash(world, "\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n")
     assert world.word == word
     assert "CUDA error" in world.text()
-
-
-def test_run_killed_by_a_person_is_not_restarted() -> None:
-    world = running().see(LogChunk(t=130.0, text="\nKeyboardInterrupt\n"))
-    from trainwatch.core.model.observation import Exit
-
-    world.see(Exit(t=131.0, signal=2))
-    assert world.word == "stopped"
-    assert world.incidents[0].class_ == "killed_by_user"
-    assert "signal SIGINT" in world.text()
-
-
-def test_kernel_lines_and_memory_kills_are_kept_for_the_diagnosis() -> None:
-    world = running().see(
-        KernelLine(t=130.0, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."),
-        HostSample(t=131.0, oom_kills=3),
-        HostSample(t=132.0, oom_kills=4),
-    )
-    crash(world, "\n", 1)
-    assert world.incidents[0].kind == "crash"
-
-
-def test_steps_in_further_logs_are_progress() -> None:
-    world = World().begin()
-    for n in range(1, 30):
-        text = f"Step {n}, Loss: 0.1{n}, LR: 1.00e-04\n"
-        world.see(LogChunk(t=5.0 * n, text=text, source="train.log"))
-    world.see(LogChunk(t=150.0, text="still here\n", source="train.log"))
-    assert world.word == "running"
-    assert world.state.attempt.step == 29
 
 
 def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:

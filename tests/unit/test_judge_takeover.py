@@ -84,22 +84,6 @@ def test_what_the_last_supervisor_waited_for_is_taken_up_again() -> None:
     assert [type(d) for d in taken_over(backing, live=False).of(ClearGpu)] == [ClearGpu]
 
 
-def test_a_launch_that_may_not_have_happened_is_done_again_under_a_new_number() -> None:
-    new = taken_over(World(silent={"start_attempt"}).begin(), live=False)
-    assert new.of(StartAttempt)[0].attempt == 2
-
-
-def test_a_launch_that_did_happen_is_adopted() -> None:
-    world = World(silent={"start_attempt"}).begin()
-    new = World(world.judge)
-    known = from_snapshot(to_snapshot(world.state))
-    assert known is not None
-    new.state = known
-    new.see(Start(t=1.0, attempt=1, pid=5, adopted=True)).begin()
-    assert new.decisions == []
-    assert new.word == "starting"
-
-
 @pytest.mark.parametrize("verb", ["stop", "kill"])
 def test_an_unfinished_stop_is_finished(verb: str) -> None:
     world = running()
@@ -121,22 +105,6 @@ def test_an_unfinished_restart_goes_on() -> None:
         "list_checkpoints",
         "start_attempt",
     ]
-
-
-def test_an_unfinished_end_of_a_finished_training() -> None:
-    done = Story(meta=False, total=100)
-    done.start().load(10).train(60).finish().dead(600)
-    world = World(silent={"stop_attempt"}).begin().watch(done)
-    assert world.decisions[-1] == "stop_attempt"
-    assert taken_over(world, live=False).word == "finished"
-
-
-def test_an_unfinished_end_without_restarts_left() -> None:
-    world = running(judge(quick(max_restarts=0)), steps=100)
-    world.silent = {"stop_attempt"}
-    world.watch(Story(meta=False).dead(200))
-    assert world.decisions[-1] == "stop_attempt"
-    assert taken_over(world, live=False).word == "given_up"
 
 
 def test_a_hang_is_looked_at_again() -> None:

@@ -155,33 +155,6 @@ def test_a_length_that_is_reached_or_not_counted_in_the_log_changes_nothing(text
     assert f"exit 0; {SENTENCE}" in reason(world)
 
 
-def test_a_step_that_is_just_the_told_length_shows_the_end() -> None:
-    """A run that had made step 120 of 120 was "finished", with a doubt whether that was the end."""
-    world = left(trained(json_lines(200), STEPS))
-    assert (world.word, reason(world)) == ("finished", "the training is done: step 200 of 200 (by --steps 200)")
-
-
-@pytest.mark.parametrize("text", ["Loading model for the next stage\n", "RuntimeError: CUDA error: out of memory\n"])
-def test_what_comes_after_the_last_told_step_is_stronger(text: str) -> None:
-    world = left(trained(json_lines(200) + text, STEPS))
-    assert "the training is done" not in reason(world)
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["Early stopping, best val_loss: 0.4312 at step 60\n", "Training complete in 0h 3m 20s\n"],
-)
-def test_words_of_an_end_are_stronger_than_the_settings(words: str) -> None:
-    world = left(trained(json_lines(99) + words, STEPS))
-    assert world.word == "finished", reason(world)
-    assert SENTENCE not in reason(world)
-
-
-def test_the_total_of_the_log_is_stronger_than_the_settings() -> None:
-    lines = "".join(f"step {n}/100 loss 0.5\n" for n in range(1, 101))
-    assert left(trained(lines, STEPS)).word == "finished"
-
-
 def test_steps_that_may_have_been_made_without_a_line_are_no_early_end() -> None:
     """A log that prints only a new best loss has no line of the last steps."""
     assert left(trained(json_lines(99), STEPS), after_s=110.0).word == "finished"

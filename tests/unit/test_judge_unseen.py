@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World
-from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.model.fact import NothingSeen
 from trainwatch.core.model.observation import LogChunk, Start, Tick
 
@@ -51,11 +50,6 @@ def test_a_training_that_went_on_unwatched_used_all_of_it() -> None:
     assert used == lasted
 
 
-def test_a_trainer_that_was_stopped_for_a_part_of_it_used_the_rest() -> None:
-    ((_, used),) = trained(on(asleep(plain(), 600.0, 120), 8))
-    assert used == pytest.approx(300, abs=15)
-
-
 def test_without_a_known_pace_it_is_unknown() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(60))
     world.see(Tick(t=world.t + 600.0)).wait(20.0)
@@ -67,13 +61,6 @@ def test_it_is_told_once_the_log_was_read() -> None:
     world = asleep(plain(), 600.0, 1)
     assert trained(world) == []
     assert len(trained(on(world, 8))) == 1
-
-
-def test_steps_that_were_seen_before_a_new_supervisor_began_are_not_counted_again() -> None:
-    ((lasted, used),) = trained(adopted(made=24 + 4))
-    assert lasted == pytest.approx(600, abs=6)
-    assert used is not None
-    assert used <= 20
 
 
 def test_an_older_state_that_does_not_know_of_a_sleep_before_tells_nothing() -> None:
@@ -89,8 +76,3 @@ def adopted(made: int) -> World:
     world.see(Start(t=seen_t + 600.0, attempt=1, pid=7, adopted=True))
     lines = "".join(f"step {number}/10260 loss=0.1\n" for number in range(1, step + made))
     return on(world.see(LogChunk(t=world.t, text=lines)), 8)
-
-
-def test_an_attempt_that_ends_at_once_tells_it_before_its_end() -> None:
-    world = asleep(running(), 600.0, 0)
-    assert len(trained(crash(world))) == 1

@@ -11,11 +11,10 @@ from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.judge.recovery.restarts import former, settings_of
 from trainwatch.core.judge.resume.resume_check import Compared, began_again
-from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.text.loss_run import LossCurve, with_loss
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import Note
-from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.model.preset import Change
 from trainwatch.core.model.shipped import AppliedRemedy
 
@@ -116,17 +115,6 @@ def test_nothing_is_said_if(name: str) -> None:
     assert judged(before, after) is None
 
 
-@pytest.mark.parametrize("resumed", [1, 3, 5, 8, 12, 20])
-@pytest.mark.parametrize("loss", [falls, language_model, noisy(language_model, 0.1)])
-def test_a_healthy_resume_within_the_first_steps_is_not_called_so(loss: Losses, resumed: int) -> None:
-    assert judged(loss, loss, killed=resumed + 4, resumed=resumed) is None
-
-
-@pytest.mark.parametrize("resumed", [30, 60, 100, 500, 1000, 3000])
-def test_a_healthy_resume_from_an_old_checkpoint_is_not_called_so(resumed: int) -> None:
-    assert judged(language_model, language_model, killed=4000, resumed=resumed) is None
-
-
 @pytest.mark.parametrize("seed", range(200))
 def test_a_healthy_resume_of_a_loss_that_wanders_is_not_called_so(seed: int) -> None:
     """Losses that drift, jump and have spikes, as in reinforcement learning, and continue after the resume."""
@@ -209,15 +197,6 @@ def test_it_stays_open_when_the_run_is_resumed_again() -> None:
     save(world, "out/step-270", 270)
     crash(world).see(LogChunk(t=world.t + 5.0, text=lines(271, 290, lambda step: falls(step - 240))))
     assert world.state.attempt.number == 3
-    assert [i.class_ for i in world.state.incidents if i.open] == ["weights_not_loaded"]
-
-
-def test_it_stays_open_when_the_training_is_done() -> None:
-    world = resumed_with(lambda step: falls(step - 240))
-    text = lines(271, 1000, falls) + "Training completed\n"
-    save(world.see(LogChunk(t=world.t + 5.0, text=text)), "out/step-1000", 1000)
-    world.see(Exit(t=world.t + 20.0, code=0, died_t=world.t + 19.0)).wait(60.0)
-    assert isinstance(world.state.machine, Finished)
     assert [i.class_ for i in world.state.incidents if i.open] == ["weights_not_loaded"]
 
 

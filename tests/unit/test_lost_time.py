@@ -69,14 +69,6 @@ def test_a_hang_and_its_restart_are_split() -> None:
     assert found.of_perfect == pytest.approx((1000 - 140) / 1000)
 
 
-def test_a_run_without_trouble_loses_its_start_only() -> None:
-    found = lost_time(told(*FIRST), 130)
-    assert found is not None
-    assert (found.wall_s, found.startup_s, found.detection_s, found.restart_s) == (130, 30, 0, 0)
-    assert found.of_perfect == 1.0
-    assert found.ettr == pytest.approx(100 / 130)
-
-
 def test_a_hang_before_the_first_step_is_no_start_up() -> None:
     story = told(*FIRST[:2], incident(300, "hang", 280.0), state(300, "hung"), state(310, "finished"))
     found = lost_time(story, 310)
@@ -136,13 +128,6 @@ def test_a_machine_that_slept_is_no_training(used: float | None, frozen: float, 
     assert found.of_perfect == 1.0
 
 
-def test_what_was_paused_or_suspended_is_counted_once() -> None:
-    story = told(*FIRST, pace(90), state(100, "paused"), state(200, "running"), unseen(100, 200, 0.0))
-    found = lost_time(story, 500)
-    assert found is not None
-    assert (found.waited_s, found.frozen_s, found.trained_s) == (100, 0, 370)
-
-
 def test_time_in_which_nobody_watches_is_unknown() -> None:
     story = told(*FIRST, pace(90))
     found = lost_time(story, 500, unseen_from_t=90)
@@ -152,12 +137,6 @@ def test_time_in_which_nobody_watches_is_unknown() -> None:
     found = lost_time(ended, 500, unseen_from_t=90)
     assert found is not None
     assert found.unknown_s == 10
-
-
-def test_only_what_lies_in_the_time_that_is_asked_for_counts() -> None:
-    found = lost_time(told(*FIRST, pace(90), unseen(100, 200, 0.0)), 500, since_t=150)
-    assert found is not None
-    assert (found.frozen_s, found.trained_s) == (50, 300)
 
 
 def test_no_supervisor_could_have_used_the_time_in_which_the_machine_slept() -> None:

@@ -12,7 +12,7 @@ from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.checkpoints import list_checkpoints
 from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, with_event
 from trainwatch.core.judge.resume.resume_point import newest_verified
-from trainwatch.core.model.checkpoint import Checkpoint, newest_complete
+from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import Record, StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside, Fact
 from trainwatch.core.model.observation import CheckpointEvent
@@ -71,15 +71,6 @@ def test_an_old_file_that_appears_after_a_gap_is_not_the_newest(other: Checkpoin
     assert found.path == OLD
 
 
-@pytest.mark.parametrize("again_t", [200.0, 300.0])
-@pytest.mark.parametrize(("old_mtime", "new_mtime"), [(1100.0, 1200.0), (None, None)])
-def test_an_older_checkpoint_that_is_announced_again_last_is_not_the_newest(
-    old_mtime: float | None, new_mtime: float | None, again_t: float
-) -> None:
-    new = event(200.0, NEW, 40, new_mtime)
-    assert newest(event(100.0, OLD, 20, old_mtime), new, event(again_t, OLD, 20, old_mtime)) == NEW
-
-
 def test_a_restart_goes_on_from_the_newest_although_an_older_one_was_announced_last() -> None:
     world: World = save(save(save(running(), OLD, 20), NEW, 40), OLD, 20)
     assert crash(world).of(StartAttempt)[-1].resume_from == NEW
@@ -121,9 +112,3 @@ def test_a_checkpoint_that_is_set_aside_is_no_resume_point_on_any_screen() -> No
     assert "restarting from step 20" in " ".join(verdict(now).clauses).lower()
     rows = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, 1300.0, now.story)
     assert [(row.path, row.resume) for row in rows] == [(NEW, False), (OLD, True)]
-
-
-def test_the_newest_complete_skips_what_is_not_complete() -> None:
-    torn = checkpoint("torn", 3.0, verdict="torn")
-    assert newest_complete([torn, checkpoint("b", 2.0), checkpoint("a", 1.0)]) == checkpoint("b", 2.0)
-    assert newest_complete([torn]) is None

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from trainwatch.core.act.config.edits import read_yaml
-from trainwatch.core.act.config.flags import option_groups
 from trainwatch.core.model.preset import Preset, Profile
 
 CONFIGS = files("trainwatch.configs")
@@ -41,16 +40,6 @@ COLUMNS = (
     "lowram",
     "gradient_checkpointing",
 )
-STABLE = {
-    "gradient_checkpointing": False,
-    "gradient_accumulation_steps": 4,
-    "max_train_epochs": 12,
-    "save_every_n_epochs": 2,
-    "save_last_n_epochs": 3,
-    "optimizer_type": "AdamW8bit",
-    "mixed_precision": "bf16",
-    "full_bf16": True,
-}
 
 
 @pytest.mark.parametrize(
@@ -64,47 +53,6 @@ STABLE = {
 def test_sdxl_profiles(name: str, row: tuple[Any, ...]) -> None:
     assert PROFILES[name].settings == dict(zip(COLUMNS, row, strict=True)) | COMMON
     assert set(PROFILES[name].expect) == {"ram", "vram", "speed", "stability"}
-
-
-def test_stable_profile_and_its_example_config() -> None:
-    assert PROFILES["stable"].settings == STABLE
-    example = tomllib.loads((CONFIGS / "examples" / "sdxl_16gb_stable.toml").read_text("utf-8"))
-    assert STABLE.items() <= example["training_arguments"].items() | example["optimizer_arguments"].items()
-
-
-def test_safe_mode_ladder() -> None:
-    ladder = [PROFILES[name].flags for name in ("safe_mode", "disable_triton", "normal")]
-    assert ladder == [("--safe_mode",), ("--disable_triton", "--force_pytorch_sepconv"), ()]
-
-
-LARGE = (
-    "epochs=150 batch_size=48 init_channels=28 layers=16 weight_epochs=5 arch_epochs=1 "
-    "warmup_epochs=15 train_portion=0.8"
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("safe-quick", "epochs=10 batch_size=16 init_channels=8 layers=4 weight_epochs=2 arch_epochs=1"),
-        (
-            "safe-medium",
-            "epochs=80 batch_size=32 init_channels=20 layers=12 weight_epochs=4 arch_epochs=1 warmup_epochs=10",
-        ),
-        ("safe-large", LARGE),
-        ("safe-conservative", "epochs=30 batch_size=16 init_channels=12 layers=6 use_checkpoint"),
-        ("safe-default", "epochs=50 batch_size=32 init_channels=16 layers=8"),
-    ],
-)
-def test_safe_sizes(name: str, sizes: str) -> None:
-    wanted = option_groups([f"--{part}" for part in ("mode=separated", "safe_mode", *sizes.split())])
-    assert [(o.key, o.value) for o in option_groups(PROFILES[name].flags)] == [(o.key, o.value) for o in wanted]
-
-
-def test_dit_profiles_keep_the_effective_batch() -> None:
-    for name in ("dit-safe", "dit-standard", "dit-large"):
-        settings = PROFILES[name].settings
-        assert settings["batch_size"] * settings["gradient_accumulation_steps"] == 16
 
 
 def test_dit_example_config() -> None:

@@ -39,12 +39,6 @@ def chosen(
     return found.gpus if found.gpus is not None else found.why
 
 
-def test_the_least_loaded_gpu_that_fits() -> None:
-    assert chosen(entry(), gpu(0, 0.9), gpu(1, 0.2)) == (1,)
-    assert chosen(entry(), gpu(0), gpu(1)) == (0,)
-    assert chosen(entry(wants=2), gpu(0), gpu(1), gpu(2), held=(live(1, 1),)) == (0, 2)
-
-
 def test_what_a_started_run_needs_is_reserved_before_it_takes_it() -> None:
     held = (live(1, 0), live(2, 1, need=3.0))
     assert chosen(entry(), gpu(0), gpu(1), held=held) == (1,)

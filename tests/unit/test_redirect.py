@@ -8,7 +8,6 @@ from trainwatch.core.act.config.derive import DeriveError, preview, redirected
 from trainwatch.core.model.preset import Preset, Profile
 from trainwatch.core.model.run import RunSpec
 
-KOHYA = Preset(name="kohya", config_format="toml", sections_ignored=True)
 DIT = Preset(name="dit", config_format="yaml")
 GENERIC = Preset(name="generic")
 
@@ -31,12 +30,6 @@ def launch(new: RunSpec, preset: Preset, tmp_path: Path, profile: Profile | None
     return " ".join(derived.argv), derived.config_text or ""
 
 
-def test_placeholder_is_redirected(tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
-    new = redirected(spec(tmp_path, "python", "t.py", "--out", "{output_dir}"), GENERIC, None, scratch)
-    assert launch(new, GENERIC, tmp_path)[0] == f"python t.py --out {scratch}"
-
-
 @pytest.mark.parametrize(
     ("words", "after"),
     [
@@ -54,18 +47,6 @@ def test_output_options_are_redirected(tmp_path: Path, words: tuple[str, ...], a
     new = redirected(spec(tmp_path, "python", "t.py", *words), GENERIC, None, scratch)
     assert launch(new, GENERIC, tmp_path)[0] == f"python t.py {after.format(s=scratch)}"
     assert new.output_dir == str(scratch)
-
-
-def test_sectioned_config_is_redirected(tmp_path: Path) -> None:
-    (tmp_path / "c.toml").write_text(
-        'seed = 1\n[saving]\noutput_dir = "outputs/luca"  # mine\nlogging_dir = "outputs/luca/logs"\n'
-    )
-    scratch = tmp_path / "scratch"
-    given = spec(tmp_path, "accelerate", "launch", "train_network.py", "--config_file", "c.toml", config="c.toml")
-    _, text = launch(redirected(given, KOHYA, None, scratch), KOHYA, tmp_path)
-    assert f'output_dir = "{scratch}"  # mine' in text
-    assert f'logging_dir = "{scratch}/logs"' in text
-    assert 'output_dir = "outputs/luca"' in (tmp_path / "c.toml").read_text()
 
 
 def test_a_yaml_config_and_a_checkpoint_that_is_only_read(tmp_path: Path) -> None:

@@ -68,20 +68,3 @@ def test_a_trainer_that_went_on_without_being_told_resumes_by_itself_whatever_it
     seen = msgspec.structs.replace(PROVEN, told=False)
     found = conclude(LaunchPlan(spec=spec), seen, known, 60.0)
     assert (found.verdict, found.will, found.source) == ("safe", "self", "self")
-
-
-def test_weights_without_their_step_are_told() -> None:
-    anew = StepProof(holds=True, why="the loss goes on", checkpoint=200, first_after=5)
-    assert "save step, optimizer and weights" in " ".join(result(PROVEN, steps=anew).advice)
-    goes_on = StepProof(holds=True, why="it goes on", checkpoint=200, first_after=205)
-    assert result(PROVEN, steps=goes_on).advice == ()
-    began = StepProof(holds=False, why="began at 1")
-    assert "save step, optimizer and weights" in " ".join(result(PROVEN, steps=began).advice)
-
-
-def test_no_checkpoint_in_time_names_the_setting_and_a_longer_time() -> None:
-    found = result(Seen(stage="checkpoint", timed_out=True, last_step=40, total_steps=9000, saved_in="/out"))
-    assert "no checkpoint was reached within 60 s (it came to step 40 of 9000)" in found.reason
-    assert any("save_steps = 500" in sentence for sentence in found.advice)
-    assert not any("learning_rate" in sentence for sentence in found.advice)
-    assert any("--timeout 240" in sentence for sentence in found.advice)

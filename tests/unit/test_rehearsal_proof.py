@@ -13,10 +13,7 @@ from trainwatch.core.app.rehearsal_verdict import (
     with_loss,
     with_verified,
 )
-from trainwatch.core.app.rehearse import SETTLE_S, spec_apart
-from trainwatch.core.judge.resume.output_folders import STILL_S
 from trainwatch.core.model.launch import LossProof, StepProof
-from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings
 
 
@@ -57,12 +54,6 @@ def test_a_loss_that_begins_again_shows_that_the_weights_were_not_loaded(
     proof = prove_loss(lines(1, 53), after, 40)
     assert proof.holds is holds
     assert (holds is False) == ("the weights were not loaded" in proof.why)
-
-
-def test_a_loss_that_rises_by_design_is_compared_like_one_that_falls() -> None:
-    before = [Printed(step, float(step)) for step in range(1, 54)]
-    assert prove_loss(before, [Printed(step, float(step)) for step in range(41, 46)], 40).holds is True
-    assert prove_loss(before, [Printed(step, float(step - 40)) for step in range(41, 46)], 40).holds is False
 
 
 def test_a_count_that_begins_again_while_the_loss_continues_cannot_be_told() -> None:
@@ -113,11 +104,3 @@ def test_an_attempt_without_its_checkpoint_says_nothing_against_the_script() -> 
     assert "ckpt_50.npz" in found_steps.why
     going_on = StepProof(holds=True, why="it goes on by itself")
     assert of_no_resume(going_on, LossProof(holds=True), "ckpt_50.npz") == (going_on, LossProof(holds=True))
-
-
-def test_a_rehearsal_lets_a_file_of_an_unknown_format_settle_as_the_real_run_does() -> None:
-    spec = RunSpec(id="job", name="job", command=("python", "train.py"), cwd="/", created_wall=0.0)
-    real = spec.settings.watch.settle_s
-
-    assert spec_apart(spec, Path("/tmp/scratch"), {}).settings.watch.settle_s >= min(real, STILL_S) > 0
-    assert STILL_S <= SETTLE_S

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from tests.fakes.feed import asking, checkpoint, crashed, empty, finished, given_up, healthy, hung, in_state
+from tests.fakes.feed import asking, crashed, finished, given_up, healthy, hung
 from tests.unit.test_report_texts import report
-from tests.unit.test_views_header import NAN, stepped, with_incidents
+from tests.unit.test_views_header import NAN, with_incidents
 from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.progress import Why
 from trainwatch.core.model.story import Situation, SupervisorLife
@@ -14,7 +14,6 @@ from trainwatch.core.views.report_building import MOST_INCIDENTS, short_report
 from trainwatch.core.views.report_pages import html, markdown
 from trainwatch.core.views.run_summary import is_due, needs
 from trainwatch.core.views.state.concerns import frozen_text, troubles
-from trainwatch.core.views.timeline import timeline_view
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -39,11 +38,6 @@ def test_an_end_that_nothing_proves_is_said_so() -> None:
     assert said not in report(now).summary
 
 
-def test_a_running_training_says_when_it_will_be_done() -> None:
-    assert any(line.startswith("  done about ") for line in short_report(report(healthy())).splitlines())
-    assert "done about" not in short_report(report(given_up()))
-
-
 def test_scores_of_checkpoints_are_in_every_form_and_the_best_is_marked() -> None:
     now = finished()
     older, newest = now.story.checkpoints[-2:]
@@ -61,13 +55,6 @@ def test_scores_of_checkpoints_are_in_every_form_and_the_best_is_marked() -> Non
     assert "score" not in markdown(report(finished()))
 
 
-def test_what_needs_a_person_is_said() -> None:
-    for now in (asking(), given_up()):
-        text = short_report(report(now))
-        assert "  needs you: " in text
-        assert "nothing needs you" not in text
-
-
 def test_a_finished_run_whose_loss_was_nan_needs_a_person() -> None:
     closed = msgspec.structs.replace(NAN, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     found = report(with_incidents(finished(), closed))
@@ -79,25 +66,12 @@ def test_a_finished_run_whose_loss_was_nan_needs_a_person() -> None:
     assert text.count("needs you") == 1
 
 
-def test_a_run_that_never_started_has_one_line_and_no_numbers() -> None:
-    assert short_report(report(empty())) == "luca: not started\n  nothing needs you\n"
-
-
 def test_of_many_incidents_the_newest_are_shown_and_the_others_counted() -> None:
     one = report(finished())
     many = msgspec.structs.replace(one, incidents=one.incidents * (MOST_INCIDENTS + 2))
     text = short_report(many)
     assert "2 earlier incidents not shown here" in text
     assert text.count("crash: CUDA out of memory") == MOST_INCIDENTS
-
-
-def test_the_timeline_promises_nothing_while_no_step_comes() -> None:
-    alive, late = timeline_view(stepped(2.0)), timeline_view(stepped(400.0))
-    assert alive.expected
-    assert alive.steps_until_t is None
-    assert late.expected == ()
-    assert late.done_t is None
-    assert late.steps_until_t == pytest.approx(late.now_t - 400.0)
 
 
 def test_a_run_that_is_held_for_an_incident_tells_its_reason_once() -> None:
@@ -115,15 +89,6 @@ def test_a_run_that_is_held_for_an_incident_tells_its_reason_once() -> None:
     story = msgspec.structs.replace(story, incidents=other)
     told = [need.text for need in needs(msgspec.structs.replace(now, story=story))]
     assert any("another thing is wrong" in text for text in told)
-
-
-def test_a_crash_whose_cause_nobody_knows_is_told_by_what_was_seen() -> None:
-    found = report(finished())
-    killed = msgspec.structs.replace(
-        found.incidents[0], class_="unknown", title="cause unknown", seen="signal SIGKILL; the log does not say why"
-    )
-    text = short_report(msgspec.structs.replace(found, incidents=(killed,)))
-    assert "crash: signal SIGKILL; the log does not say why → recovered" in text
 
 
 def silent(**changes: object) -> Situation:
@@ -182,43 +147,3 @@ def test_the_report_says_what_status_says_of_a_supervisor_that_is_frozen() -> No
     assert "nothing went wrong" not in found.summary
     assert found.eta_s is None
     assert is_due(None, now)
-
-
-def test_a_frozen_supervisor_of_a_run_that_is_over_needs_nobody() -> None:
-    assert not tuple(needs(msgspec.structs.replace(finished(), frozen="the supervisor (pid 7) does not respond")))
-
-
-def test_a_paused_run_waits_for_the_user() -> None:
-    text = short_report(report(in_state("paused")))
-    assert "  needs you: The run is paused since " in text
-    assert "`trainwatch resume " in text
-
-
-@pytest.mark.parametrize(("number", "them"), [(1, "1 checkpoint cannot be resumed from; you may remove it: "),
-                                               (2, "2 checkpoints cannot be resumed from; you may remove them: ")])  # fmt: skip
-def test_damaged_checkpoints_are_counted_in_whole_words(number: int, them: str) -> None:
-    now = healthy()
-    bad = tuple(checkpoint(n, 100.0 * n, verdict="torn") for n in range(1, number + 1))
-    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, checkpoints=bad))
-    assert them in short_report(report(now))
-
-
-def test_late_steps_are_not_told_as_training_before_there_is_an_incident() -> None:
-    now = msgspec.structs.replace(healthy(), step_t=healthy().now_t - 40)
-    text = short_report(report(now))
-    assert ", no step for 40 s (1 restart)" in text
-    assert "done about" not in text
-    fresh = short_report(report(msgspec.structs.replace(now, step_t=now.now_t - 2)))
-    assert "no step for" not in fresh
-    assert "done about" in fresh
-
-
-def test_a_silence_that_goes_on_is_not_told_as_training() -> None:
-    before, now = report(healthy()), report(silent())
-    assert before.lost is not None
-    assert now.lost is not None
-    assert (now.lost.silent_s, before.lost.silent_s) == (96.0, 0.0)
-    assert now.lost.trained_s == pytest.approx((before.lost.trained_s or 0.0) - 96)
-    assert ", no step for 96 s (1 restart)" in short_report(now)
-    assert "done about" in short_report(before)
-    assert "done about" not in short_report(now)

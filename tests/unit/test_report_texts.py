@@ -1,6 +1,5 @@
 """The morning report of whole nights, compared with reviewed texts (tests/make_goldens.py writes them anew)."""
 
-import json
 import os
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,12 +20,12 @@ from tests.fakes.feed import (
     told_records,
     unwatched,
 )
-from trainwatch.core.model.decision import NotifyPeople, Record, StartAttempt, StopAttempt, VerifyCheckpoint
+from trainwatch.core.model.decision import NotifyPeople, Record, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import CommandReceived
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import Situation
-from trainwatch.core.views.report import LossCourse, Report, ReportSources, overview
+from trainwatch.core.views.report import LossCourse, Report, ReportSources
 from trainwatch.core.views.report_building import build_report, summary_sentence, with_machine
 from trainwatch.core.views.report_pages import html, markdown
 
@@ -127,18 +126,6 @@ def test_html_report_is_complete_and_loads_no_external_files(name: str) -> None:
     assert tags.elsewhere == []
 
 
-def test_json_report_has_steps_restarts_incidents_and_loss() -> None:
-    made = json.loads(msgspec.json.encode(report(finished())))
-    assert made["state"] == "finished"
-    assert made["step"] == 10_260
-    assert made["restarts"] == 1
-    assert made["incidents"][0]["lost_steps"] == 180
-    assert made["incidents"][0]["class"] == "cuda_oom"
-    assert made["waiting"] == []
-    assert made["loss"]["first"] == 0.34
-    assert len(made["attempts"]) == 2
-
-
 def test_log_lines_cannot_break_a_table_of_the_report() -> None:
     base = report(finished())
     row = msgspec.structs.replace(base.checkpoints[0], reason="a | b\nc", verdict="torn")
@@ -171,37 +158,3 @@ def test_the_report_has_what_would_have_been_done_and_when() -> None:
         assert "Not done by itself" in text
         assert "would have restarted at 04:" in text
         assert "from luca-step00007200-state (step 7200), after ending it: no step for 90 s" in text
-
-
-def test_a_question_needs_a_decision() -> None:
-    first = report(asking()).waiting[0]
-    assert first.startswith(
-        "Restart from luca-step00007200-state (step 7200), after ending it? yes: `trainwatch restart "
-    )
-
-
-def test_checkpoints_of_an_unknown_format_are_counted_apart_from_those_that_are_not_complete() -> None:
-    now = finished()
-    found = now.story.checkpoints
-    assert [c.verdict for c in found] == ["complete"] * len(found)
-    torn = msgspec.structs.replace(found[0], verdict="torn")
-    opaque = msgspec.structs.replace(found[0], verdict="opaque", understood=False)
-    lacking = msgspec.structs.replace(found[0], verdict="torn", understood=False)
-    story = msgspec.structs.replace(now.story, checkpoints=(*found, torn, opaque, lacking))
-
-    rows = dict(overview(report(msgspec.structs.replace(now, story=story))))
-
-    assert rows["checkpoints"] == f"{len(found)} complete, 2 of unknown format, 1 not complete"
-
-
-def test_a_verification_that_cannot_tell_has_not_failed() -> None:
-    def done(understood: bool) -> str:
-        data = {"verdict": "opaque", "understood": understood}
-        outcome = Outcome(t=1.0, decision=1, action="verify_checkpoint", ok=False, detail="state.q7", data=data)
-        verify = VerifyCheckpoint(id=1, reason="verify state.q7", incident=1, path="out/state.q7", deep=True)
-        said = (Record(seq=1, t=1.0, wall=WALL0, decision=verify), Record(seq=2, t=1.0, wall=WALL0, outcome=outcome))
-        sources = ReportSources(spec=SPEC, particulars=told_records(said))
-        return build_report(finished(), sources).incidents[0].did[0]
-
-    assert done(understood=False).endswith("verify state.q7 (cannot tell: state.q7)")
-    assert done(understood=True).endswith("verify state.q7 (failed: state.q7)")

@@ -161,16 +161,6 @@ def test_bar_that_prepares_the_training_data_is_no_training(text: str) -> None:
     assert (after.step, after.total_steps, after.run_step) == (3, 32, 3)
 
 
-def test_bar_that_is_drawn_at_0_is_no_step() -> None:
-    state = read_progress(START, bar("", 0, 8))
-    assert state.heartbeats == 0
-    assert read_progress(state, bar("", 5, 8)).heartbeats == 1
-
-
-def test_counter_of_something_else_before_the_training_is_not_counted() -> None:
-    assert progress_of([bars("", 0, 32, 32) + bars("", 0, 3, 400, ", loss=1")]).run_step == 3
-
-
 def test_mean_in_a_summary_is_not_the_last_loss() -> None:
     log = bars("", 0, 10, 10) + "{'loss': 0.25, 'learning_rate': 1e-05, 'epoch': 2.75}\n"
     runtime = "{'train_runtime': 90.5, 'train_samples_per_second': 3.1, 'train_loss': 1.5, 'epoch': 3.0}\n"
@@ -182,10 +172,6 @@ def test_mean_in_a_summary_is_not_the_last_loss() -> None:
     assert progress_of(["loss: 0.5\n" + log + "loss: 0.75\n"]).loss == 0.75  # it has lines of their own, too
 
 
-def test_epoch_that_begins_is_read() -> None:
-    assert progress_of(["[2026-11-22 13:47:15] Beginning epoch 3...\n"]).epoch == 3
-
-
 def test_how_a_trainer_counts_stays_known_in_the_next_attempt() -> None:
     from_0 = read_progress(START, bars("Epoch 0: ", 0, 8, 8, ", loss=1") + bars("Epoch 1: ", 0, 8, 8, ", loss=1"))
     after = read_progress(begin_attempt(from_0), bars("Epoch 3: ", 2, 3, 8, ", loss=1"))
@@ -195,11 +181,6 @@ def test_how_a_trainer_counts_stays_known_in_the_next_attempt() -> None:
     assert after.progress.run_step == 19
     again = read_progress(begin_attempt(after), bars("Epoch 3: ", 0, 4, 8, ", loss=1"))
     assert again.progress.run_step == 20
-
-
-def test_epoch_beyond_the_last_one_leaves_the_total_unknown() -> None:
-    assert progress_of([bars("Epoch 4/3: ", 0, 8, 8, ", loss=1")]).run_total_steps is None
-    assert progress_of([bars("Epoch 0/3: ", 0, 8, 8) + bars("Epoch 3/3: ", 0, 8, 8)]).run_total_steps == 32
 
 
 Write = Callable[[int, int, int, int], str]
@@ -257,13 +238,6 @@ def test_a_long_path_does_not_hide_what_a_bar_counts() -> None:
     assert (progress_of([scan]).phase, progress_of([scan]).step) == ("preprocess", None)
     named = f"epoch 3/4 of {'x' * 60}:  50%|5  | 40/80 [01:00<01:00,  1.50s/it, loss=0.5]\n"
     assert progress_of([named]).step == 40
-
-
-def test_a_counter_with_a_total_takes_the_place_of_a_number_that_never_rose() -> None:
-    text = "step 8: lr 0.1\n" + bar("Epoch 1: ", 1, 12)
-    assert (progress_of([text]).run_step, progress_of([text]).run_total_steps) == (1, None)
-    rose = "step 8: lr 0.1\nstep 9: lr 0.1\n" + bar("Epoch 1: ", 1, 12)
-    assert progress_of([rose]).run_step == 9
 
 
 def test_settings_that_are_printed_twice_say_the_same() -> None:

@@ -12,7 +12,6 @@ from trainwatch.core.judge.progress import START, read_progress
 from trainwatch.core.judge.recovery.attempts import shown_progress
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.observation import Start
 from trainwatch.core.model.progress import Progress, ToldLength
 
 EPOCHS = ToldLength(epochs=7, epochs_by="--epochs 7")
@@ -107,21 +106,3 @@ def test_a_log_that_prints_epochs_only_has_an_end_too(base: int) -> None:
     shown = shown_progress(judge.knowledge, state)
     assert (shown.epoch, shown.total_epochs, shown.total_by) == (2 + base, 7, "--epochs 7")
     assert shown.eta_s == pytest.approx(4 * 60.0, rel=0.05)
-
-
-def test_a_log_that_was_read_late_tells_no_pace_of_epochs() -> None:
-    story = Story()
-    story.add(Start(t=0.0, attempt=1, pid=4243, adopted=True))
-    story.log("".join(f"Epoch {n} loss 0.5\n" for n in (1, 2, 3))).go(5)
-    judge, state = watched(story, EPOCHS)
-    shown = shown_progress(judge.knowledge, state)
-    assert (shown.total_epochs, shown.eta_s) == (7, None)
-
-
-def test_words_of_the_end_decide_before_the_settings_length() -> None:
-    """A trainer that ends after three of seven epochs with exit status 0 and words of the end stopped early itself."""
-    story = Story(step_s=1.0).start().load()
-    story.train(90, line=lambda step: bar((step - 1) % 30 + 1, label=f"Epoch {(step - 1) // 30 + 1}: "))
-    story.log("\nTraining complete\n").exit(0)
-    with_settings, without = watched(story, EPOCHS)[1], watched(story, ToldLength())[1]
-    assert with_settings == without

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.feed import empty, finished, given_up, healthy, unwatched
+from tests.fakes.feed import empty, finished, healthy
 from tests.unit.test_views_header import NAN, with_incidents
 from trainwatch.core.app.screen.run_picker import MachineRuns, card_of, run_cards
 from trainwatch.core.model.launch import EntryState, QueueEntry
@@ -15,7 +15,6 @@ from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.run_summary import summarise
 from trainwatch.core.views.screens.run_list import (
-    SORTS,
     end_text,
     gpu_text,
     listed,
@@ -59,13 +58,6 @@ def test_the_time_of_an_end_says_whether_it_has_come(now: Situation, label: str)
     assert not {"done", "ended"} - {label} & told.keys()
 
 
-def test_a_finished_run_whose_loss_was_nan_is_no_green_row() -> None:
-    now = finished()
-    closed = replace(NAN, attempt=2, open=False, closed_t=now.story.state_t, ended_by="attempt")
-    row = run_row(card("luca", with_incidents(now, closed), watched=False), now.now_wall)
-    assert row.level == "danger"
-
-
 def test_an_incident_of_one_word_is_told_with_what_it_is_about() -> None:
     now = healthy()
     torn = msgspec.structs.replace(NAN, kind="checkpoint", class_="torn", reason="step_40.pt: is cut off")
@@ -96,19 +88,6 @@ def test_of_a_machine_that_does_not_answer_no_end_is_promised() -> None:
     assert listed([seen], words="box1") == (seen,)
 
 
-CARDS = (
-    card("luca", healthy(), cwd="/w/sdxl", created_wall=3.0),
-    card("mira", given_up(), watched=False, cwd="/w/llm", created_wall=2.0),
-    card("old", finished(), watched=False, cwd="/w/sdxl", created_wall=1.0, command=["python", "fine.py"]),
-    card("hid", finished(), watched=False, hidden=True),
-    card("lone", unwatched(), watched=False),
-)
-
-
-def names(cards: tuple[RunCard, ...]) -> list[str]:
-    return [each.name for each in cards]
-
-
 def test_entries_of_the_queue_are_rows_that_are_no_runs_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
     states: tuple[tuple[int, EntryState], ...] = ((3, "queued"), (4, "started"), (5, "queued"))
@@ -130,29 +109,6 @@ def test_entries_of_the_queue_are_rows_that_are_no_runs_yet(tmp_path: Path, monk
         MachineRuns().open("queue:3")
     (tmp_path / "queue" / "queue.json").write_text("{")
     assert run_cards() == []
-
-
-def test_hidden_runs_are_left_out_until_asked_for() -> None:
-    assert names(listed(CARDS)) == ["luca", "mira", "old", "lone"]
-    assert "hid" in names(listed(CARDS, hidden=True))
-
-
-def test_runs_are_filtered_and_searched() -> None:
-    assert names(listed(CARDS, which="live")) == ["luca", "lone"]
-    assert set(names(listed(CARDS, which="wrong"))) == {"mira", "lone"}
-    assert names(listed(CARDS, which="over")) == ["mira", "old"]
-    assert names(listed(CARDS, words="sdxl")) == ["luca", "old"]
-    assert names(listed(CARDS, words="SDXL fine.py")) == ["old"]
-    assert listed(CARDS, words="nothing") == ()
-
-
-def test_each_order_keeps_every_run_and_puts_the_unknown_last() -> None:
-    for sort in SORTS:
-        assert sorted(names(listed(CARDS, sort=sort))) == ["lone", "luca", "mira", "old"]
-    assert names(listed(CARDS, sort="worst"))[0] == "mira"
-    assert names(listed(CARDS, sort="name")) == ["lone", "luca", "mira", "old"]
-    assert names(listed((card("none"), CARDS[0]), sort="loss")) == ["luca", "none"]
-    assert names(listed((card("none"), CARDS[0]), sort="end")) == ["luca", "none"]
 
 
 def test_a_run_is_hidden_by_a_mark_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

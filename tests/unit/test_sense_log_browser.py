@@ -78,14 +78,6 @@ def test_unfinished_log_line_is_excluded_from_the_end_of_the_page(log: Path) -> 
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_filter_shows_matching_lines_only_both_ways(log: Path) -> None:
-    only = re.compile("line 1.3")
-    found = everything_after(log, 4, only)
-    assert [line.text.split()[1] for line in found] == [f"1{i}3" for i in range(10)]
-    assert everything_before(log, 4, only) == found
-
-
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("pattern", ["line 1.3", "loss=nan", "^line 4", "nothing", "30%", "é$", r"2%\|"])
 def test_log_search_and_filter_agree(log: Path, pattern: str) -> None:
     compiled = re.compile(pattern)
@@ -100,10 +92,6 @@ def test_log_search_and_filter_agree(log: Path, pattern: str) -> None:
         found.append(hit)
         at = hit
     assert found[::-1] == expected
-
-
-def test_a_log_search_can_be_cancelled(log: Path) -> None:
-    assert READER.find(str(log), re.compile("line"), 0, backwards=False, stopped=lambda: True) is None
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -38,16 +38,6 @@ def test_step_and_epoch_are_parsed_from_the_name(name: str, step: int | None, ep
     assert moment_of(Path(name)) == (step, epoch)
 
 
-def test_newest_sample_images_come_first(tmp_path: Path) -> None:
-    picture(tmp_path / "sample" / "a_000100_00_20251121232000.png", 100)
-    picture(tmp_path / "sample" / "a_000200_00_20251121232000.JPG", 200)
-    picture(tmp_path / "run-1" / "samples" / "0000300.webp", 300)
-    picture(tmp_path / "model.safetensors", 400)
-    picture(tmp_path / "plot.png", 500)
-    assert [s.step for s in find_samples(tmp_path)] == [300, 200, 100], "beside folders of samples others do not count"
-    assert [s.step for s in find_samples(tmp_path, newest=1)] == [300]
-
-
 def test_without_a_samples_folder_any_image_is_listed(tmp_path: Path) -> None:
     picture(tmp_path / "out" / "0000300.png", 1)
     assert [s.name for s in find_samples(tmp_path)] == ["0000300.png"]
@@ -70,16 +60,3 @@ def test_search_for_samples_stops_in_a_very_large_folder(tmp_path: Path, monkeyp
     for number in range(20):
         picture(tmp_path / "sample" / f"{number:04d}.png", number)
     assert len(find_samples(tmp_path)) == 4
-
-
-def test_missing_directory_has_no_samples(tmp_path: Path) -> None:
-    assert find_samples(tmp_path / "later") == ()
-
-
-def test_images_that_match_the_globs_come_before_samples_folders(tmp_path: Path) -> None:
-    picture(tmp_path / "sample" / "a.png", 100)
-    picture(tmp_path / "media" / "epoch_1" / "b.png", 50)
-    picture(tmp_path / "media" / "c.jpg", 60)
-    assert [s.name for s in find_samples(tmp_path, ["media/**/*.png"])] == ["b.png"]
-    assert [s.name for s in find_samples(tmp_path, ["nothing/*.png"])] == ["a.png"]
-    assert [s.name for s in find_samples(tmp_path)] == ["a.png"]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.tensorboard import event, record
-from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observation
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
@@ -236,23 +235,3 @@ def test_names_beyond_the_bound_are_counted(tmp_path: Path) -> None:
 
 
 # --- the writer itself ---
-
-
-@SECOND_TIER
-@pytest.mark.torch
-def test_what_summary_writer_writes_is_read_while_it_writes(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from torch.utils.tensorboard import SummaryWriter
-
-    watched = Watched(tmp_path)
-    watched.clock.wall = lambda: __import__("time").time()  # type: ignore[method-assign]
-    watched.begin(2)
-    writer = SummaryWriter(str(tmp_path / "runs"))
-    for step in range(1, 1001):
-        writer.add_scalar("loss", 1.0 / step, step)
-    writer.flush()
-    watched.looks()
-    assert watched.inbox.got[-1].values == {"loss": pytest.approx(0.001)}
-    writer.add_scalar("loss", 0.5, 1001)
-    writer.close()
-    assert watched.looks()[-1] == {"loss": 0.5}

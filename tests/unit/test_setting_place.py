@@ -14,12 +14,10 @@ from trainwatch.core.act.local_engine import AttemptLauncher, Engine
 from trainwatch.core.app.preflight.host_checks import check_output_dir
 from trainwatch.core.app.preflight.launch_checks import check_command, check_script
 from trainwatch.core.app.start.start_choice import what_to_add
-from trainwatch.core.config.project import OPTIONS as ALL_OPTIONS
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.run import OPTIONS, RunSpec, place_of, with_place
+from trainwatch.core.model.run import RunSpec, place_of, with_place
 
-TWO_RUNS = '[runs.a]\ncommand = ["python3", "a.py"]\noutput_dir = "out"\n[runs.b]\ncommand = ["python3", "b.py"]\n'
 ONE_RUN = '[run]\ncommand = ["python3", "a.py"]\noutput_dir = "out"\n'
 
 
@@ -35,12 +33,6 @@ def test_a_value_of_the_file_is_named_by_its_key_and_the_file(tmp_path: Path) ->
     )
 
 
-def test_one_of_several_runs_is_named_by_its_table(tmp_path: Path) -> None:
-    (tmp_path / "only").mkdir()
-    only = from_project(tmp_path / "only", TWO_RUNS.partition("[runs.b]")[0])
-    assert place_of(only, "output_dir").startswith("runs.a.output_dir in ")
-
-
 def test_a_value_of_the_command_line_is_named_by_its_option(tmp_path: Path) -> None:
     given = from_project(tmp_path, ONE_RUN, output_dir="other")
     assert place_of(given, "output_dir") == "--output-dir"
@@ -50,12 +42,6 @@ def test_a_value_of_the_command_line_is_named_by_its_option(tmp_path: Path) -> N
     assert place_of(bare, "command") == "the command"
     assert place_of(bare, "logs") == "run.logs of a trainwatch.toml"
     assert with_place("not found", bare, "command") == "not found"
-
-
-def test_the_options_are_those_of_the_command_line() -> None:
-    assert {f"run.{key}": option for key, option in OPTIONS.items()} == {
-        key: option for option, key in ALL_OPTIONS.values() if key.startswith("run.")
-    }
 
 
 @pytest.mark.parametrize(
@@ -74,13 +60,6 @@ def test_a_check_of_the_output_folder_says_where_it_is_set(tmp_path: Path, more:
     assert no_folder.remedy == f"choose another output folder: {place}"
     other = check_output_dir(plan(tmp_path, {"output_dir": "x"}, output_dir=str(tmp_path / "out"), **more), here)
     assert other.remedy == f"set {place} to the same folder"
-
-
-def test_an_output_folder_that_was_found_is_not_said_to_be_set_anywhere(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    found = plan(tmp_path, output_dir=str(tmp_path / "file" / "b"), output_why="OUT in train.py:5", **of_project())
-    remedy = check_output_dir(found, machine(tmp_path)).remedy
-    assert remedy == "choose another output folder (it was found: OUT in train.py:5)"
 
 
 def test_a_check_of_the_command_says_where_it_is_set(tmp_path: Path) -> None:

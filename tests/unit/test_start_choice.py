@@ -133,13 +133,6 @@ def test_a_supervisor_in_the_foreground_says_what_the_run_it_takes_over_waits_fo
     assert capsys.readouterr().out == ""
 
 
-def test_another_hold_is_not_taken_for_a_full_disk() -> None:
-    run = ran(state="backing_off", reason="no GPU of this run answers", why=Why("gpu_lost"))
-    saved()
-    assert not chosen().waits_for_room
-    assert goes_on_waiting(run, Command(t=0.0, verb="resume", by="command line")) == ""
-
-
 @pytest.mark.parametrize("state", ["finished", "given_up", "stopped"])
 def test_a_run_that_ended_is_refused_and_the_ways_are_named(state: RunState) -> None:
     run = ran(state=state)
@@ -279,15 +272,6 @@ def test_from_a_checkpoint_that_is_not_there_or_not_usable_nothing_is_started() 
     assert how in refused(NO_PLACE, code=ExitCode.FAILED, checkpoint="newest")
     path.write_bytes(path.read_bytes()[:-2])
     assert "cannot be resumed from" in refused(code=ExitCode.FAILED, checkpoint=str(path))
-
-
-def test_fresh_names_what_may_be_written_over() -> None:
-    saved()
-    ran(state="finished")
-    choice = chosen(fresh=True)
-    assert choice.known is None
-    assert "model-step00000020" in choice.endangered
-    assert "may write over model-step00000020" in choice.said
 
 
 def test_a_run_that_lives_is_neither_started_again_nor_over(folder: Path) -> None:

@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample, Tick
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.history_reader import HistoryReader, extents_statement, found_recent, tier_rows
-from trainwatch.core.store.history_schema import COLUMNS, TIERS, recent_in_memory, recent_path
+from trainwatch.core.store.history_schema import TIERS, recent_in_memory, recent_path
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.latest import ProgressPoint, latest_of
 
@@ -157,51 +155,6 @@ def test_a_value_that_is_logged_late_is_in_every_tier(tmp_path: Path, read: Open
     for points in (7200, 720, 120, 12, 1):
         highs = [high for *_, high in read(tmp_path / "h").series("metric.f1", 0, 2 * HOUR, points)]
         assert max(highs) == 9.0
-
-
-def around(field: str) -> float:
-    """The size of a reading: bytes, bytes a second, MHz, per cent and the like."""
-    if field.endswith("_bytes"):
-        return 2e10
-    if field.endswith(("_received", "_sent", "_read", "_written")):
-        return 5e9
-    return 2500.0 if field.endswith("_mhz") else 60.0
-
-
-@pytest.mark.timeout(600)  # a busy machine
-@SECOND_TIER
-def test_history_of_eight_gpus_for_a_week_stays_under_fifty_megabytes(tmp_path: Path, read: Open) -> None:
-    """Two samples a bucket of the tier that each time ends in give the rows (with all extremes) that 1 Hz gives.
-
-    bench/history.py feeds all 604 800 seconds.
-    """
-    writer = HistoryWriter(tmp_path / "h")
-    week = 7 * DAY
-    times = [*range(0, week - DAY, 30), *range(week - DAY, week - HOUR, 5), *range(week - HOUR, week)]
-    for number, t in enumerate(times):
-        wobble = (number * 7919 % 1000) / 997  # no value twice in a row, none round: nothing packs small
-        filled: dict[str, dict[str, Any]] = {
-            source: {field: around(field) * (1 + wobble / 10) for _, field in metrics}
-            for source, metrics in COLUMNS.items()
-        }
-        writer.add(GpuSample(t=t, gpus=tuple(GpuReading(index=i, **filled["gpu"]) for i in range(8))))
-        writer.add(HostSample(t=t, **filled["host"]))
-        writer.add(ProcessSample(t=t, **filled["process"]))
-        progress = Progress(step=number, loss=wobble, lr=wobble / 1e4, sec_per_step=2 + wobble, epoch=wobble)
-        writer.add(ProgressPoint(t=t, progress=progress))
-        if number % 200 == 0:
-            writer.commit()
-    writer.close()
-    assert is_well(writer)
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 50e6
-    reader = read(tmp_path / "h")
-    connection = tables(tmp_path / "h")
-    rows = {span: connection.execute(f"SELECT COUNT(*) FROM gpu_{span}").fetchone()[0] for span in (1, 10, 60)}
-    connection.close()
-    assert rows[1] >= 8 * HOUR
-    assert rows[10] >= 8 * ((DAY - HOUR) / 10 - 12), "buckets merge whole: two of them may be early"
-    assert rows[60] >= 8 * (6 * DAY / 60 - 2)
-    assert len(reader.series("gpu7.power", 0, week, 700)) == 700
 
 
 def test_bytes_clocks_and_fans_are_whole_in_every_tier_and_shares_are_not(tmp_path: Path, read: Open) -> None:
@@ -375,17 +328,3 @@ def test_what_changes_each_second_is_in_memory_and_survives_a_kill(tmp_path: Pat
         assert len(values) >= points * 0.77
     recent_path(path).unlink()
     assert len(read(path).series("host.cpu", 0, 900, 900)) == 70, "without it, ten seconds each"
-
-
-def test_a_late_value_changes_coarse_buckets(tmp_path: Path) -> None:
-    path = tmp_path / "history.sqlite"
-    writer = HistoryWriter(path)
-    writer.add(MetricValues(t=7300, at_t=6700, values={"f1": 1.0}))
-    writer.add(HostSample(t=7300, cpu_pct=1.0))
-    writer.commit()
-    writer.add(MetricValues(t=7310, at_t=6715, values={"f1": 4.0}))
-    writer.commit(whole=False)
-    writer.commit()
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT t, value, value_max FROM metric_60").fetchall() == [(6660, 2.5, 4.0)]
-    writer.close()

@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.trainer_settings import told_lengths
 from trainwatch.core.config.shipped import load_presets, load_profiles
-from trainwatch.core.model.preset import Change
-from trainwatch.core.model.progress import EPOCH_NAMES, STEP_NAMES, ExpectedLength, ToldLength
+from trainwatch.core.model.progress import EPOCH_NAMES, STEP_NAMES, ToldLength
 from trainwatch.core.model.run import RunSpec
 
 PARSER = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--epochs', type=int, default=90)\n"
@@ -57,26 +54,6 @@ def test_the_config_that_the_command_names_says_it(tmp_path: Path) -> None:
     assert told(tmp_path, *words, "--max_train_epochs", "4", preset="kohya").epochs_by == "--max_train_epochs 4"
 
 
-def test_steps_count_where_the_framework_takes_them_first(tmp_path: Path) -> None:
-    words = ("run_clm.py", "--max_steps", "500", "--num_train_epochs", "3")
-    assert told(tmp_path, *words, preset="hf") == ToldLength(steps=500, steps_by="--max_steps 500")
-
-
-@SECOND_TIER
-def test_a_profile_wins_over_the_command(tmp_path: Path) -> None:
-    found = told(tmp_path, "train_search.py", "--epochs", "7", profile="safe-quick")
-    assert (found.epochs, found.epochs_by) == (10, "--epochs 10 of profile safe-quick")
-
-
-def test_what_was_asked_for_wins_over_all(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("")
-    change = Change(where="flag", key="epochs", before="7", after="20", why="asked for by --set")
-    spec = RunSpec(id="r", name="r", command=("python", "train.py"), cwd=str(tmp_path), created_wall=0.0)
-    spec = msgspec.structs.replace(spec, changes=(change,))
-    found = told_lengths(spec, load_presets()["generic"], {}, None)[""]
-    assert (found.epochs, found.epochs_by) == (20, "epochs 20")
-
-
 @pytest.mark.parametrize(
     ("text", "epochs", "by"),
     [
@@ -110,13 +87,6 @@ def test_a_config_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     assert told_lengths(spec, load_presets()["generic"], {}, None)[""] == ToldLength()
 
 
-def test_the_estimate_from_samples_is_a_guess(tmp_path: Path) -> None:
-    spec = RunSpec(id="r", name="r", command=("true",), cwd=str(tmp_path), created_wall=0.0)
-    expected = ExpectedLength(steps=62_500, by="50 epochs x 1,250 steps (5,000 samples, batch 4)")
-    found = told_lengths(spec, load_presets()["generic"], {}, expected)[""]
-    assert (found.guess, found.guess_by) == (62_500, f"a guess: {expected.by}")
-
-
 def test_settings_by_which_a_told_number_may_be_no_count_of_the_log_are_told_too(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("patience = 5\n")
     found = told(tmp_path, "train.py", "--steps", "200", "--grad-accum-steps=4", "--batch-size", "8", "--resume")
@@ -143,17 +113,3 @@ def test_steps_of_another_part_of_the_program_are_not_sure(
     (tmp_path / "train.py").write_text(text)
     found = told(tmp_path, "train.py", *words)
     assert (found.steps, found.steps_sure) == (200, sure)
-
-
-@pytest.mark.parametrize(("section", "sure"), [("train", True), ("sampling", False)])
-def test_steps_of_a_section_of_the_config(tmp_path: Path, section: str, sure: bool) -> None:
-    (tmp_path / "train.py").write_text("")
-    (tmp_path / "cfg.yaml").write_text(f"{section}:\n  steps: 50\n")
-    found = told(tmp_path, "train.py", "--config", "cfg.yaml")
-    assert (found.steps, found.steps_sure) == (50, sure)
-
-
-def test_settings_behind_a_shell_script_are_not_sure(tmp_path: Path) -> None:
-    (tmp_path / "run.sh").write_text("python train.py $@\n")
-    spec = RunSpec(id="r", name="r", command=("bash", "run.sh", "--steps", "200"), cwd=str(tmp_path), created_wall=0.0)
-    assert not told_lengths(spec, load_presets()["generic"], {}, None)[""].steps_sure

@@ -14,7 +14,6 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.history_reader import HistoryReader
 from trainwatch.core.store.history_writer import HistoryWriter
 from trainwatch.core.store.latest import ProgressPoint
-from trainwatch.core.store.learned import keep_trial, newest_trials
 
 GOOD = TrialResult(
     profile="balanced", wall=0.0, started=True, memory_stable=True, loss_falling=True, s_per_step=2.5,
@@ -71,18 +70,3 @@ def test_a_measurement(tmp_path: Path) -> None:
     assert (result.vram_peak_bytes, result.ram_peak_bytes, result.vram_total_bytes) == (15.001e9, 8e9, 16e9)
     assert result.stable is True
     assert result.exit == "ended after its time"
-
-
-def test_memory_that_grows_is_not_stable(tmp_path: Path) -> None:
-    with history(tmp_path, rss=50e6) as seen:
-        result = measure("balanced", 5.0, StoryTeller().tell(0.0, *created()).story, seen, (0,))
-    assert result.doubts == ("memory grows",)
-
-
-def test_the_newest_result_counts_and_damaged_files_are_skipped(tmp_path: Path) -> None:
-    keep_trial(tmp_path, "luca", GOOD)
-    keep_trial(tmp_path, "luca", bad(s_per_step=2.0))
-    path = tmp_path / "trials" / "results" / "luca.jsonl"
-    path.write_bytes(path.read_bytes() + b'{"torn')
-    assert newest_trials(tmp_path, "luca") == {"balanced": bad(s_per_step=2.0)}
-    assert newest_trials(tmp_path, "other") == {}

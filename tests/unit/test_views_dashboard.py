@@ -7,42 +7,29 @@ import pytest
 
 from tests.fakes.feed import (
     CRASH,
-    HOUR,
     WALL0,
     StoryTeller,
     asking,
-    checkpoint,
-    crashed,
     created,
-    empty,
-    finished,
-    given_up,
     healthy,
-    hung,
     in_state,
     progress,
     started,
     training,
-    unwatched,
 )
-from trainwatch.core.model.fact import CheckpointKnown
-from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.progress import HealthReading, Level
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.settings import Health
 from trainwatch.core.model.story import Situation
-from trainwatch.core.views.checkpoint_list import checkpoint_views, resume_point
-from trainwatch.core.views.dashboard import dashboard_view, gpu_pane_view, memory_view
+from trainwatch.core.views.dashboard import dashboard_view, gpu_pane_view
 from trainwatch.core.views.incident_list import incident_views
 from trainwatch.core.views.screens.confirmation import (
     kill_price,
-    lost_steps,
-    profile_price,
     resume_price,
 )
-from trainwatch.core.views.state.run_progress import BOUNDS, eta_s, fraction, level_in, live_progress, worst
+from trainwatch.core.views.state.run_progress import BOUNDS, fraction, level_in
 from trainwatch.core.views.state.verdict import SENTENCES, verdict
-from trainwatch.core.views.timeline import ticks, timeline_view
+from trainwatch.core.views.timeline import timeline_view
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -69,40 +56,9 @@ def test_a_value_at_a_bound_has_the_milder_level(metric: str, value: float | Non
     assert level_in(BOUNDS[metric], value) == level
 
 
-def test_worst_level_of_no_values_is_unknown() -> None:
-    assert worst(()) == "unknown"
-    assert worst(("safe", "danger", "warning")) == "danger"
-
-
-def test_live_progress_is_used_unless_it_is_of_an_earlier_attempt() -> None:
-    now = healthy()
-    fresh = msgspec.structs.replace(now, progress=progress(8000), progress_t=now.now_t)
-    assert live_progress(fresh).step == 8000
-    stale = msgspec.structs.replace(now, progress=progress(2340), progress_t=CRASH.t)
-    assert live_progress(stale).step == 7300
-
-
-def test_remaining_time_is_computed_from_the_pace() -> None:
-    assert eta_s(progress(260)) == 25_000
-    assert eta_s(msgspec.structs.replace(progress(260), sec_per_step=None, eta_s=77.0)) == 77.0
-
-
 def test_a_run_without_total_steps_has_no_progress_bar() -> None:
     assert fraction(msgspec.structs.replace(progress(5), total_steps=None)) is None
     assert fraction(msgspec.structs.replace(progress(5), total_steps=None, epoch=3.0, total_epochs=12)) == 0.25
-
-
-def test_steps_lost_by_a_kill_are_counted_from_the_newest_verified_checkpoint() -> None:
-    now = healthy()
-    torn = checkpoint(7200, now.now_t - 60, verdict="torn", reason="cut off")
-    told = StoryTeller()
-    told.story = now.story
-    now = msgspec.structs.replace(now, story=told.tell(now.now_t, CheckpointKnown(checkpoint=torn)).story)
-    assert lost_steps(now) == 1152
-    point = resume_point(now)
-    assert point is not None
-    assert point.step == 6148
-    assert checkpoint_views(now)[0].level == "danger"
 
 
 def test_without_a_checkpoint_a_kill_loses_all_steps() -> None:
@@ -112,18 +68,6 @@ def test_without_a_checkpoint_a_kill_loses_all_steps() -> None:
     assert price.lost_steps == 40
     assert "all steps would be lost" in " ".join(price.lines)
     assert "Starts from the beginning." in resume_price(now, None).lines
-
-
-def test_a_profile_switch_at_the_next_checkpoint_loses_no_steps() -> None:
-    assert profile_price(healthy(), "stable", at_once=False).lost_steps == 0
-    assert profile_price(healthy(), "stable", at_once=True).lost_steps == 1152
-
-
-def test_open_incidents_are_listed_first() -> None:
-    views = incident_views(hung())
-    assert [(v.kind, v.open) for v in views] == [("hang", True), ("crash", False)]
-    assert views[1].did == "resumed from step 2,160 · vae_batch_size 2 → 1"
-    assert views[1].cost == "180 steps again · 41 s without training"
 
 
 def test_timeline_shows_the_expected_end_only_if_the_past_stays_readable() -> None:
@@ -145,13 +89,6 @@ def test_an_end_that_is_far_away_takes_no_room_of_the_timeline_but_is_told() -> 
     assert not timeline_view(healthy()).later, "the end is on the axis"
 
 
-def test_nothing_is_promised_while_a_run_hangs() -> None:
-    view = timeline_view(hung())
-    assert view.expected == ()
-    assert view.done_t is None
-    assert not view.later
-
-
 def test_equal_incidents_are_one_on_the_dashboard() -> None:
     again = tuple(msgspec.structs.replace(CRASH, id=n, t=CRASH.t + n, wall=CRASH.wall + 60 * n) for n in (2, 3))
     now = healthy()
@@ -161,41 +98,6 @@ def test_equal_incidents_are_one_on_the_dashboard() -> None:
     assert view.incidents[0].id == 3
     assert view.incident_count == 3
     assert len(incident_views(now)) == 3, "the page of incidents has each"
-
-
-def test_timeline_of_a_finished_run_ends_with_the_run() -> None:
-    view = timeline_view(finished())
-    assert view.over
-    assert view.done_t == view.now_t == view.end_t == 7.4 * HOUR
-    assert view.expected == ()
-
-
-def test_timeline_ticks_are_round_times_with_enough_space() -> None:
-    view = timeline_view(healthy())
-    found = ticks(view, 62)
-    assert [label for _, label in found] == ["00:00", "02:00", "04:00", "06:00"]
-    assert ticks(view, 5) == ()
-
-
-def test_panes_without_data_show_a_message() -> None:
-    view = dashboard_view(empty())
-    assert view.gpu.message is not None
-    assert view.memory.message is not None
-    assert view.timeline.message == "Nothing has happened yet"
-    assert view.header.done is None
-
-
-def test_host_values_that_cannot_be_read_are_shown_as_unknown() -> None:
-    now = msgspec.structs.replace(healthy(), host=HostSample(t=1.0), process=None)
-    view = memory_view(now)
-    assert [m.text for m in view.meters] == ["–", "–", "–"]
-    assert {m.level for m in view.meters} == {"unknown"}
-
-
-@pytest.mark.parametrize("now", [unwatched(), given_up(), crashed(), finished()])
-def test_level_of_the_verdict_depends_on_the_state(now: Situation) -> None:
-    levels = {"running": "danger", "given_up": "danger", "backing_off": "warning", "finished": "safe"}
-    assert verdict(now).level == levels[now.story.state]
 
 
 @pytest.mark.parametrize(
@@ -226,12 +128,6 @@ def test_a_level_does_not_contradict_the_number_beside_it(
         story=msgspec.structs.replace(now.story, health=told, attempts=(*now.story.attempts[:-1], attempt)),
     )
     assert gpu_pane_view(now).gpus[0].vram.level == shown
-
-
-def test_a_question_is_in_the_verdict_with_its_keys() -> None:
-    sentence = verdict(asking()).sentence
-    assert "Restart from luca-step00007200-state (step 7200), after ending it? [Y] yes [c] no" in sentence
-    assert "[w] wait" in sentence
 
 
 def test_what_was_withheld_is_in_the_verdict_with_its_time() -> None:

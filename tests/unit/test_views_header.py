@@ -17,17 +17,17 @@ from tests.fakes.feed import (
     unwatched,
 )  # fmt: skip
 from trainwatch.core.model.attempt import Incident
-from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
+from trainwatch.core.model.fact import Fact, IncidentOpened
 from trainwatch.core.model.progress import Outlook, Why
 from trainwatch.core.model.story import Situation, Trouble
 from trainwatch.core.views.checkpoint_list import Verification, checkpoint_rows, checkpoint_views, how_many
-from trainwatch.core.views.dashboard import gpu_pane_view, header_view, memory_view
+from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_facts, count_text
 from trainwatch.core.views.state.concerns import concerns
 from trainwatch.core.views.state.run_progress import usually
 from trainwatch.core.views.state.verdict import Verdict, verdict
 from trainwatch.tui.dialogs.choose import choose_checkpoint
-from trainwatch.tui.panes.head import sentence_rows, verdict_rows
+from trainwatch.tui.panes.head import sentence_rows
 
 replace = msgspec.structs.replace
 
@@ -68,22 +68,6 @@ def said(now: Situation) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("age_s", "level", "part"),
-    [
-        (4.0, "safe", "done"),
-        (8.0, "safe", "last step 8 s ago"),
-        (24.0, "safe", "last step 24 s ago"),
-        (26.0, "warning", "Last step 26 s ago, usually 2.50 s/step"),
-        (356.0, "warning", "Last step 5 min ago"),
-    ],
-)
-def test_the_age_of_the_last_step_is_told_and_then_warned_of(age_s: float, level: str, part: str) -> None:
-    found = said(stepped(age_s))
-    assert found.level == level
-    assert part in found.sentence
-
-
-@pytest.mark.parametrize(
     ("usual_s", "step_s", "words"),
     [
         (2.5, 2.5, "usually 2.50 s/step"),
@@ -96,19 +80,6 @@ def test_the_age_of_the_last_step_is_told_and_then_warned_of(age_s: float, level
 )
 def test_what_is_usual_is_told_in_the_unit_of_the_pace(usual_s: float | None, step_s: float | None, words: str) -> None:
     assert usually(usual_s, step_s) == words
-
-
-def test_a_time_of_the_end_is_not_promised_while_no_step_comes() -> None:
-    assert "done about" in said(stepped(8.0)).sentence
-    assert "done about" not in said(stepped(60.0)).sentence
-    assert "2.50 s/step" not in said(stepped(60.0)).clauses
-
-
-def test_a_log_that_is_not_read_yet_is_told_and_not_green() -> None:
-    behind = said(replace(stepped(2.0), lines_behind=3_800))
-    assert behind.clauses[0] == "Reading 3,800 lines behind"
-    assert behind.level == "unknown"
-    assert said(replace(stepped(2.0), lines_behind=40)).level == "safe"
 
 
 def test_a_pause_of_the_length_of_earlier_ones_is_no_warning() -> None:
@@ -128,13 +99,6 @@ def test_a_step_of_an_earlier_attempt_is_none_of_this_one() -> None:
     assert "last step" not in said(replace(now, step_t=now.story.attempt.t - 5)).sentence.lower()
 
 
-def test_nan_is_danger_and_stays_so_when_acknowledged() -> None:
-    now = with_incidents(healthy(), NAN)
-    assert (said(now).level, said(now).clauses[0]) == ("danger", "Loss is NaN since step 100")
-    asked = told(now, IncidentUpdated(incident=replace(NAN, acknowledged=True)))
-    assert (said(asked).level, said(asked).clauses[0]) == ("danger", "Loss is NaN since step 100, acknowledged")
-
-
 def test_an_acknowledged_incident_is_a_warning_and_not_green() -> None:
     now = with_incidents(healthy(), replace(HOT, acknowledged=True))
     assert said(now).level == "warning"
@@ -150,13 +114,6 @@ def test_an_average_that_one_step_spoils_is_a_warning() -> None:
     found = said(with_incidents(healthy(), average))
     assert found.level == "warning"
     assert found.clauses[0].startswith("The average loss is not a number")
-
-
-def test_the_worst_trouble_is_first_and_the_others_are_counted() -> None:
-    slow = incident(10, "stall", "slow", "steps take 9.1 s (usually 2.5 s)", severity="warning")
-    disk = incident(11, "disk", "disk_forecast", "the disk will be full in 2 h", severity="warning")
-    found = said(with_incidents(healthy(), slow, NAN, disk))
-    assert (found.level, found.clauses[0]) == ("danger", "Loss is NaN since step 100 (+2)")
 
 
 def test_a_finished_run_carries_what_was_wrong_at_its_end() -> None:
@@ -190,20 +147,6 @@ def test_nan_counts_from_the_first_sign_of_it_once_it_is_known() -> None:
     assert "Loss is NaN since step 100" in said(with_incidents(healthy(), over, NAN)).sentence
 
 
-def test_a_silence_counts_up_and_the_action_counts_down() -> None:
-    quiet = incident(12, "quiet", "idle", "no step and no sign of life (92 s)", severity="warning")
-    now = stepped(130.0)
-    now = with_incidents(now, replace(quiet, t=now.now_t - 38))
-    now = replace(now, outlook=Outlook(usual_s=2.5, hang_t=now.now_t + 47))
-    assert said(now).clauses[0] == (
-        "No step and no sign of life for 2 min; the trainer will be ended and restarted in 0:47 ([w] wait)"
-    )
-    asks = replace(now, story=replace(now.story, act="ask"))
-    assert "for 2 min; you are asked in 0:47" in said(asks).sentence
-    late = replace(now, outlook=Outlook(usual_s=2.5, hang_t=now.now_t - 1))
-    assert "; the trainer will be ended and restarted now" in said(late).sentence
-
-
 def test_a_late_step_counts_down_if_nothing_shows_life() -> None:
     now = stepped(30.0)
     dead = replace(now, outlook=replace(now.outlook, hang_t=now.now_t + 110))
@@ -212,15 +155,6 @@ def test_a_late_step_counts_down_if_nothing_shows_life() -> None:
     swift = stepped(8.0, usual_s=0.2)
     assert said(swift).level == "safe"
     assert said(replace(swift, outlook=replace(swift.outlook, hang_t=swift.now_t + 3))).level == "warning"
-
-
-def test_after_a_restart_the_hang_before_it_is_not_told_as_of_now() -> None:
-    now = stepped(1.0)
-    before = replace(
-        incident(13, "hang", "idle", "no step and no sign of life (92 s)", severity="danger"), t=now.now_t - 60
-    )
-    assert said(with_incidents(now, before)).level == "safe"
-    assert said(with_incidents(replace(now, step_t=now.now_t - 90), before)).level == "danger"
 
 
 @pytest.mark.parametrize(("width", "most"), [(80, 4), (40, 7)])
@@ -243,33 +177,15 @@ def test_what_is_wrong_is_never_cut(width: int, most: int) -> None:
             assert clause in text, (clause, rows)
 
 
-def test_what_is_left_out_of_the_sentence_has_a_sign() -> None:
-    found = Verdict(level="safe", clauses=("Training", "step 7,300 of 10,260", "2.50 s/step", "done about 04:12"))
-    assert verdict_rows(found, 40, 1, 1) == ["Training · step 7,300 of 10,260 …"]
-    assert verdict_rows(found, 80, 1, 1) == [" · ".join(found.clauses)]
-
-
 def test_a_hang_names_what_follows_and_when() -> None:
     assert " · will be ended and restarted from step 6,148 in 0:54" in said(hung()).sentence
     assert " · you are told in 0:54" in said(replace(hung(), story=replace(hung().story, act="notify"))).sentence
-
-
-def test_a_wait_says_until_when_no_hang_is_declared() -> None:
-    now = stepped(8.0)
-    now = replace(now, outlook=replace(now.outlook, patient_t=now.now_t + 1800))
-    assert said(now).clauses[0] == "Waiting until 05:02: hang detection is off until then"
-    assert said(now).level == "warning"
 
 
 def test_what_trainwatch_itself_cannot_do_comes_first() -> None:
     trouble = Trouble(kind="journal", level="danger", text="the journal cannot be written: the disk is full")
     now = replace(with_incidents(healthy(), NAN), troubles=(trouble,))
     assert said(now).clauses[0] == "The journal cannot be written: the disk is full (+1)"
-
-
-def test_a_run_without_a_supervisor_is_danger() -> None:
-    found = said(replace(healthy(), supervisor_alive=False))
-    assert (found.level, found.clauses[0]) == ("danger", "No supervisor is running: [S] start one")
 
 
 @pytest.mark.parametrize(
@@ -294,12 +210,6 @@ def test_gpus_that_are_lost_or_slowed_by_a_fault_are_told(change: dict[str, obje
     assert said(old).level == "safe"
 
 
-def test_the_restarts_that_are_left_do_not_contradict_those_that_were_made() -> None:
-    view = header_view(healthy())
-    assert "2 restarts left" in view.facts
-    assert view.verdict.aside.startswith("1 restart")
-
-
 def test_a_paused_run_with_an_open_trouble_names_both() -> None:
     found = said(with_incidents(in_state("paused"), HOT))
     assert found.clauses[0].startswith("Paused")
@@ -314,30 +224,6 @@ def test_a_sentence_about_a_crash_does_not_repeat_it() -> None:
     assert said(now).sentence.count("CUDA out of memory") == 1
 
 
-def test_checkpoints_that_were_saved_after_the_nan_are_marked() -> None:
-    now = with_incidents(healthy(), replace(NAN, step=5000))
-    marked = {c.path for c in checkpoint_views(now) if c.word == "loss was NaN"}
-    assert marked == {c.path for c in now.story.checkpoints if (c.step or 0) >= 5000} != set()
-    assert all(c.level == "warning" for c in checkpoint_views(now) if c.path in marked)
-    by_time = with_incidents(healthy(), replace(NAN, step=None, t=healthy().now_t - 3600))
-    assert 0 < sum(c.after_nan for c in checkpoint_views(by_time)) < len(now.story.checkpoints)
-    closed = replace(NAN, step=5000, open=False, closed_t=7.4 * 3600, ended_by="attempt")
-    assert "of them saved after the NaN" in said(with_incidents(finished(), closed)).sentence
-    assert "NaN" not in said(finished()).sentence
-
-
-def test_old_readings_are_grey_and_say_their_age() -> None:
-    now = healthy()
-    later = replace(now, now_t=now.now_t + 120, now_wall=now.now_wall + 120)
-    assert {m.level for m in memory_view(later).meters} == {"unknown"}
-    assert memory_view(later).note == "2 min old"
-    (gpu,) = gpu_pane_view(later).gpus
-    assert {m.level for m in gpu.meters} == {"unknown"}
-    assert gpu_pane_view(later).note == "2 min old"
-    assert memory_view(now).note is None
-    assert "safe" in {m.level for m in memory_view(now).meters}
-
-
 def test_before_the_first_look_nothing_is_said_about_the_run() -> None:
     assert said(Situation()).clauses == ("Reading …",)
     assert said(replace(Situation(), now_wall=1.0)).clauses[0].startswith("Not started yet")
@@ -350,22 +236,6 @@ def test_an_attempt_that_is_launched_has_the_next_number_and_why() -> None:
     assert found.clauses[0] == "Starting attempt 2"
     assert found.clauses[1].startswith("crashed 00:57: CUDA out of memory")
     assert found.level == "warning"
-
-
-def test_a_restart_that_a_person_ordered_is_not_told_as_an_old_crash() -> None:
-    now = healthy()
-    assert any(i.kind == "crash" for i in now.story.incidents)
-    for state in ("cleaning", "backing_off"):
-        found = said(replace(now, story=replace(now.story, state=state, state_t=now.now_t)))
-        assert "Crashed" not in found.sentence
-
-
-def test_a_hang_says_what_is_done_now() -> None:
-    now = hung()
-    late = replace(now, story=replace(now.story, until_t=None))
-    assert " · will be ended and restarted from step 6,148 now" in said(late).sentence
-    asks = replace(late, story=replace(late.story, act="notify"))
-    assert "will be ended" not in said(asks).sentence
 
 
 def test_a_held_restart_says_how_much_is_free_now() -> None:
@@ -421,18 +291,6 @@ def test_the_screen_knows_the_damage_that_the_run_knows() -> None:
     assert checkpoint_rows((again,), {}, now.now_wall, story)[0].verdict == "complete"
     deep = {again.path: Verification(checkpoint=listed[0], deep=True, wall=0.0)}
     assert checkpoint_rows((listed[0],), deep, now.now_wall, story)[0].verdict == "complete"
-
-
-def test_a_kill_by_a_person_is_told_as_theirs() -> None:
-    now = healthy()
-    attempt = replace(now.story.attempts[-1], how="killed", ended_t=now.now_t)
-    why = "stopped by screen; held until resume or restart"
-    by = Why("person")
-    story = replace(now.story, state="stopped", state_reason=why, state_why=by, state_t=now.now_t)
-    killed = replace(now, story=replace(story, attempts=(*story.attempts[:-1], attempt)))
-    assert said(killed).clauses[0].startswith("You killed it at ")
-    stopped = replace(now, story=replace(story, attempts=(*story.attempts[:-1], replace(attempt, how="stopped"))))
-    assert said(stopped).clauses[0].startswith("Stopped ")
 
 
 def test_the_pid_of_the_trainer_is_in_the_head_while_it_lives() -> None:

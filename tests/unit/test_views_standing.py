@@ -5,8 +5,8 @@ import re
 import msgspec
 import pytest
 
-from tests.fakes.feed import crashed, given_up, healthy, host, in_state
-from tests.unit.test_views_header import NAN, incident, said, with_incidents
+from tests.fakes.feed import crashed, healthy, host, in_state
+from tests.unit.test_views_header import incident, said, with_incidents
 from trainwatch.core.model.progress import PLAIN, HealthReading, Why
 from trainwatch.core.model.story import Situation, SupervisorLife
 from trainwatch.core.views.dashboard import header_view
@@ -14,7 +14,6 @@ from trainwatch.core.views.incident_list import incident_view
 from trainwatch.core.views.run_summary import needs
 from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.core.views.state.concerns import troubles
-from trainwatch.core.views.timeline import timeline_view
 from trainwatch.tui.screens.incidents_screen import paragraphs
 
 replace = msgspec.structs.replace
@@ -49,27 +48,6 @@ def test_a_title_that_the_border_cuts_stands_in_the_card_in_full() -> None:
         assert any(SIGNAL in row.text for row in paragraphs(card, (), width)) is told
 
 
-def test_nothing_is_promised_while_a_signal_stops_the_trainer() -> None:
-    assert timeline_view(healthy()).expected
-    view = timeline_view(suspended())
-    assert (view.expected, view.done_t, view.later) == ((), None, "")
-
-
-def test_a_loss_that_is_nan_is_no_unknown_one() -> None:
-    now = with_incidents(healthy(), replace(NAN, step=5_000))
-    story = replace(now.story, progress=replace(now.story.progress, loss=None))
-    assert timeline_view(replace(now, story=story)).loss == "NaN"
-    assert timeline_view(replace(healthy(), story=replace(healthy().story, progress=story.progress))).loss == "–"
-
-
-def test_a_run_given_up_for_its_nan_says_so_once() -> None:
-    base = given_up()
-    closed = replace(NAN, open=False, closed_t=base.now_t, ended_by="attempt", attempt=len(base.story.attempts))
-    crash = incident(31, "crash", "nan_loss", "the loss was NaN for 50 steps", title="loss is NaN")
-    now = with_incidents(base, closed, crash)
-    assert said(now).sentence.lower().count("loss is nan") == 1
-
-
 def test_restarts_that_are_left_are_told_only_while_one_may_follow() -> None:
     assert any("left" in fact for fact in header_view(healthy()).facts)
     for state in ("given_up", "finished", "stopped", "ended_early"):
@@ -98,13 +76,6 @@ def test_the_card_of_a_crash_says_what_its_restart_waits_for() -> None:
     card = incident_card(now, now.story.open_incidents[0].id)
     assert card is not None
     assert f"held: {now.story.state_reason}" in {row.text for row in card.rows if row.heading == "done"}
-
-
-def test_the_worst_of_the_open_incidents_comes_first() -> None:
-    mild = incident(11, "disk", "filling", "the disk will be full in 45 s", severity="warning")
-    bad = incident(12, "health", "gpu0.lost", "GPU 0 lost", severity="danger")
-    found = [need.incident for need in needs(with_incidents(healthy(), mild, bad)) if need.kind == "incident"]
-    assert found == [12, 11]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from trainwatch.core.model.attempt import Incident
 from trainwatch.core.model.decision import Record
 from trainwatch.core.model.fact import (
@@ -19,11 +17,9 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory, Situation
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.views.dashboard import header_view
 from trainwatch.core.views.report import Report, ReportSources
 from trainwatch.core.views.report_building import build_report
 from trainwatch.core.views.state.run_progress import overall_step
-from trainwatch.core.views.state.status import status_object
 
 
 def told(*facts: tuple[float, Fact]) -> RunStory:
@@ -59,42 +55,6 @@ def at(story: RunStory, step: int | None = None, t: float = 100.0) -> Situation:
 def report(now: Situation, **log_steps: int) -> Report:
     spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=1000.0)
     return build_report(now, ReportSources(spec=spec, log_steps={int(k[1:]): v for k, v in log_steps.items()}))
-
-
-WEIGHTS = (
-    (1.0, began(1)),
-    (2.0, made(1, 60, 240)),
-    (3.0, AttemptEnded(attempt=1, how="stopped", signal="SIGINT", last_step=60)),
-    (4.0, began(2, "/out/luca-000040.safetensors", 40)),
-    (5.0, StateChanged(state="running", reason="training advances")),
-    (6.0, made(2, 10, overall_step=50, step_offset=40)),
-)
-
-
-def test_steps_of_the_whole_run_continue_after_resuming_weights() -> None:
-    now = at(told(*WEIGHTS), step=167)
-    assert "step 207 of 240" in header_view(now).verdict.clauses
-    assert header_view(now).done == 207 / 240
-    assert overall_step(now) == 207
-    status = status_object(now, run="r")
-    assert status["overall"] == {"step": 207, "total_steps": 240}
-    assert (status["progress"]["step"], status["progress"]["total_steps"]) == (167, 200)
-
-
-@pytest.mark.parametrize(("step_t", "age_s"), [(None, None), (90.0, 10.0), (101.0, 0.0)])
-def test_status_has_the_age_of_the_last_step(step_t: float | None, age_s: float | None) -> None:
-    status = status_object(Situation(story=told(*WEIGHTS), step_t=step_t, now_t=100.0, now_wall=1100.0), run="r")
-    assert status["last_step_age_s"] == age_s
-
-
-def test_steps_of_a_trainer_that_continues_its_count_are_not_added_up() -> None:
-    again = (7.0, AttemptEnded(attempt=2, how="stopped", last_step=20)), (8.0, began(3, "/out/luca-state", 60))
-    story = told(
-        *WEIGHTS, *again, (9.0, StateChanged(state="running", reason="training advances")), (10.0, made(3, 61))
-    )
-    now = at(story, step=70)
-    assert "step 70 of 200" in header_view(now).verdict.clauses
-    assert overall_step(now) == 70
 
 
 def test_the_overall_step_is_that_of_the_newest_progress() -> None:
