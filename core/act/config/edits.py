@@ -349,6 +349,8 @@ _PLAIN = re.compile(
     r"(?!(?:y|n|yes|no|on|off|true|false|null)$)(?:[a-z]|\.{0,2}/)[a-z0-9_./-]*", re.IGNORECASE | re.ASCII
 )
 """Text that needs no quotes."""
+_CONTROL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+"""Characters that JSON leaves as they are and YAML reads as something else, as line breaks for example."""
 _STANDARD_TAG = "tag:yaml.org,2002:"
 
 
@@ -364,7 +366,18 @@ def yaml_text(value: Any) -> str:
         case list() | tuple():
             return "[" + ", ".join(yaml_text(item) for item in value) + "]"
         case _:
-            return json.dumps(value, ensure_ascii=False, default=str)
+            text = json.dumps(value, ensure_ascii=False, default=str)
+            return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _exact(value: Any) -> Any:
+    """The value with plain floats: ruamel.yaml rounds those that it has read itself."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, list | dict):
+        for place in range(len(value)) if isinstance(value, list) else list(value):
+            value[place] = _exact(value[place])
+    return value
 
 
 def read_yaml(text: str, source: str) -> dict[Any, Any]:
@@ -416,8 +429,16 @@ def edit_yaml(text: str, edits: Sequence[Edit], source: str) -> str:
 def _round_trip(text: str, edit: Edit, _before: dict[Any, Any], _source: str) -> Iterator[str]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.representer import RoundTripRepresenter
 
+    class Exact(RoundTripRepresenter):
+        """Writes new floats with all their digits."""
+
+    Exact.add_representer(
+        float, lambda writer, value: writer.represent_scalar(f"{_STANDARD_TAG}float", yaml_text(value))
+    )
     editor = YAML(typ="rt", pure=True)
+    editor.Representer = Exact
     editor.allow_duplicate_keys = True
     editor.preserve_quotes = True
     editor.width = 4096
@@ -432,7 +453,7 @@ def _round_trip(text: str, edit: Edit, _before: dict[Any, Any], _source: str) ->
         if edit.value is REMOVED:
             del node[edit.path[-1]]
         else:
-            node[edit.path[-1]] = editor.load(yaml_text(edit.value))
+            node[edit.path[-1]] = _exact(editor.load(yaml_text(edit.value)))
         out = io.StringIO()
         editor.dump(data, out)
     except (YAMLError, KeyError, TypeError, ValueError, AttributeError, IndexError):
