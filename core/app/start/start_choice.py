@@ -539,7 +539,7 @@ def _refuse_running(earlier: EarlierRun) -> None:
         )
     raise CliError(
         ExitCode.OWNED,
-        f"run {run} of this command is running ({earlier.how}); nothing was started: look at it with "
+        f"run {run} of this command is {printable(earlier.how)}; nothing was started: look at it with "
         f"`{typed('status', run)}`, end it with `{typed('stop', run)}`",
     )
 
