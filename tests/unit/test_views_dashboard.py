@@ -103,6 +103,7 @@ def test_steps_lost_by_a_kill_are_counted_from_the_newest_verified_checkpoint() 
     assert point is not None
     assert point.step == 6148
     assert checkpoint_views(now)[0].level == "danger"
+    assert "may write over what is there" in " ".join(resume_price(now, None).lines)
 
 
 def test_without_a_checkpoint_a_kill_loses_all_steps() -> None:
