@@ -83,6 +83,9 @@ def resume_price(
     step = live_progress(now).step
     if chosen is None:
         lines.append("Starts from the beginning.")
+        if now.story.checkpoints:
+            there = quantity.plural(len(now.story.checkpoints), "checkpoint")
+            lines.append(f"The trainer may write over what is there: {there}.")
     else:
         lines.append(f"Starts from {chosen.name} ({step_words(chosen)}), verified before the launch.")
     lost = steps_since(chosen, step)
