@@ -61,6 +61,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     person.press("Escape")
     person.see("a attach")
 
+    person.see("steps/s · done")  # until the pace is known, a question about lost work asks for a typed yes
     person.press_until("p", "ladder · safest first", "Brisk")
     person.press("Down", "n")
     person.see("Switch to the profile brisk?")
@@ -71,6 +72,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
 
     until(lambda: sum(c.verdict == "complete" for c in world.story().checkpoints) >= 3, "checkpoints to choose from")
     until(lambda: world.story().state == "running" and len(world.story().attempts) == 3, "the third attempt trains")
+    person.see("steps/s · done")
     person.press_until("r", "Which checkpoint?")
     person.press("Down", "Enter")
     person.see("Starts from")
