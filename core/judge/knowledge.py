@@ -7,7 +7,7 @@ import msgspec
 
 from ..model.preset import Preset
 from ..model.progress import ToldLength
-from ..model.resume import ResumeSupport
+from ..model.resume import OwnEnd, ResumeSupport
 from ..model.settings import Settings
 from ..model.shipped import Remedy
 from ..model.text import typed
@@ -55,6 +55,8 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """Why the exit of the command is not the end of the training, as a clause; "" if it may be."""
     end_after: Callable[[float], float | None] = lambda _wall: None
     """Seconds since the epoch → the first time after it that ``[end] end_by`` names; None if there is none."""
+    own_ends: tuple[OwnEnd, ...] = ()
+    """The texts with which the trainer's own source ends it."""
     status_hidden: str = ""
     """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
     told: Mapping[str, ToldLength] = {}

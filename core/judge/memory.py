@@ -354,8 +354,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The line of the log that shows why, as it stands, and its place in the source."""
     said: str = ""
     """The line that shows why, without numbers and paths (circumstances.py)."""
-    of_code: bool = False
-    """Raised in the person's own code, or by the parser of the command's options, and not for want of anything."""
+    raised: Literal["", "own", "parser"] = ""
+    """Raised in the person's own code, or by the parser of the command's options; "" = elsewhere, or not known."""
     lasted_s: float | None = None
     diverged: Literal["rollback", "stop"] | None = None
 

@@ -104,6 +104,31 @@ class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
         return next((one for one in self.imported for pattern in patterns if one.is_of(pattern)), None)
 
 
+class OwnEnd(msgspec.Struct, frozen=True):
+    """A text with which the trainer's own source ends it (``sys.exit(f"no recipe {name}")``).
+
+    ``parts``: what is written out of its last line, before, between and after what is filled in. ``code``: the
+    function, the tests and the statement around it. ``place``: ``train.py:12``.
+    """
+
+    parts: tuple[str, ...]
+    code: str = ""
+    place: str = ""
+
+    def says(self, line: str) -> bool:
+        """Whether the line is this text."""
+        first, *rest = self.parts
+        if not rest or not line.startswith(first):
+            return not rest and line == first
+        at = len(first)
+        for part in rest[:-1]:
+            found = line.find(part, at)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return line.endswith(rest[-1]) and at <= len(line) - len(rest[-1])
+
+
 class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     """``why``: for people ("train.py:3 imports lightning"). ``resumes``: the preset's ways to resume may be used."""
 

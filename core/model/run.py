@@ -6,7 +6,7 @@ import msgspec
 
 from .preset import Change
 from .progress import Phase
-from .resume import ResumeWay, SecondStart
+from .resume import OwnEnd, ResumeWay, SecondStart
 from .settings import Settings
 
 # Where a run's output is, and the room that a launch needs there.
@@ -258,6 +258,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     begin_from: str | None = None
     """The checkpoint that the first attempt resumes from; None: from the beginning."""
     labels: dict[str, Any] = {}
+    own_ends: tuple[OwnEnd, ...] = ()
+    """The texts with which the trainer's own source ends it, as they were before the first launch."""
     outputs: tuple[OutputPlace, ...] = ()
     """Folders that the trainer was seen to save to, beside ``output_dir`` or below it, in the order found."""
     output_found: bool = False

@@ -1,4 +1,4 @@
-"""What a script needs to start, and what a start deletes."""
+"""What a script needs to start, what it refuses with a text of its own, and what a start deletes."""
 
 import ast
 import os
@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..model.resume import OwnEnd
 from . import words
 from .launch_target import Target
 from .options import Option
-from .project import Module, Project, Scope, called, dotted, module_files, own_name
+from .project import Module, Project, Scope, called, dotted, module_files, own_name, resolved
 from .shell_text import commands_of
 from .values import UNKNOWN, KnownValues, Site, all_names, set_options, word_given
 
@@ -97,6 +98,62 @@ def _ends(node: ast.If | ast.IfExp) -> bool:
         isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and called(each) in _LEAVES)
         for each in ast.walk(node)
     )
+
+
+def own_ends(project: Project) -> tuple[OwnEnd, ...]:
+    """The texts with which the project ends itself: ``sys.exit("no recipe")``, ``raise SystemExit(f"no {name}")``.
+
+    None of an ``except``: what happened there is told by an exception, and the text is only its name.
+    """
+    found = (end for module in project.modules if "xit" in module.text for end in _own_ends(module, module.tree, ""))
+    return tuple(dict.fromkeys(found))[:MOST_ENDS]
+
+
+MOST_ENDS = 100
+LONGEST_CODE = 400
+_EXITS = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
+_FILLED = {"%": re.compile(r"%(?:\(\w+\))?[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]"), "format": re.compile(r"\{[^{}]*\}")}
+"""Placeholders of ``"no %s" % name`` and of ``"no {}".format(name)``."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+def _own_ends(module: Module, node: ast.AST, code: str) -> Iterator[OwnEnd]:
+    """``code``: the function, the tests and the statement around the node."""
+    match node:
+        case ast.ExceptHandler():
+            return
+        case ast.If(test=test) | ast.While(test=test):
+            code = f"{code} {ast.unparse(test)}"
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            code = name
+        case ast.Expr() | ast.Raise():
+            code = f"{code} {ast.unparse(node)}"
+        case ast.Call(args=[text]) if resolved(module, node.func) in _EXITS:
+            parts = _parts(text)
+            if len(_WORD.findall(" ".join(parts))) > 1:
+                yield OwnEnd(parts, code[:LONGEST_CODE], f"{module.shown}:{node.lineno}")
+    for child in ast.iter_child_nodes(node):
+        yield from _own_ends(module, child, code)
+
+
+def _parts(text: ast.expr) -> tuple[str, ...]:
+    """The last line of a text as what is written out of it, before, between and after what is filled in."""
+    return tuple(re.split("\0+", _template(text).rstrip().rpartition("\n")[2]))
+
+
+def _template(text: ast.expr) -> str:
+    match text:
+        case ast.Constant(value=str() as written):
+            return written.replace("\0", "")
+        case ast.JoinedStr(values=values):
+            return "".join(_template(each) for each in values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _template(left) + _template(right)
+        case ast.BinOp(left=ast.Constant(value=str() as written), op=ast.Mod()):
+            return _FILLED["%"].sub("\0", written)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as written), attr="format")):
+            return _FILLED["format"].sub("\0", written)
+    return "\0"
 
 
 _FOLDERS = frozenset({"rmtree", "remove_tree", "DeleteRecursively", "delete_recursively", "rm_tree"})

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..model.resume import Imported, SourceFacts
+from ..model.resume import Imported, OwnEnd, SourceFacts
 from ..model.run import RunSpec
 from .launch_target import Target, find_target
 from .options import Option, file_options, options_of, override_options
@@ -38,6 +38,7 @@ from .starting import (
     finds_modules_itself,
     goes_on_without,
     needed_imports,
+    own_ends,
     start_deletes,
 )
 from .values import KnownValues, set_options
@@ -191,6 +192,11 @@ class TrainerSource:
     @cached_property
     def finds_modules_itself(self) -> bool:
         return self._asked(lambda read: finds_modules_itself(read.project), True)
+
+    @cached_property
+    def own_ends(self) -> tuple[OwnEnd, ...]:
+        """The texts with which it ends itself; none of an installed program."""
+        return self._asked(lambda read: own_ends(read.project), ()) if self.is_own else ()
 
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""

@@ -1,18 +1,23 @@
 """What the second failure at the same place shows: known cures are applied, and what no restart cures ends the run."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.builders import Story, World, judge
 from tests.shipped import FAILURES, SHAPES
 from tests.unit.test_judge_recovery import crash, quick, running, save
+from trainwatch.core.app.plan.resume_plan import decided
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.recovery.ending import diagnosis_of
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import GiveUp, StartAttempt
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import Exit, LogChunk
 from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.resume import OwnEnd
+from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Remedies, Settings
 
 SHIPPED = CompiledCatalogue(FAILURES, SHAPES)
@@ -22,9 +27,11 @@ def traced(error: str, code: str = "check(data)", file: str = "/w/train.py") -> 
     return f'Traceback (most recent call last):\n  File "{file}", line 3, in <module>\n    {code}\n{error}\n'
 
 
-def ends_at_once(text: str, *, starts: int = 4, code: int = 1, after_s: float = 1.0) -> World:
+def ends_at_once(
+    text: str, *, starts: int = 4, code: int = 1, after_s: float = 1.0, own_ends: tuple[OwnEnd, ...] = ()
+) -> World:
     """A run whose command ends so before any step, each time."""
-    mind = judge(quick(backoff_s=(0.0, 10.0, 60.0)), catalogue=SHIPPED)
+    mind = judge(quick(backoff_s=(0.0, 10.0, 60.0)), catalogue=SHIPPED, own_ends=own_ends)
     world = World(mind).begin()
     for _ in range(starts):
         if world.word not in {"starting", "running"}:
@@ -57,6 +64,55 @@ def test_two_starts_that_end_with_one_line_of_the_own_code_end_the_run(text: str
     assert len(world.of(StartAttempt)) <= 2
     assert world.t <= 5.0
     assert line in world.of(GiveUp)[0].reason
+
+
+def ends_of(folder: Path, source: str, module: str = "pass\n") -> tuple[OwnEnd, ...]:
+    """The texts with which a project ends itself, as a run takes them from its source."""
+    (folder / "train.py").write_text(f"import sys\nimport recipe\n{source}\n")
+    (folder / "recipe.py").write_text(module)
+    spec = RunSpec(id="r", name="r", command=("python", "train.py"), cwd=str(folder), created_wall=0.0)
+    return decided(spec, Preset(name="generic")).own_ends
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "said"),
+    [
+        ('if rank < 1:\n    sys.exit(f"fatal: rank {rank} is too small")', "", "fatal: rank 0 is too small"),
+        (
+            "recipe.read()",
+            'def read():\n    raise SystemExit("No stage in the " + name)\n',
+            "No stage in the small.toml",
+        ),
+        ("", 'from sys import exit as leave\nleave("%s: %d heads do not divide" % (a, 3))', "b: 3 heads do not divide"),
+        ("rank or sys.exit('see above\\nError: {} is no mode\\n'.format(mode))", "", "see above\nError: x is no mode"),
+    ],
+)
+def test_two_starts_that_the_own_source_ends_with_one_text_end_the_run(
+    tmp_path: Path, source: str, module: str, said: str
+) -> None:
+    """A text of sys.exit has no traceback: the source shows who ended it."""
+    world = ends_at_once(f"loading\n{said}\n", own_ends=ends_of(tmp_path, source, module))
+    assert world.word == "given_up"
+    assert len(world.of(StartAttempt)) <= 2
+    assert said.splitlines()[-1] in world.of(NotifyPeople)[-1].title
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('sys.exit(f"fatal: port {port} is taken")', "fatal: port 29500 is taken"),
+        ('if not os.path.ismount(data):\n    sys.exit(f"fatal: {data} is empty")', "fatal: /mnt/a is empty"),
+        ('sys.exit("fatal: no network yet")', "fatal: no network yet"),
+        ('try:\n    ask()\nexcept Exception as e:\n    sys.exit(f"it did not work: {e}")', "it did not work: later"),
+        ('sys.exit(f"fatal: {why}")', "fatal: rank 0 is too small"),
+        ('sys.exit(f"rank {rank} is odd")', "fatal: rank 0 is too small"),
+        ('print("fatal: rank 0 is too small")', "fatal: rank 0 is too small"),
+    ],
+)
+def test_a_text_that_waiting_may_cure_or_that_the_source_has_not_is_started_again(
+    tmp_path: Path, source: str, said: str
+) -> None:
+    assert len(ends_at_once(f"{said}\n", own_ends=ends_of(tmp_path, source)).of(StartAttempt)) > 2
 
 
 def sparse(world: World, first: int, last: int) -> World:

@@ -81,7 +81,7 @@ def unstarted(said: str, *, given: str | None = None, lasted_s: float = 2.0) -> 
         given=given,
         line="the message",
         said=said,
-        of_code=True,
+        raised="own",
         lasted_s=lasted_s,
     )
 

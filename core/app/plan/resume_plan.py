@@ -59,7 +59,9 @@ def decided(spec: RunSpec, preset: Preset) -> RunSpec:
         way = way.proven("a rehearsal resumed by it")
         if told is not None and rehearsal.will == "yes":
             way = msgspec.structs.replace(way, will="yes", how=told.shown)
-    spec = msgspec.structs.replace(spec, resume_way=way)
+    source = source_of(spec)
+    ends = () if _is_installed(source.target.file) else source.own_ends
+    spec = msgspec.structs.replace(spec, resume_way=way, own_ends=ends)
     return msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
 
 

@@ -297,6 +297,7 @@ def knowledge(
         begin_from=spec.begin_from,
         handed_over=handed_over(spec),
         end_after=end_after(spec.settings.end.end_by),
+        own_ends=spec.own_ends,
         status_hidden=what_hides_status(spec),
         told=told_lengths(spec, preset, profiles, expected),
         can_ask_to_save=any(save_request(spec, preset)),

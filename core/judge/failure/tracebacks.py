@@ -1,5 +1,6 @@
 """Tracebacks and other reports of several lines, and the exceptions that they name."""
 
+import builtins
 import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -383,3 +384,9 @@ def short(path: str) -> str:
     """The name of the file; with that of its folder if many files have it (``models/__init__.py``)."""
     parts = path.replace("\\", "/").split("/")
     return "/".join(parts[-2:] if parts[-1].startswith("__") else parts[-1:])
+
+
+def is_of_the_system(line: str) -> bool:
+    """Whether the line names an exception of the operating system (a file, a mount), by Python's own types."""
+    kind = getattr(builtins, line.partition(":")[0].strip().rpartition(".")[2], None)
+    return isinstance(kind, type) and issubclass(kind, OSError)

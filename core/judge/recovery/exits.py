@@ -9,15 +9,16 @@ from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, EndWatch
 from ...model.observation import Exit, JobSeen, Outcome
 from ...model.progress import Why
+from ...model.resume import OwnEnd
 from ...model.run import JobCause
-from ...model.shipped import Diagnosis
+from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern, beginning
 from ..attempt_progress import JobFacts
 from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
 from ..failure.circumstances import Circumstances, last_line, words_of
 from ..failure.diagnosis import diagnosis_as
-from ..failure.tracebacks import placed
+from ..failure.tracebacks import is_of_the_system, placed
 from ..findings import pace
 from ..handlers import checkpoint_jobs
 from ..hang import ranks
@@ -165,6 +166,10 @@ def _crashed(
     ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
     for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
         builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
+    end = _own_end(builder, observation, diagnosis)
+    if end is not None and diagnosis.cause is None:
+        said = _shown_last(builder.state)
+        diagnosis = msgspec.structs.replace(diagnosis, cause=said, place=end.place, explanation=OWN_TEXT)
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
     if where:
         reason = f"{reason} ({where})"
@@ -186,28 +191,9 @@ def _crashed(
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
-    seen = builder.state.diagnosis
-    line = last_line(seen.end) if diagnosis.cause is None else diagnosis.cause.text
-    at = 0 if diagnosis.cause is None else diagnosis.cause.line
-    block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
-    own = block is not None and bool(block.own) and block.last.startswith(f"{block.own.rpartition(':')[0]}:")
-    outside = block is None or OUTSIDE.search(f"{block.code} {line}") is not None
-    cause = Cause(
-        kind="crash",
-        class_=class_,
-        attempt=attempt.number,
-        position=attempt.position,
-        stepped=attempt.beat_t is not None or attempt.saved,
-        given=attempt.resume_from,
-        line=_line(diagnosis),
-        said=words_of(line.strip()),
-        of_code=(own and not outside) or (class_ == "config_error" and observation.code == exit_status.USAGE),
-        signal_t=builder.t if signalled else None,
-        lasted_s=max(0.0, (builder.t if died_t is None else died_t) - attempt.start_t),
-        ended_early=ended_early,
-    )
+    cause = _cause(builder, observation, diagnosis, end, signalled=signalled)
     failed = Failed(
-        cause=cause,
+        cause=msgspec.structs.replace(cause, ended_early=ended_early),
         incident=incident,
         reason=reason,
         retryable=diagnosis.retryable,
@@ -217,6 +203,57 @@ def _crashed(
     )
     plan = RestartPlan(reason=f"restart{what}", incident=incident, before_t=before_t)
     answer_failure(builder, failed, plan, ordered=ordered)
+
+
+OUTSIDE = LazyPattern(
+    r"(?i)exists|is_?(?:file|dir|mount)|mount|cuda|gpu|device|driver|nvidia|connect|socket|network|\bport\b|lock|busy|space"
+    r"|server|\breach|https?:|download|timed? ?out|\b(?:nfs|share)\b"
+)
+"""Words of what may be there again later: ``assert os.path.ismount(DATA)`` in the own code is no mistake in it."""
+
+
+OWN_TEXT = "The trainer's own source ends it with this text."
+
+
+def _cause(
+    builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, end: OwnEnd | None, *, signalled: bool
+) -> Cause:
+    """What ended the attempt, as the history keeps it."""
+    attempt, seen = builder.attempt, builder.state.diagnosis
+    line = last_line(seen.end) if diagnosis.cause is None else diagnosis.cause.text
+    at = 0 if diagnosis.cause is None else diagnosis.cause.line
+    block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
+    own = block is not None and bool(block.own) and block.last.startswith(f"{block.own.rpartition(':')[0]}:")
+    code = block.code if own and block is not None else None if end is None else end.code
+    asks_outside = code is None or OUTSIDE.search(f"{code} {line}") is not None or is_of_the_system(line)
+    parser = diagnosis.failure == "config_error" and observation.code == exit_status.USAGE
+    return Cause(
+        kind="crash",
+        class_=diagnosis.failure,
+        attempt=attempt.number,
+        position=attempt.position,
+        stepped=attempt.beat_t is not None or attempt.saved,
+        given=attempt.resume_from,
+        line=_line(diagnosis),
+        said=words_of(line.strip()),
+        raised="parser" if parser else "" if asks_outside else "own",
+        signal_t=builder.t if signalled else None,
+        lasted_s=max(0.0, (builder.t if observation.died_t is None else observation.died_t) - attempt.start_t),
+    )
+
+
+def _own_end(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> OwnEnd | None:
+    """What in the trainer's own source ended it with its last line as a text; None if nothing is known to."""
+    shown = _shown_last(builder.state).text
+    if observation.code != 1 or (diagnosis.cause is not None and diagnosis.cause.text.strip() not in shown):
+        return None
+    return next((end for end in builder.knowledge.own_ends if end.says(shown)), None)
+
+
+def _shown_last(state: JudgeState) -> EvidenceLine:
+    """The last line of the log that is not blank."""
+    number, text = next(state.diagnosis.last_lines(), (state.diagnosis.fold.lines + 1, ""))
+    return EvidenceLine(number, text.strip())
 
 
 OWN_TIMEOUT = 124
@@ -257,13 +294,6 @@ def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> Non
     elif node not in known:
         builder.set(bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
         builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
-
-
-OUTSIDE = LazyPattern(
-    r"(?i)exists|is_?(?:file|dir|mount)|mount|cuda|gpu|device|driver|nvidia|connect|socket|network|\bport\b|lock|busy|space"
-    r"|server|\breach|https?:|download|timed? ?out|\b(?:nfs|share)\b|\berrno\b|OSError"
-)
-"""Words of what may be there again later: ``assert os.path.ismount(DATA)`` in the own code is no mistake in it."""
 
 
 def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:

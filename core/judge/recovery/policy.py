@@ -388,7 +388,10 @@ def checkpoint_is_not_read(failure: FailureInput) -> Answer | None:
 
 
 def start_ends_alike(failure: FailureInput) -> Answer | None:
-    """Two starts ended within seconds with the same line: a typo in a script was started four times in 80 s."""
+    """Two starts ended within seconds with the same line of the person's own code, or of the parser of its options.
+
+    Source: a typo in the first line of a script was started four times in 80 s. Nothing that waiting can cure ends so.
+    """
     cause, last = failure.cause, failure.history[-1] if failure.history else None
     if last is None or failure.elsewhere or failure.waits_for is not None or not (_is_quick(cause) and _is_quick(last)):
         return None
@@ -403,7 +406,7 @@ QUICK_S = 30.0
 
 
 def _is_quick(cause: Cause) -> bool:
-    ended = cause.kind == "crash" and not cause.stepped and cause.of_code and bool(cause.said)
+    ended = cause.kind == "crash" and not cause.stepped and bool(cause.raised and cause.said)
     return ended and cause.lasted_s is not None and cause.lasted_s <= QUICK_S
 
 
