@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..model.preset import Change
 from ..model.resume import OwnEnd
 from . import words
 from .launch_target import Target
@@ -200,28 +201,15 @@ class Deletion(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-class Setting(NamedTuple):
-    """An option that a start which resumes does without. ``after``: how it is written then; None = left out.
-
-    ``option``: its destination. ``name``, ``before``: the word that gives it, and its value there; None = it is not
-    given, its default deletes. ``in_config``: it is a key of the config, which is set to false.
-    """
-
-    option: str
-    name: str
-    before: str | None
-    after: str | None
-    in_config: bool = False
-
-
 class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
     """``as_given``: what a start of the command deletes. ``dropped``: what a start that resumes does without.
 
-    ``left``: what it would still delete then. ``words``: the options behind it as they are written.
+    Of a flag ``before`` is the word behind it; None = it is not given, its default deletes. ``left``: what a start
+    would still delete then. ``words``: the options behind it as they are written.
     """
 
     as_given: tuple[Deletion, ...] = ()
-    dropped: tuple[Setting, ...] = ()
+    dropped: tuple[Change, ...] = ()
     left: tuple[Deletion, ...] = ()
     words: dict[str, str] = {}
 
@@ -246,14 +234,15 @@ def start_deletes(
     reader = _Reader(values.given(declared, options), output, cwd)
     as_given = reader.deletions()
     refused = reader.refusals()
-    dropped: list[Setting] = []
+    dropped: list[Change] = []
     for name in dict.fromkeys(name for found in as_given for name in found.options):
         before = reader.values.options
-        for setting, value in _without(name, declared, args, before[name], config):
+        place = next(found.place for found in as_given if name in found.options)
+        for change, value in _without(name, declared, args, before[name], config):
             reader.values.options = {**before, name: value}
             found = reader.deletions()
             if not any(name in each.options for each in found) and not reader.refusals() - refused:
-                dropped.append(setting)
+                dropped.append(msgspec.structs.replace(change, why=f"with it {place} deletes what was saved"))
                 break
             reader.values.options = before
     left = reader.deletions() if dropped else as_given
@@ -264,25 +253,26 @@ def start_deletes(
 
 def _without(
     name: str, declared: Sequence[Option], args: Sequence[str], value: Any, config: Mapping[str, Any]
-) -> Iterator[tuple[Setting, Any]]:
+) -> Iterator[tuple[Change, Any]]:
     options = [each for each in declared if each.dest == name]
     if name in config:
         key = next((each.name for each in options if each.library == "config"), name)
         if value is True:
-            yield Setting(name, key, None, None, in_config=True), False
+            yield Change(where="config", key=key, before=True, after=False), False
         return
     option = next((each for each in options if each.kind in {"option", "override"}), None)
     if option is None:
         return
     given = word_given(all_names(option), args, flag=option.takes == "flag")
     word, before = (option.name, None) if given is None else (given[0], given[1] or "")
+    flag = Change(where="flag", key=word, before=before)
     if given is not None and option.default != value:
-        yield Setting(name, word, before, None), option.default
+        yield flag, option.default
     if value is True and option.negated not in {"", option.name}:
-        yield Setting(name, word, before, option.negated), False
+        yield msgspec.structs.replace(flag, after=option.negated), False
     elif value is True and option.takes == "truth":
         joined = option.joined or option.kind == "override" or f"{word}={before}" in args
-        yield Setting(name, word, before, f"{option.name}{'=' if joined else ' '}false"), False
+        yield msgspec.structs.replace(flag, after=f"{option.name}{'=' if joined else ' '}false"), False
 
 
 class _Reader:

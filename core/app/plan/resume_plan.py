@@ -79,13 +79,7 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd)
     found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]
-    drops: list[Change] = []
-    for setting in found.dropped if way.will in KNOWN else ():
-        place = next((each.place for each in found.as_given if setting.option in each.options), "")
-        change = Change(where="flag", key=setting.name, before=setting.before, after=setting.after)
-        if setting.in_config:
-            change = Change(where="config", key=setting.name, before=True, after=False)
-        drops.append(msgspec.structs.replace(change, why=f"with it {place} deletes what was saved"))
+    drops = list(found.dropped) if way.will in KNOWN else []
     left = found.left if drops or way.will not in KNOWN else found.as_given
     may = next((_deleted(each, found.words) for each in left if not each.sure), "")
     for name, value in _weak(args, known):
