@@ -16,8 +16,7 @@ from trainwatch.core.act.config.edits import (
     REMOVED,
     DeriveError,
     Edit,
-    edit_toml,
-    edit_yaml,
+    edit_text,
     edited,
     read_toml,
     read_yaml,
@@ -108,7 +107,7 @@ def test_toml_edit_changes_only_the_given_keys(tree: dict[str, Any], data: st.Da
         return
     edit = Edit(path, value)
     try:
-        after = edit_toml(text, [edit], "f")
+        after = edit_text("toml", text, [edit], "f")
     except DeriveError:
         return
     assert same(read_toml(after, "f"), edited(before, edit))
@@ -134,7 +133,7 @@ def test_yaml_edit_changes_only_the_given_keys(
         return
     edit = Edit(path, value)
     try:
-        after = edit_yaml(text, [edit], "f")
+        after = edit_text("yaml", text, [edit], "f")
     except DeriveError:
         return
     assert same(read_yaml(after, "f"), edited(before, edit))
@@ -150,14 +149,14 @@ def test_edits_of_ordinary_files_always_succeed_and_keep_all_other_bytes(
 
     lines = ["# a comment", "training:", *(f"  {name}: {text} # {name}" for name, text in rows), "other: [1, 2]"]
     text = "\n".join(lines) + "\n"
-    after = edit_yaml(text, [Edit(("training", key), value)], "f")
+    after = edit_text("yaml", text, [Edit(("training", key), value)], "f")
     assert re.sub(" +#", " #", after) == text.replace(f"  {key}: {old} ", f"  {key}: {yaml_text(value)} ")
 
     body = (
         "\n".join(["# a comment", "[training]", *(f"{n}   = {'true' if t == 'x' else t} # {n}" for n, t in rows)])
         + "\n"
     )
-    edited_body = edit_toml(body, [Edit(("training", key), value)], "f")
+    edited_body = edit_text("toml", body, [Edit(("training", key), value)], "f")
     unchanged = [line for line in body.splitlines() if not line.startswith(f"{key} ")]
     assert [line for line in edited_body.splitlines() if not line.startswith(f"{key} ")] == unchanged
     assert f"# {key}" in edited_body

@@ -7,8 +7,7 @@ import pytest
 from trainwatch.core.act.config.edits import (
     DeriveError,
     Edit,
-    edit_toml,
-    edit_yaml,
+    edit_text,
     locate,
     read_toml,
     read_yaml,
@@ -18,13 +17,13 @@ from trainwatch.core.act.config.edits import (
 def test_toml_new_key_beside_dotted_keys_leaves_the_neighbours() -> None:
     """tomlkit moves ``z`` into ``[a.new]`` here (python-poetry/tomlkit pull request 588)."""
     text = "a.b = 1\nz = 2\n"
-    after = tomllib.loads(edit_toml(text, [Edit(("a", "new", "x"), 1)], "f"))
+    after = tomllib.loads(edit_text("toml", text, [Edit(("a", "new", "x"), 1)], "f"))
     assert after == {"a": {"b": 1, "new": {"x": 1}}, "z": 2}
 
 
 def test_values_that_toml_cannot_express_are_refused() -> None:
     with pytest.raises(DeriveError, match="cannot be written in TOML"):
-        edit_toml("", [Edit(("x",), [None])], "f.toml")
+        edit_text("toml", "", [Edit(("x",), [None])], "f.toml")
 
 
 def test_unreadable_files_are_named_with_their_line() -> None:
@@ -39,18 +38,18 @@ def test_unreadable_files_are_named_with_their_line() -> None:
 def test_yaml_changes_nothing_but_the_value() -> None:
     text = "# top\na:\n    - x   # odd indent\n    -   y\nb: {c: 1,   d: 'q'}  # flow\n"
     text += "lr: 1e-4   # a word to PyYAML\non: yes\n"
-    after = edit_yaml(text, [Edit(("lr",), 5e-5), Edit(("b", "c"), 2)], "f")
+    after = edit_text("yaml", text, [Edit(("lr",), 5e-5), Edit(("b", "c"), 2)], "f")
     assert read_yaml(after, "f") == read_yaml(text, "f") | {"lr": 5e-5, "b": {"c": 2, "d": "q"}}
     assert all(part in after for part in ("# top\n", "# odd indent", "d: 'q'", "5.0e-05 ", "# a word", "on: yes\n"))
 
 
 def test_yaml_anchor_of_another_key_is_not_changed_along() -> None:
     text = "base: &b\n  lr: 1.0\n  n: 2\nrun: *b\nother: &o 5\nsame: *o\n"
-    after = edit_yaml(text, [Edit(("same",), 6)], "f")
+    after = edit_text("yaml", text, [Edit(("same",), 6)], "f")
     assert read_yaml(after, "f")["other"] == 5
     assert read_yaml(after, "f")["same"] == 6
     with pytest.raises(DeriveError, match="without touching other values"):
-        edit_yaml(text, [Edit(("run", "lr"), 2.0)], "f")
+        edit_text("yaml", text, [Edit(("run", "lr"), 2.0)], "f")
 
 
 def test_key_is_located_in_its_section() -> None:

@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -227,15 +227,9 @@ def read_json(text: str, source: str) -> dict[Any, Any]:
     return found
 
 
-def edit_json(text: str, edits: Sequence[Edit], source: str) -> str:
-    """The text with the edits. Raises DeriveError if it cannot be read."""
-    if not edits:
-        return text
-    tree = read_json(text, source)
-    for edit in edits:
-        tree = edited(tree, edit)
+def _as_json(text: str, edit: Edit, before: dict[Any, Any], _source: str) -> Iterator[str]:
     indent = _INDENT.search(text)
-    return json.dumps(tree, indent=None if indent is None else indent[1], ensure_ascii=False) + "\n"
+    yield json.dumps(edited(before, edit), indent=None if indent is None else indent[1], ensure_ascii=False) + "\n"
 
 
 # Changes single values in a TOML text and keeps comments and layout. Every result is checked.
@@ -255,37 +249,6 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
         line = int(at.group(1)) if at else max(1, len(text.splitlines()))  # else the message is "at end of document"
         problem = _AT_LINE.sub("", str(error)).strip().rstrip(".")
         raise DeriveError(f"{read_location(line, source)}: not readable as TOML: {problem}") from error
-
-
-def edit_toml(text: str, edits: Sequence[Edit], source: str) -> str:
-    """The text with the edits. Raises DeriveError if no way gives exactly the intended values."""
-    return _edited(text, edits, source, read_toml, _toml_candidates)
-
-
-def _edited(
-    text: str,
-    edits: Sequence[Edit],
-    source: str,
-    read: Callable[[str, str], dict[Any, Any]],
-    candidates: Callable[[str, Edit, dict[Any, Any], str], Iterator[str]],
-) -> str:
-    """The first candidate of each edit that reads as exactly the intended values. Raises DeriveError if none does."""
-    for edit in edits:
-        before = read(text, source)
-        intended = edited(before, edit)
-        if same(before, intended):
-            continue
-        for candidate in candidates(text, edit, before, source):
-            with contextlib.suppress(DeriveError):
-                if same(read(candidate, source), intended):
-                    text = candidate
-                    break
-        else:
-            raise DeriveError(
-                f"{source}: {dotted(edit.path)} could not be changed without touching other values; write the key on "
-                "a line of its own"
-            )
-    return text
 
 
 def _toml_candidates(text: str, edit: Edit, before: dict[str, Any], source: str) -> Iterator[str]:
@@ -421,11 +384,6 @@ def _value(loader: Any, node: Any, above: tuple[int, ...]) -> Any:
     return node.value if not node.style and _WORDS.fullmatch(node.value) else loader.constructor.construct_object(node)
 
 
-def edit_yaml(text: str, edits: Sequence[Edit], source: str) -> str:
-    """The text with the edits. Raises DeriveError if that does not give exactly the intended values."""
-    return _edited(text, edits, source, read_yaml, _round_trip)
-
-
 def _round_trip(text: str, edit: Edit, _before: dict[Any, Any], _source: str) -> Iterator[str]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -459,3 +417,41 @@ def _round_trip(text: str, edit: Edit, _before: dict[Any, Any], _source: str) ->
     except (YAMLError, KeyError, TypeError, ValueError, AttributeError, IndexError):
         return
     yield comments + out.getvalue()
+
+
+class _Format(NamedTuple):
+    """``read``: the values of a text as the trainer reads them; ``edited``: texts with an edit, the best first."""
+
+    read: Callable[[str, str], dict[Any, Any]]
+    edited: Callable[[str, Edit, dict[Any, Any], str], Iterator[str]]
+
+
+FORMATS = {
+    "toml": _Format(read_toml, _toml_candidates),
+    "yaml": _Format(read_yaml, _round_trip),
+    "json": _Format(read_json, _as_json),
+}
+
+
+def edit_text(kind: str, text: str, edits: Sequence[Edit], source: str) -> str:
+    """The text with the edits, each in the first way that reads as exactly the intended values.
+
+    Raises DeriveError if the text cannot be read, or if no way gives these values.
+    """
+    way = FORMATS[kind]
+    for edit in edits:
+        before = way.read(text, source)
+        intended = edited(before, edit)
+        if same(before, intended):
+            continue
+        for candidate in way.edited(text, edit, before, source):
+            with contextlib.suppress(DeriveError):
+                if same(way.read(candidate, source), intended):
+                    text = candidate
+                    break
+        else:
+            raise DeriveError(
+                f"{source}: {dotted(edit.path)} could not be changed without touching other values; write the key on "
+                "a line of its own"
+            )
+    return text

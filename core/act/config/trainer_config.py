@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -15,39 +15,29 @@ from ...model.run import RunSpec
 from ...model.shipped import UNKNOWN
 from ...model.wrappers import hides_trainer, lone_config, options_start
 from .edits import (
+    FORMATS,
     REMOVED,
     DeriveError,
     Edit,
     KeyPath,
     dotted,
-    edit_json,
-    edit_toml,
-    edit_yaml,
+    edit_text,
     leaves,
     locate,
     occurrences,
     one_line,
     present,
-    read_json,
-    read_toml,
-    read_yaml,
     same,
     shown,
     value_at,
 )
 from .flags import dotted_names, find_option, is_shell_line, set_option
 
-_FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+_SUFFIXES = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _IN_OPTIONS = frozenset({".toml", ".yaml", ".yml"})
 """Suffixes of configs behind ``--config``: a JSON file there may be the model's."""
 _CONFIG_OPTIONS = frozenset({"config", "config_file", "config_path", "cfg"})
 """Options of trainers that name their config."""
-_READERS: dict[str, Callable[[str, str], dict[Any, Any]]] = {
-    "toml": read_toml,
-    "yaml": read_yaml,
-    "json": read_json,
-}
-_EDITORS = {"toml": edit_toml, "yaml": edit_yaml, "json": edit_json}
 
 
 class TrainerConfig(msgspec.Struct, frozen=True):
@@ -68,8 +58,8 @@ def read_config(path: Path, config_format: str | None = None) -> dict[str, Any]:
 
 def _load(path: Path, config_format: str | None) -> tuple[str, str, dict[str, Any]]:
     """(format, text, values)."""
-    kind = _FORMATS.get(path.suffix.lower(), config_format)
-    if kind not in _READERS:
+    kind = _SUFFIXES.get(path.suffix.lower(), config_format)
+    if kind not in FORMATS:
         raise DeriveError(f"{path}: this is neither TOML nor YAML nor JSON by its name; leave config out and use flags")
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -81,7 +71,7 @@ def _load(path: Path, config_format: str | None) -> tuple[str, str, dict[str, An
             f"{path}: the config cannot be read ({error.strerror}); correct the path where it is named (run.config, "
             "--config, the trainer's own config)"
         ) from error
-    return kind, text, _READERS[kind](text, str(path))
+    return kind, text, FORMATS[kind].read(text, str(path))
 
 
 def load_config(spec: RunSpec, preset: Preset) -> TrainerConfig:
@@ -108,7 +98,7 @@ def config_of(words: Sequence[str], cwd: str, *, json: bool = False) -> str | No
             continue
         value = value if equals else words[at + 1] if at + 1 < len(words) else ""
         for path in (Path(cwd) / value, Path(cwd) / f"{value}.toml"):
-            if value and path.suffix.lower() in (_FORMATS if json else _IN_OPTIONS) and path.is_file():
+            if value and path.suffix.lower() in (_SUFFIXES if json else _IN_OPTIONS) and path.is_file():
                 return str(path)
     lone = lone_config(words)
     return str(Path(cwd) / lone) if lone is not None and (Path(cwd) / lone).is_file() else None
@@ -165,9 +155,9 @@ def config_copy(
 
     Checked by reading it.
     """
-    body = _EDITORS[config.format](config.text, edits, str(config.path))
+    body = edit_text(config.format, config.text, edits, str(config.path))
     text = (_header(spec, config, attempt, changes) if config.format != "json" else "") + body
-    read = _READERS[config.format]
+    read = FORMATS[config.format].read
     if not same(read(text, str(config.path)), read(body, str(config.path))):
         raise DeriveError(f"{config.path}: the copy with its header reads differently, so nothing was started with it")
     return text
@@ -261,7 +251,7 @@ def changed_copy(
     if not edits:
         return None
     path = folder / f"{further.key}-{original.name}"
-    return ConfigCopy(path, _EDITORS[kind](text, edits, str(original)), original), tuple(made)
+    return ConfigCopy(path, edit_text(kind, text, edits, str(original)), original), tuple(made)
 
 
 def _occurrences(tree: dict[str, Any], name: str) -> Iterator[tuple[KeyPath, Any]]:
