@@ -208,7 +208,7 @@ def resume_support(preset: Preset, command: Sequence[str], second_start: SecondS
     styles: dict[Form, ResumeStyle | None] = {"file": preset.resume_file, "directory": preset.resume_directory}
     known = [style for style in styles.values() if style is not None]
     forms = frozenset(form for form, style in styles.items() if style is not None)
-    written = tuple(_written(command))
+    written = tuple(options_with_resume(command))
     if not forms and any(PLACEHOLDER in part for part in command):
         forms = EVERY_FORM
     return ResumeSupport(
@@ -225,7 +225,7 @@ def resume_support(preset: Preset, command: Sequence[str], second_start: SecondS
     )
 
 
-def _written(command: Sequence[str]) -> Iterator[str]:
+def options_with_resume(command: Sequence[str]) -> Iterator[str]:
     """``--resume`` of ``--resume {resume}``, ``resume`` of ``resume={resume}``, as the user wrote it."""
     for before, word in pairwise(("", *command)):
         name, sign, value = word.lstrip("+").partition("=")

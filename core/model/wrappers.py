@@ -16,7 +16,9 @@ from .text import LazyPattern
 # The words of a command line: where the trainer's own begin, and a config file that is its only argument.
 
 CONFIG_SUFFIXES = (".toml", ".yaml", ".yml", ".json")
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
+POSIX_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+"""Those whose text is read (``source/shell_text.py``)."""
+SHELLS = POSIX_SHELLS | {"fish"}
 
 
 def options_start(argv: Sequence[str]) -> int:
@@ -48,7 +50,7 @@ def hides_trainer(argv: Sequence[str]) -> bool:
     """Whether a shell starts the trainer, so that its own options cannot be seen: ``bash train.sh``, ``sh -c "…"``."""
     start = options_start(argv)
     program = argv[0].rpartition("/")[2] if argv else ""
-    return program in _SHELLS or (0 < start <= len(argv) and argv[start - 1].endswith(".sh"))
+    return program in SHELLS or (0 < start <= len(argv) and argv[start - 1].endswith(".sh"))
 
 
 Kind = Literal[

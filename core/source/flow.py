@@ -467,7 +467,7 @@ class ValueFlow:
             self._note("part", state, node, here, full, receiver)
             return NOTHING
         meant = any(each.of in self._written or (each.of >= 0 and says_resume(self.options[each.of])) for each in paths)
-        data = name in words.DATA_LOADS or name in words.READS or words.is_config(full)
+        data = name in words.DATA_LOADS or name in words.READS or full.startswith(words.CONFIG_LIBRARIES)
         if known or (data and not meant):
             return NOTHING  # what a function of the project does is seen inside it
         of = paths or self._own_load(node, scope)

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ..model.run import RunSpec
+from ..model.wrappers import POSIX_SHELLS
 from .shell_text import ShellCommand, commands_of, without_assignments
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 DEEPEST = 4
 LONGEST_BYTES = 1 << 18
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
@@ -63,7 +63,7 @@ def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int)
     words = without_assignments(words)
     for at, word in enumerate(words):
         name = Path(word).name
-        if name in SHELLS:
+        if name in POSIX_SHELLS:
             return _of_shell(words[at + 1 :], cwd, env, depth)
         path = _file(cwd, word)
         if path is not None and path.suffix in {".sh", ".bash"}:
@@ -160,7 +160,7 @@ def _of_program(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth
         first = "" if text is None else text.partition("\n")[0]
         if path is None or text is None or not first.startswith("#!"):
             continue
-        if any(Path(part).name in SHELLS for part in first[2:].split()):
+        if any(Path(part).name in POSIX_SHELLS for part in first[2:].split()):
             return _in_text(text, path, cwd, env, depth)
         entry = _ENTRY.search(text)
         if "python" in first and entry is not None:
@@ -308,20 +308,13 @@ def without_options(training: Training, names: Collection[str]) -> Training:
     left_out = {_name(name) for name in names}
     return Training(
         training.script,
-        tuple(word for word in training.places if "=" not in word or _name(word.partition("=")[0]) not in left_out),
+        tuple(
+            word
+            for word in training.places
+            if "=" not in word or _name(word.partition("=")[0].lstrip("+")) not in left_out
+        ),
         tuple(option for option in training.options if option[0] not in left_out),
     )
-
-
-def options_that_name(placeholder: str, words: Sequence[str]) -> set[str]:
-    found: set[str] = set()
-    for before, word in zip(("", *words), words, strict=False):
-        name, equals, value = word.partition("=")
-        if equals and placeholder in value:
-            found.add(name)
-        elif placeholder in word and before.startswith("-"):
-            found.add(before)
-    return found
 
 
 def _name(option: str) -> str:

@@ -150,21 +150,7 @@ DATA_LOADS = frozenset({
     "load_extension", "load_template", "hub_load",
 })  # fmt: skip
 """Reads of data, settings and code, no states of a training."""
-
-
-_CONFIG = (
-    "yaml.",
-    "json.",
-    "toml.",
-    "tomllib.",
-    "tomli.",
-    "OmegaConf.",
-    "omegaconf.",
-    "datasets.",
-    "ruamel.",
-    "dotenv.",
-)
-
-
-def is_config(called: str) -> bool:
-    return called.startswith(_CONFIG)
+CONFIG_LIBRARIES = (
+    "yaml.", "json.", "toml.", "tomllib.", "tomli.", "OmegaConf.", "omegaconf.", "datasets.", "ruamel.", "dotenv.",
+)  # fmt: skip
+"""How calls of libraries that read settings or data begin."""

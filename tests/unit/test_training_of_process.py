@@ -4,12 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.source.launch_target import (
-    options_that_name,
-    training_in,
-    training_run_by,
-    without_options,
-)
+from trainwatch.core.model.resume import options_with_resume
+from trainwatch.core.source.launch_target import training_in, training_run_by, without_options
 
 
 @pytest.fixture
@@ -34,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_the_same_training_in_another_spelling(folder: Path, command: str, argv: str) -> None:
     words = command.split()
-    options = options_that_name("{resume}", words)
+    options = set(options_with_resume(words))
     wanted, seen = training_in(words, folder, {}), training_run_by(argv.split(), folder, {})
     assert wanted is not None
     assert seen is not None

@@ -10,10 +10,9 @@ import msgspec
 
 from ...model.preset import NUMBER, Change, ChangeOf, Preset, Profile, ResumeStyle, is_option
 from ...model.run import PLACEHOLDERS, RunSpec
-from ...model.wrappers import options_start
+from ...model.wrappers import SHELLS, options_start
 from .edits import REMOVED, DeriveError, Setting, float_text, net
 
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
 _TRUTH_PAIRS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no"), ("on", "off"))
 _TRUTH = {text: pair for pair in _TRUTH_PAIRS for text in pair}
 """Spellings of truth values on command lines, each with its pair."""
@@ -38,7 +37,7 @@ class OptionChange(msgspec.Struct, frozen=True):
 def is_shell_line(argv: Sequence[str]) -> bool:
     """Whether it is ``bash -c "…"``, to which the trainer's arguments cannot be appended."""
     return (
-        len(argv) > 2 and PurePath(argv[0]).name in _SHELLS and any(re.fullmatch(r"-\w*c", part) for part in argv[1:-1])
+        len(argv) > 2 and PurePath(argv[0]).name in SHELLS and any(re.fullmatch(r"-\w*c", part) for part in argv[1:-1])
     )
 
 
@@ -399,12 +398,12 @@ def _with_text(argv: Sequence[str], change: Callable[[str], str], cwd: str) -> t
         if part.startswith("-") and re.fullmatch(r"-\w*c", part) and at and at + 1 < len(argv):
             return (*argv[: at + 1], change(argv[at + 1]), *argv[at + 2 :])
         path = Path(cwd, part)
-        if not part.startswith("-") and path.is_file() and PurePath(part).name not in _SHELLS:
+        if not part.startswith("-") and path.is_file() and PurePath(part).name not in SHELLS:
             text = path.read_bytes()[: LONGEST_TEXT + 1].decode("utf-8", "replace")
             if len(text) > LONGEST_TEXT or "BASH_SOURCE" in text:
                 break
             shell = argv[:at]
-            if not any(PurePath(word).name in _SHELLS for word in shell):
+            if not any(PurePath(word).name in SHELLS for word in shell):
                 first = text.partition("\n")[0]
                 shell = [*shell, *(first[2:].split() if first.startswith("#!") else ["bash"])]
             return (*shell, "-c", change(text), part, *argv[at + 1 :])

@@ -21,7 +21,7 @@ from ...config.location import find_project
 from ...config.project import load_project
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.preset import Preset, Profile
-from ...model.run import OutputPlace, RunSpec, is_below
+from ...model.run import RunSpec, is_below
 from ...model.shipped import UNKNOWN as SHIPPED_UNKNOWN
 from ...model.shipped import Remedy
 from ...model.wrappers import hides_trainer
@@ -72,14 +72,6 @@ def with_output_folder(spec: RunSpec, preset: Preset) -> RunSpec:
         return msgspec.structs.replace(spec, output_hint=hint)
     folder = _absolute(spec.cwd, named[0])
     return msgspec.structs.replace(spec, output_dir=folder, output_why=named[1], output_hint=hint)
-
-
-def output_place(spec: RunSpec) -> OutputPlace | None:
-    if spec.output_dir is not None:
-        return OutputPlace(folder=spec.output_dir, why=spec.output_why or "told")
-    if spec.output_hint is not None:
-        return OutputPlace(folder=spec.output_hint, why="a new folder below it in each launch")
-    return None
 
 
 def _named(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:

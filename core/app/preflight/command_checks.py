@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.run import RunSpec
-from ...model.wrappers import Layer, peel
+from ...model.wrappers import POSIX_SHELLS, Layer, peel
 from ...source.shell_text import ShellCommand, commands_of, without_assignments
 from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 TRAINERS = re.compile(
     r"(?:.*/)?(?:python[\d.]*|pypy\d*|accelerate|torchrun|deepspeed|mpi(?:run|exec)|srun|horovodrun|ray|composer|uv|poetry"
     r"|pipenv|pixi|hatch|conda|mamba|micromamba|docker|podman|singularity|apptainer|julia|Rscript|matlab|make|just"
@@ -91,7 +90,7 @@ def shell_program(words: tuple[str, ...], cwd: Path) -> ShellProgram | None:
 def _shell_at(words: tuple[str, ...]) -> int | None:
     """Where the shell stands: first, or after a launcher such as ``srun -n 1``."""
     for at, word in enumerate(words):
-        if Path(word).name in SHELLS:
+        if Path(word).name in POSIX_SHELLS:
             return at
         if re.match(r"(?:.*/)?python[\d.]*$|.*\.py$", word):
             return None
@@ -124,7 +123,7 @@ def _read_script(name: str, options: tuple[str, ...], cwd: Path) -> ShellProgram
         return None
     first = text.partition("\n")[0]
     shebang = first[2:].split() if first.startswith("#!") else []
-    if shebang and not any(Path(word).name in SHELLS for word in shebang):
+    if shebang and not any(Path(word).name in POSIX_SHELLS for word in shebang):
         return None
     if not shebang and not options and Path(name).suffix not in {".sh", ".bash"}:
         return None
@@ -180,7 +179,7 @@ def may_train(command: ShellCommand) -> bool:
     words = without_wrappers(command.words)
     if not words or NO_TRAINING & set(words[1:3]):
         return False
-    return TRAINERS.match(words[0]) is not None or Path(words[0]).name in SHELLS
+    return TRAINERS.match(words[0]) is not None or Path(words[0]).name in POSIX_SHELLS
 
 
 def short(command: ShellCommand) -> str:
@@ -309,7 +308,7 @@ def _matches(row: HandOver, words: tuple[str, ...]) -> bool:
         return False
     own = list(words[1:])  # those before the command that it is given, which has its own options
     for at, word in enumerate(own):
-        if TRAINERS.match(word) or word in SHELLS:
+        if TRAINERS.match(word) or word in POSIX_SHELLS:
             del own[at:]
             break
     if row.unless and any(re.fullmatch(row.unless, word) for word in own):

@@ -26,13 +26,12 @@ from ...act.stopping import members
 from ...model import observation as told
 from ...model.ports import AttemptTarget
 from ...model.redact import EDGE
-from ...model.resume import PLACEHOLDER
+from ...model.resume import options_with_resume
 from ...model.text import printable, typed
 from ...sense.files.inotify import descriptors
 from ...source.launch_target import (
     Training,
     is_of_one_launch,
-    options_that_name,
     training_in,
     training_run_by,
     without_options,
@@ -194,7 +193,7 @@ class Look:
 
     @cached_property
     def _resume_options(self) -> frozenset[str]:
-        options = {word for words in self._commands for word in options_that_name(PLACEHOLDER, words)}
+        options = {word for words in self._commands for word in options_with_resume(words)}
         for style in (self._plan.preset.resume_file, self._plan.preset.resume_directory):
             if style is not None:
                 options |= {word.partition("=")[0] for word in style.args if word.startswith("-") or "=" in word}
