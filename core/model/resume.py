@@ -3,9 +3,10 @@
 A checkpoint that cannot be passed to the command is not a resume point: the restart would start from the beginning.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -208,7 +209,7 @@ def resume_support(preset: Preset, command: Sequence[str], second_start: SecondS
     styles: dict[Form, ResumeStyle | None] = {"file": preset.resume_file, "directory": preset.resume_directory}
     known = [style for style in styles.values() if style is not None]
     forms = frozenset(form for form, style in styles.items() if style is not None)
-    written = tuple(options_with_resume(command))
+    written = tuple(each.name for each in written_in(command) if each.option)
     if not forms and any(PLACEHOLDER in part for part in command):
         forms = EVERY_FORM
     return ResumeSupport(
@@ -225,14 +226,33 @@ def resume_support(preset: Preset, command: Sequence[str], second_start: SecondS
     )
 
 
-def options_with_resume(command: Sequence[str]) -> Iterator[str]:
-    """``--resume`` of ``--resume {resume}``, ``resume`` of ``resume={resume}``, as the user wrote it."""
+class Written(NamedTuple):
+    """``{resume}`` in a command as the user wrote it. ``option``: what stands before it, "" if it is a word alone."""
+
+    shown: str
+    option: str = ""
+    joined: bool = False
+
+    @property
+    def name(self) -> str:
+        """``resume`` of ``+resume={resume}``."""
+        return self.option.lstrip("+")
+
+
+def written_in(command: Sequence[str]) -> Iterator[Written]:
+    """Each word of a command with the placeholder; in a shell line the option is that of the line."""
     for before, word in pairwise(("", *command)):
-        name, sign, value = word.lstrip("+").partition("=")
-        if sign and PLACEHOLDER in value:
-            yield name
-        elif PLACEHOLDER in word and before.startswith("-"):
-            yield before
+        if PLACEHOLDER not in word:
+            continue
+        name, equals, _ = word.partition("=")
+        if any(c.isspace() for c in word):
+            found = re.search(rf"(?:(--?[\w.-]+)[ =])?\S*{re.escape(PLACEHOLDER)}\S*", word)
+            yield Written(word) if found is None else Written(found[0], found[1] or "")
+        elif equals:
+            yield Written(word, name, joined=True)
+        else:
+            option = before if before.startswith("-") and "=" not in before and word == PLACEHOLDER else ""
+            yield Written(f"{option} {word}".strip(), option)
 
 
 def _names(style: ResumeStyle) -> Iterator[str]:

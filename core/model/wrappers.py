@@ -5,6 +5,7 @@ each are options, which are its own names (an image, a host) and where the comma
 manual pages and ``--help`` of the programs (docker 27, podman 5, conda 24, sudo 1.9, OpenSSH 9, Slurm 22.05).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -51,6 +52,13 @@ def hides_trainer(argv: Sequence[str]) -> bool:
     start = options_start(argv)
     program = argv[0].rpartition("/")[2] if argv else ""
     return program in SHELLS or (0 < start <= len(argv) and argv[start - 1].endswith(".sh"))
+
+
+def end_of_word(text: str, word: str) -> int | None:
+    """Where the word of a shell text ends outside comments; None if it is not there exactly once."""
+    found = re.compile(rf"(?<![\w./-])(['\"]?){re.escape(word)}\1(?=[\s;&|)]|$)")
+    ends = [m.end() for m in found.finditer(text) if "#" not in text[text.rfind("\n", 0, m.start()) + 1 : m.start()]]
+    return ends[0] if len(ends) == 1 else None
 
 
 Kind = Literal[

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ..model.run import RunSpec
-from ..model.wrappers import POSIX_SHELLS
+from ..model.wrappers import POSIX_SHELLS, end_of_word
 from .shell_text import ShellCommand, commands_of, without_assignments
 
 DEEPEST = 4
@@ -127,19 +127,12 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
         return msgspec.structs.replace(target, shells=shells) if place == "command" else target
     elif place != "command" or depth:
         why = f"{where} does not pass its arguments on"
-    elif place_of(text, target.word) is None:
+    elif end_of_word(text, target.word) is None:
         why = f"{where} names {target.word} more than once"
     else:
         place = "line" if path is None else "script"
         return msgspec.structs.replace(target, place=place, shells=shells)
     return msgspec.structs.replace(target, place="nowhere", why_not=why, shells=shells)
-
-
-def place_of(text: str, word: str) -> int | None:
-    """Where the word of a shell text ends outside comments; None if it is not there exactly once."""
-    found = re.compile(rf"(?<![\w./-])(['\"]?){re.escape(word)}\1(?=[\s;&|)]|$)")
-    ends = [m.end() for m in found.finditer(text) if "#" not in text[text.rfind("\n", 0, m.start()) + 1 : m.start()]]
-    return ends[0] if len(ends) == 1 else None
 
 
 def _assigned(words: tuple[str, ...]) -> dict[str, str]:

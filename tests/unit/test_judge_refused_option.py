@@ -146,6 +146,7 @@ def test_an_attempt_that_trained_with_the_option_does_not_refuse_it() -> None:
 @pytest.mark.parametrize(
     ("command", "names"),
     [
+        (("bash", "-c", "python train.py --resume {resume} --lr=1"), ("--resume",)),
         (("python", "train.py", "--resume", "{resume}"), ("--resume",)),
         (("python", "train.py", "--ckpt={resume}"), ("--ckpt",)),
         (("python", "train.py", "+model.resume={resume}"), ("model.resume",)),

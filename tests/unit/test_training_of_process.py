@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.model.resume import options_with_resume
+from trainwatch.core.model.resume import written_in
 from trainwatch.core.source.launch_target import training_in, training_run_by, without_options
 
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_the_same_training_in_another_spelling(folder: Path, command: str, argv: str) -> None:
     words = command.split()
-    options = set(options_with_resume(words))
+    options = {each.name for each in written_in(words)}
     wanted, seen = training_in(words, folder, {}), training_run_by(argv.split(), folder, {})
     assert wanted is not None
     assert seen is not None

@@ -10,7 +10,7 @@ import msgspec
 
 from ...model.preset import NUMBER, Change, ChangeOf, Preset, Profile, ResumeStyle, is_option
 from ...model.run import PLACEHOLDERS, RunSpec
-from ...model.wrappers import SHELLS, options_start
+from ...model.wrappers import SHELLS, end_of_word, options_start
 from .edits import REMOVED, DeriveError, Setting, float_text, net
 
 _TRUTH_PAIRS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no"), ("on", "off"))
@@ -411,9 +411,8 @@ def _with_text(argv: Sequence[str], change: Callable[[str], str], cwd: str) -> t
 
 
 def _inserted(text: str, script: str, words: Sequence[str]) -> str:
-    found = re.compile(rf"(?<![\w./-])(['\"]?){re.escape(script)}\1(?=[\s;&|)]|$)")
-    ends = [m.end() for m in found.finditer(text) if "#" not in text[text.rfind("\n", 0, m.start()) + 1 : m.start()]]
-    if len(ends) != 1:
+    end = end_of_word(text, script)
+    if end is None:
         raise DeriveError(f"{script} does not stand exactly once in the shell text: write {{resume}} into the command")
     given = " ".join(shlex.quote(word) for word in words)
-    return f"{text[: ends[0]]} {given}{text[ends[0] :]}"
+    return f"{text[:end]} {given}{text[end:]}"

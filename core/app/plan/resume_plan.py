@@ -10,9 +10,8 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -22,7 +21,7 @@ from ...act.config.flags import option_groups
 from ...act.config.trainer_config import config_in_command, load_config
 from ...model.launch import Rehearsal
 from ...model.preset import Change, Preset, Profile, ResumeStyle
-from ...model.resume import PLACEHOLDER, ResumeWay, SecondStart, Source, with_way
+from ...model.resume import PLACEHOLDER, ResumeWay, SecondStart, Source, Written, with_way, written_in
 from ...model.run import RunSpec
 from ...model.shipped import Remedy
 from ...source.launch_target import Target
@@ -31,13 +30,11 @@ from ...source.resume_finding import Candidate, Finding, WeightsOnly
 from ...source.starting import WEAK, Deletion, known_option, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source, source_of
 from ...source.values import UNKNOWN
-from ...source.words import RESUME_OPTION, TRACKERS
+from ...source.words import NEWEST, RESUME_OPTION, TRACKERS
 from ...store.learned import known_rehearsal
 from ..runs.known_runs import home
 
-_BY_ITSELF = frozenset(
-    {"", "true", "1", "yes", "on", "auto", "latest", "last", "newest", "allow", "must", "must_resume"}
-)
+_BY_ITSELF = NEWEST | {""}
 """Values of such an option that leave the choice to the trainer; "" = the option alone."""
 KNOWN = frozenset({"yes", "self"})
 """``ResumeWay.will`` of a way that a launch can use."""
@@ -53,7 +50,7 @@ def decided(spec: RunSpec, preset: Preset) -> RunSpec:
     A rehearsal of the same command and source that resumed by it proves it.
     """
     way = way_of(spec, preset)
-    told = _placeholder(spec.command) if way.will == "unknown" else None
+    told = next(written_in(spec.command), None) if way.will == "unknown" else None
     rehearsal = rehearsed(spec) if way.is_unproven or told is not None else None
     if rehearsal is not None and rehearsal.safe:
         way = way.proven("a rehearsal resumed by it")
@@ -143,7 +140,7 @@ def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:
 def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
     """How the trainer resumes, by the first of the sources above that says it."""
     source = source_of(spec)
-    written = _placeholder(spec.command)
+    written = next(written_in(spec.command), None)
     refused = None if written is None else _refused(written, source)
     if refused is not None:
         return ResumeWay(will="no", source="command", how=refused, place="the command")
@@ -182,31 +179,7 @@ def _alone(source: Source, how: str, place: str, found: str, why: tuple[str, ...
     return ResumeWay(will="self", source=source, how=how, place=place, why=why, file=style, directory=style)
 
 
-class _Written(NamedTuple):
-    """``{resume}`` in a command. ``option``: what stands before it, "" if it is a word of its own."""
-
-    shown: str
-    option: str = ""
-    joined: bool = False
-
-
-def _placeholder(command: Sequence[str]) -> _Written | None:
-    """None if the command has none."""
-    for before, word in pairwise(("", *command)):
-        if PLACEHOLDER not in word:
-            continue
-        if any(c.isspace() for c in word):
-            found = re.search(rf"(?:(--?[\w.-]+)[ =])?\S*{re.escape(PLACEHOLDER)}\S*", word)
-            return _Written(word) if found is None else _Written(found[0], found[1] or "")
-        name, equals, _ = word.partition("=")
-        if equals:
-            return _Written(word, name, joined=True)
-        option = before if before.startswith("-") and "=" not in before and word == PLACEHOLDER else ""
-        return _Written(f"{option} {word}".strip(), option)
-    return None
-
-
-def _refused(written: _Written, source: TrainerSource) -> str | None:
+def _refused(written: Written, source: TrainerSource) -> str | None:
     """Why the trainer's parser refuses ``{resume}`` where it stands; None if it may take it."""
     if not source.declares_all or (written.option and not written.option.startswith("-")):
         return None
@@ -232,7 +205,7 @@ def _contradicts(source: TrainerSource, style: ResumeStyle) -> bool:
     return option.library == "transformers" and option.dest not in finding.reads and not finding.cut
 
 
-def _by_command(written: _Written, source: TrainerSource) -> ResumeWay:
+def _by_command(written: Written, source: TrainerSource) -> ResumeWay:
     """``{resume}`` that the user wrote: sure if the trainer's own parser has what stands before it."""
     way = ResumeWay(will="yes", source="command", how=written.shown, place="the command")
     option = source.option(written.option)

@@ -26,7 +26,7 @@ from ...act.stopping import members
 from ...model import observation as told
 from ...model.ports import AttemptTarget
 from ...model.redact import EDGE
-from ...model.resume import options_with_resume
+from ...model.resume import written_in
 from ...model.text import printable, typed
 from ...sense.files.inotify import descriptors
 from ...source.launch_target import (
@@ -193,7 +193,7 @@ class Look:
 
     @cached_property
     def _resume_options(self) -> frozenset[str]:
-        options = {word for words in self._commands for word in options_with_resume(words)}
+        options = {each.name for words in self._commands for each in written_in(words) if each.option}
         for style in (self._plan.preset.resume_file, self._plan.preset.resume_directory):
             if style is not None:
                 options |= {word.partition("=")[0] for word in style.args if word.startswith("-") or "=" in word}
