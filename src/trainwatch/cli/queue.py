@@ -77,7 +77,7 @@ def act_add(args: argparse.Namespace) -> int:
 
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need, new_entry
+    from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need
     from trainwatch.core.app.runs.known_runs import home
 
     if args.gpus < 0:
@@ -97,21 +97,10 @@ def act_add(args: argparse.Namespace) -> int:
         warn(unused)
     need, why = (amount(args.gpu_memory), "stated") if args.gpu_memory else measured_need(plan)
     entry, place = add_entry(
-        lambda number, key: new_entry(
-            number,
-            key,
-            plan.spec.name,
-            words,
-            options=msgspec.to_builtins(overrides),
-            checkpoint=args.checkpoint,
-            fresh=args.fresh,
-            wants=args.gpus,
-            need_bytes=need if args.gpus else None,
-            need_why=why if args.gpus else "",
-            beside=args.beside,
-        ),
-        os.environ,
-    )
+        os.environ, name=plan.spec.name, command=words, options=msgspec.to_builtins(overrides),
+        checkpoint=args.checkpoint, fresh=args.fresh, wants=args.gpus, need_bytes=need if args.gpus else None,
+        need_why=why if args.gpus else "", beside=args.beside,
+    )  # fmt: skip
     pid = ensure_worker(home())
     return put(
         args,
@@ -157,9 +146,11 @@ def act_work(args: argparse.Namespace) -> int:
     """Start queued runs; 4 if another process does it already."""
     import logging
 
-    from trainwatch.core.app.queue import detach, work
+    from trainwatch.core.app.queue import ensure_worker, work
+    from trainwatch.core.app.runs.known_runs import home
 
-    if args.detach and not detach():
+    if args.detach:
+        ensure_worker(home())
         return ExitCode.DONE
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     return work()
