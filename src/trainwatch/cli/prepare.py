@@ -202,9 +202,8 @@ def _scratch_of(args: argparse.Namespace) -> Path | None:
 
 def profiles_arguments(parser: argparse.ArgumentParser) -> None:
     parts = add_list_and_show(parser, "profiles", "balanced")
-    diff = add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive")
-    diff.add_argument("a", help="name of a profile")
-    diff.add_argument("b", help="name of another one")
+    names = (arg("a", help="name of a profile"), arg("b", help="name of another one"))
+    add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive", None, *names)
 
 
 @VERBS(
@@ -321,8 +320,7 @@ NOTIFY_HELP = "send a test notice to all that [notify] names"
 
 
 def notify_arguments(parser: argparse.ArgumentParser) -> None:
-    test = add_part(add_parts(parser), "test", NOTIFY_HELP, "notify test")
-    RUN(test)
+    add_part(add_parts(parser), "test", NOTIFY_HELP, "notify test", None, RUN)
 
 
 @VERBS(
@@ -478,8 +476,8 @@ def add_list_and_show(parser: argparse.ArgumentParser, verb: str, example: str) 
     parts = add_parts(parser, required=False)
     parser.set_defaults(part="list")
     add_part(parts, "list", f"all {verb}", f"{verb} list")
-    show = add_part(parts, "show", f"one of the {verb}, as a TOML file would define it", f"{verb} show {example}")
-    show.add_argument("name", help="which one (see list)")
+    name = arg("name", help="which one (see list)")
+    add_part(parts, "show", f"one of the {verb}, as a TOML file would define it", f"{verb} show {example}", None, name)
     return parts
 
 
