@@ -282,19 +282,12 @@ def _passed_on(child: "subprocess.Popen[bytes]") -> Iterator[threading.Event]:
 def _end_all(scratch: Path) -> None:
     """Kill what is left: every process whose environment names its scratch folder."""
     mark = os.fsencode(str(scratch))
-    while left := [p for p in processes.all_processes().values() if p.pid != os.getpid() and mark in _environ(p.pid)]:
+    while left := [
+        p for p in processes.all_processes().values()
+        if p.pid != os.getpid() and any(mark in variable for variable in processes.variables_of(p.pid) or ())
+    ]:  # fmt: skip
         for process in left:
             processes.send_signal(process.key, signal.SIGKILL)
         time.sleep(0.02)
         if all(processes.is_alive(p.key) for p in left) and all(p.state == "D" for p in left):
             return  # the kernel holds them; nothing else can be done
-
-
-def _environ(pid: int) -> bytes:
-    process = processes.read_process(pid)
-    if process is None or process.state in processes.DEAD_STATES:
-        return b""
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""

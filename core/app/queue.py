@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..act.processes import ATTEMPT_VARIABLE, boot_id
+from ..act.processes import ATTEMPT_VARIABLE, boot_id, variables_of
 from ..bound_process import bound
 from ..config.project import Overrides
 from ..model.launch import LABEL, Queue, QueueEntry
@@ -90,27 +90,22 @@ def queue_errors() -> Iterator[QueueFile]:
         raise CliError(ExitCode.FAILED, f"{error.filename or 'the queue'}: {error.strerror or error}") from None
 
 
-def add_entry(entry: Callable[[int, str], QueueEntry], environ: Mapping[str, str]) -> tuple[QueueEntry, int]:
-    """Add an entry at the end. ``entry``: makes it of its number and key. Returns it with its place, from 1.
-
-    Raises CliError.
-    """
-    key = uuid.uuid4().hex[:12]
+def add_entry(
+    environ: Mapping[str, str], *, name: str, command: Sequence[str], **fields: Any
+) -> tuple[QueueEntry, int]:
+    """Add an entry at the end; ``fields``: its others. Returns it with its place, from 1. Raises CliError."""
+    key, cwd, now = uuid.uuid4().hex[:12], str(here()), time.time()
 
     def change(queue: Queue) -> Queue:
-        made = entry(queue.next_id, key)
-        return msgspec.structs.replace(queue, next_id=queue.next_id + 1, entries=(*queue.entries, made))
+        added = QueueEntry(
+            id=queue.next_id, key=key, name=name, command=tuple(command), cwd=cwd, added_wall=now, **fields
+        )
+        return msgspec.structs.replace(queue, next_id=queue.next_id + 1, entries=(*queue.entries, added))
 
     with queue_errors() as file:
         file.keep_environment(key, {name: value for name, value in environ.items() if name not in LEFT_OUT})
         queue = file.update(change)
     return queue.entries[-1], len(queue.waiting)
-
-
-def new_entry(number: int, key: str, name: str, command: Sequence[str], **fields: Any) -> QueueEntry:
-    return QueueEntry(
-        id=number, key=key, name=name, command=tuple(command), cwd=str(here()), added_wall=time.time(), **fields
-    )
 
 
 def move_entry(number: int, place: int) -> int:
@@ -301,16 +296,16 @@ def _begin(entry: QueueEntry) -> Started:
         return Started(how="later", why=rival)
     if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / spec.id)):
         return Started(how="later", why=what_it_is(plan, trains[0]))
-    earlier = earlier_run(spec)
-    of_another = earlier is not None and earlier.spec.labels.get(LABEL) not in {None, entry.key}
-    if earlier is None or not entry.command or not of_another:
-        choice = _choice(plan, entry)
-    elif _is_apart(plan, entry, earlier):
+    other = earlier_run(spec)
+    if other is not None and (not entry.command or other.spec.labels.get(LABEL) in {None, entry.key}):
+        other = None  # it is the one that the entry goes on with, as `trainwatch run` would
+    if other is not None and _is_apart(plan, entry, other):
         choice = StartChoice()
-    elif earlier.condition in {"supervised", "trains"}:
-        return Started(how="later", why=f"run {earlier.run.id} of the same command is live")
+    elif other is not None and other.condition in {"supervised", "trains"}:
+        return Started(how="later", why=f"run {other.run.id} of the same command is live")
     else:
-        choice = _choice(plan, entry)
+        choice = choose_start(plan, Wish(checkpoint=entry.checkpoint, fresh=entry.fresh))
+        choice = msgspec.structs.replace(choice, said="") if entry.fresh else choice
     ready = create_run(plan, choice)
     if choice.known is not None and not is_held(ready.run.lock):
         _give_gpus(ready.run, entry)
@@ -326,12 +321,6 @@ def _give_gpus(run: RunDirectory, entry: QueueEntry) -> None:
     spec = run.load_spec()
     if _with_gpus(spec, entry) != spec:
         run.save_spec(_with_gpus(spec.without_outputs(), entry))
-
-
-def _choice(plan: LaunchPlan, entry: QueueEntry) -> StartChoice:
-    """As ``trainwatch run`` chooses."""
-    choice = choose_start(plan, Wish(checkpoint=entry.checkpoint, fresh=entry.fresh))
-    return msgspec.structs.replace(choice, said="") if entry.fresh else choice
 
 
 def _is_apart(plan: LaunchPlan, entry: QueueEntry, earlier: EarlierRun) -> bool:
@@ -491,15 +480,13 @@ def _died(lock: Path) -> bool:
 
 
 def _owners(home: Path, seen: GpuSurvey) -> dict[int, str]:
-    runs = f"{runs_folder(home)}/".encode()
-    found: dict[int, str] = {}
-    for user in {user.pid for gpu in seen.gpus for user in gpu.users or ()}:
-        with contextlib.suppress(OSError):
-            for entry in Path(f"/proc/{user}/environ").read_bytes().split(b"\0"):
-                name, _, value = entry.partition(b"=")
-                if name == ATTEMPT_VARIABLE.encode() and value.startswith(runs):
-                    found[user] = value[len(runs) :].split(b"/")[0].decode("utf-8", "replace")
-    return found
+    mark = os.fsencode(f"{ATTEMPT_VARIABLE}={runs_folder(home)}/")
+    return {
+        pid: os.fsdecode(variable[len(mark) :].split(b"/")[0])
+        for pid in {user.pid for gpu in seen.gpus for user in gpu.users or ()}
+        for variable in variables_of(pid) or ()
+        if variable.startswith(mark)
+    }
 
 
 WAIT_S = 20.0
@@ -557,17 +544,20 @@ def ensure_worker(home: Path) -> int | None:
     make_private(file.folder)
     log_file = os.open(file.worker_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with os.fdopen(log_file, "ab") as output:
-        code = subprocess.call(
-            [sys.executable, "-P", "-m", "trainwatch", "queue", "work", "--detach"],
+        worker = subprocess.Popen(
+            [sys.executable, "-P", "-m", "trainwatch", "queue", "work"],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
             env={**os.environ, "TRAINWATCH_HOME": str(home)}, start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + WAIT_S
-    while code == 0 and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        ended = worker.poll() is not None
         if is_held(file.worker_lock):
             return holder_pid(file.worker_lock)
         if not _anything_left(file):  # it is done already
             return None
+        if ended:
+            break
         time.sleep(LOOK_S)
     raise CliError(ExitCode.FAILED, f"the process that starts queued runs did not start: see {file.worker_log}")
 
@@ -587,11 +577,3 @@ def _anything_left(file: QueueFile) -> bool:
         return any(entry.state != "over" for entry in file.read().entries)
     except ListUnreadable:
         return False
-
-
-def detach() -> bool:
-    """Go on in a process without a parent that waits for it. Returns whether this is that process."""
-    if os.fork():
-        return False
-    os.setsid()
-    return True

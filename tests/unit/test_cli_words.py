@@ -134,7 +134,7 @@ def test_every_argument_of_every_verb_says_what_it_is() -> None:
 def test_the_defaults_that_the_help_of_run_tells_are_those_of_the_settings() -> None:
     told = {action.dest: action.help or "" for action in every_action(build_parser(["run"]))}
     settings = Settings()
-    assert f"else {settings.watch.summary_s:g})" in told["interval"]
+    assert f"else {settings.watch.summary_s:g})" in told["interval_s"]
     assert f"else {settings.restart.max_restarts})" in told["max_restarts"]
 
 

@@ -15,7 +15,6 @@ from trainwatch.core.app.queue import (
     Started,
     add_entry,
     move_entry,
-    new_entry,
     queue_now,
     remove_entry,
 )
@@ -55,10 +54,7 @@ class Machine:
 
     def add(self, name: str, need: float | None = 10.0, **fields: Any) -> int:
         made, _ = add_entry(
-            lambda number, key: new_entry(
-                number, key, name, ("x",), need_bytes=None if need is None else need * GB, **fields
-            ),
-            {"A": "b"},
+            {"A": "b"}, name=name, command=("x",), need_bytes=None if need is None else need * GB, **fields
         )
         return made.id
 

@@ -265,9 +265,9 @@ def own_processes(run: RunDirectory) -> Own:
 
 
 def _is_marked(pid: int) -> bool:
-    """Whether it belongs to an attempt, of any run: those are known by their records and locks."""
-    with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-        return any(word.startswith(os.fsencode(f"{ATTEMPT_VARIABLE}=")) for word in file.read().split(b"\0"))
+    """Whether it belongs, or may belong, to an attempt of any run: those are known by their records and locks."""
+    variables, mark = processes.variables_of(pid), os.fsencode(f"{ATTEMPT_VARIABLE}=")
+    return variables is None or any(each.startswith(mark) for each in variables)
 
 
 def argv_of(pid: int) -> tuple[str, ...]:

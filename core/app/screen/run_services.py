@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 FILE_BYTES = 200_000
 """Most bytes of each evidence file that are shown; a stack dump has a few kB."""
 FILES = 64
-TAIL_BYTES = 1 << 20
-"""Of the end of the log, in which the line that ended it stands."""
 
 
 @contextmanager
@@ -137,8 +135,6 @@ class RunServices:
         except (JournalTooNew, RunUnreadable, OSError) as error:
             raise RuntimeError(str(error)) from error
 
-    # The cause of an end: a person chooses the class, and the line that ended the log is learned.
-
     # Work on the run's checkpoints, at a limited rate: a training may be running beside it.
 
     @property
@@ -182,12 +178,6 @@ class RunServices:
         from ..runs.forgetting import measured_here
 
         return measured_here(self._spec.id)
-
-
-LOOK_S = 0.2
-ENDING_S, AGAIN_S = 45, 5
-"""Time for an interrupted child to end its trainer and remove what it wrote. It is interrupted again in between: Python
-drops a KeyboardInterrupt that is raised in a finalizer."""
 
 
 class RunProfiles(Sequence[Profile]):

@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run the verb, or open the screen, on a host of [hosts]; `runs --on all`: this one and all",
     )
     parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, if there are several")
-    parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds (--headless)")
+    parser.add_argument(
+        "--interval", dest="interval_s", type=float, metavar="S", help="period of the health line, seconds (--headless)"
+    )
     parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress (--headless)")
     parser.add_argument("--profile", metavar="P", help="profile to start with (--headless)")
     parser.add_argument("--force", action="store_true", help="start although a check fails (--headless)")

@@ -10,7 +10,7 @@ from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.text import size, verdict_word
 
 from .output import printable, put
-from .verb import Act, Verbs, act_part, add_part, add_parts
+from .verb import Verbs, act_part, add_part, add_parts, arg, flag
 
 if TYPE_CHECKING:
     from trainwatch.core.app.checkpoint_tools import (
@@ -29,37 +29,33 @@ VERBS = Verbs()
 
 def checkpoints_arguments(parser: argparse.ArgumentParser) -> None:
     parts = add_parts(parser)
-    listing = _part(parts, "list", "the checkpoints of a directory", "list outputs/", act_list)
-    listing.add_argument("directory", help="the directory that the trainer saves into")
-    verify = _part(parts, "verify", "verify one checkpoint", "verify outputs/checkpoint-500 --deep", act_verify)
-    verify.add_argument("path", help="a checkpoint file or directory")
-    verify.add_argument("--deep", action="store_true", help="read every byte: checksums, and every value finite")
-    show = _part(parts, "show", "what a checkpoint contains", "show outputs/checkpoint-500", act_show)
-    show.add_argument("path", help="a checkpoint file or directory")
-    compare = _part(
-        parts, "compare", "how two checkpoints differ", "compare checkpoint-500 checkpoint-1000", act_compare
+    directory = arg("directory", help="the directory that the trainer saves into")
+    path = arg("path", help="a checkpoint file or directory")
+    deep = flag("--deep", "read every byte: checksums, and every value finite")
+    both = (arg("a", help="a checkpoint file or directory"), arg("b", help="another one"))
+    rating = (
+        arg("path", help="a checkpoint, or the name of one that a run of yours saved"),
+        arg("stars", type=int, help="1 to 5; with 4 or 5, retention and prune never delete it; 0 removes the rating"),
+        arg("--note", default="", help="what you think of it"),
     )
-    compare.add_argument("a", help="a checkpoint file or directory")
-    compare.add_argument("b", help="another one")
-    rate = _part(parts, "rate", "rate a checkpoint with 1 to 5 stars", "rate checkpoint-500 4 --note sharp", act_rate)
-    rate.add_argument("path", help="a checkpoint, or the name of one that a run of yours saved")
-    rate.add_argument(
-        "stars", type=int, help="1 to 5; with 4 or 5, retention and prune never delete it; 0 removes the rating"
+    pruning = (
+        arg("--keep", type=int, required=True, metavar="N", help="how many of the newest verified ones stay"),
+        flag("--apply", "delete them; the resume point always stays"),
     )
-    rate.add_argument("--note", default="", help="what you think of it")
-    prune = _part(
-        parts, "prune", "which old checkpoints could be deleted (dry run)", "prune outputs/ --keep 3", act_prune
-    )
-    prune.add_argument("directory", help="the directory that the trainer saves into")
-    prune.add_argument("--keep", type=int, required=True, metavar="N", help="how many of the newest verified ones stay")
-    prune.add_argument("--apply", action="store_true", help="delete them; the resume point always stays")
-    backup = _part(
-        parts, "backup", "copy a checkpoint and verify the copy", "backup best.safetensors /backup", act_backup
-    )
-    backup.add_argument("path", help="a checkpoint file or directory")
-    backup.add_argument(
+    target = arg(
         "destination", help="a folder (made if missing), or a name that does not exist yet; nothing is overwritten"
     )
+    for name, what, example, act, arguments in (
+        ("list", "the checkpoints of a directory", "outputs/", act_list, (directory,)),
+        ("verify", "verify one checkpoint", "outputs/checkpoint-500 --deep", act_verify, (path, deep)),
+        ("show", "what a checkpoint contains", "outputs/checkpoint-500", act_show, (path,)),
+        ("compare", "how two checkpoints differ", "checkpoint-500 checkpoint-1000", act_compare, both),
+        ("rate", "rate a checkpoint with 1 to 5 stars", "checkpoint-500 4 --note sharp", act_rate, rating),
+        ("prune", "which old checkpoints could be deleted (dry run)", "outputs/ --keep 3", act_prune,
+         (directory, *pruning)),
+        ("backup", "copy a checkpoint and verify the copy", "best.safetensors /backup", act_backup, (path, target)),
+    ):  # fmt: skip
+        add_part(parts, name, what, f"checkpoints {name} {example}", act, *arguments)
 
 
 VERBS(
@@ -69,10 +65,6 @@ VERBS(
     "list outputs/ --json",
     checkpoints_arguments,
 )(act_part)
-
-
-def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
-    return add_part(parts, name, what, f"checkpoints {example}", act)
 
 
 def act_list(args: argparse.Namespace) -> int:

@@ -87,14 +87,10 @@ def _text(run: "RunDirectory", form: str) -> str:
 
 def _write(target: Path, text: str) -> None:
     """Never overwrites a file, also one that was made in the meantime."""
-    try:
-        with target.open("x", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except FileExistsError:
-        raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name") from None
-    except OSError as error:
-        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
-        raise CliError(code, f"{target}: {error.strerror or error}") from None
+    from trainwatch.core.app.export import writing
+
+    with writing(target), target.open("x", encoding="utf-8", errors="replace") as file:
+        file.write(text)
 
 
 @VERBS(

@@ -13,6 +13,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import jsonable, print_json, printable, put, warn
 from .parser import every_action, whole_parser
+from .start import overrides_of
 from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, flag, one_of, usage
 
 if TYPE_CHECKING:
@@ -85,32 +86,24 @@ def doctor_verb(args: argparse.Namespace) -> int:
 )
 def rehearse_verb(args: argparse.Namespace) -> int:
     """0 if the rehearsal found nothing that would stop the real run."""
+    from msgspec import structs
+
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
-    from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.rehearse import Limits, rehearse
     from trainwatch.core.views.length_words import rehearsal_lines
 
-    if not (args.timeout > 0 and math.isfinite(args.timeout)):
-        raise CliError(ExitCode.USAGE, f"--timeout: must be more than 0, got {args.timeout:g}")
-    if args.scratch and not Path(args.scratch).is_dir():
-        raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
+    scratch = _scratch_of(args)
     words = tuple(args.command_after_dashes or args.words)
-    options = Overrides(
-        name=args.name if words else None,
-        preset=args.preset,
-        profile=args.profile,
-        config=args.config,
-        output_dir=args.output_dir,
-    )
-    plan = plan_command(words, options) if words else plan_project(args.name, options)
+    options = overrides_of(args)
+    plan = plan_command(words, options) if words else plan_project(args.name, structs.replace(options, name=None))
     if plan is None:
         raise CliError(
             ExitCode.USAGE, "no command to rehearse: trainwatch rehearse -- COMMAND, or write a trainwatch.toml"
         )
     if words and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
         warn(unused)
-    limits = Limits(limit_s=args.timeout, scratch=Path(args.scratch) if args.scratch else None, keep=args.keep)
+    limits = Limits(limit_s=args.timeout, scratch=scratch, keep=args.keep)
     result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))
     put(args, rehearsal_object(result), *rehearsal_lines(result))
     return ExitCode.DONE if result.safe else ExitCode.FAILED
@@ -157,7 +150,9 @@ def trial_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.trial import Trial, TrialLength, run_to_try, try_here
 
-    _refuse_nonsense(args)
+    if args.steps is not None and args.steps < 1:
+        raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
+    scratch = _scratch_of(args)
     words = tuple(args.command_after_dashes or ())
     extra = words if words and (words[0].startswith("-") or "=" in words[0]) else ()
     spec, names = run_to_try(
@@ -166,7 +161,6 @@ def trial_verb(args: argparse.Namespace) -> int:
     if words and not extra and (unused := not_used_for_a_command("try that with `trainwatch trial`")) is not None:
         warn(unused)
     length = TrialLength(minutes=args.minutes, steps=args.steps, limit_s=args.timeout)
-    scratch = Path(args.scratch) if args.scratch else None
     results: list[TrialResult] = []
     for number, name in enumerate(names, 1):
         trial = Trial(profile=name, length=length, extra=extra)
@@ -195,22 +189,21 @@ def table(results: "list[TrialResult]") -> list[str]:
     return lines
 
 
-def _refuse_nonsense(args: argparse.Namespace) -> None:
-    if not (args.minutes > 0 and math.isfinite(args.minutes)):
-        raise CliError(ExitCode.USAGE, f"--minutes: must be more than 0, got {args.minutes:g}")
-    if args.timeout is not None and not (args.timeout > 0 and math.isfinite(args.timeout)):
-        raise CliError(ExitCode.USAGE, f"--timeout: must be more than 0, got {args.timeout:g}")
-    if args.steps is not None and args.steps < 1:
-        raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
+def _scratch_of(args: argparse.Namespace) -> Path | None:
+    """The folder of ``--scratch``. Raises CliError if there is none, or if a time makes no sense."""
+    for option in ("minutes", "timeout"):
+        value = getattr(args, option, None)
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise CliError(ExitCode.USAGE, f"--{option}: must be more than 0, got {value:g}")
     if args.scratch and not Path(args.scratch).is_dir():
         raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
+    return Path(args.scratch) if args.scratch else None
 
 
 def profiles_arguments(parser: argparse.ArgumentParser) -> None:
     parts = add_list_and_show(parser, "profiles", "balanced")
-    diff = add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive")
-    diff.add_argument("a", help="name of a profile")
-    diff.add_argument("b", help="name of another one")
+    names = (arg("a", help="name of a profile"), arg("b", help="name of another one"))
+    add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive", None, *names)
 
 
 @VERBS(
@@ -327,8 +320,7 @@ NOTIFY_HELP = "send a test notice to all that [notify] names"
 
 
 def notify_arguments(parser: argparse.ArgumentParser) -> None:
-    test = add_part(add_parts(parser), "test", NOTIFY_HELP, "notify test")
-    RUN(test)
+    add_part(add_parts(parser), "test", NOTIFY_HELP, "notify test", None, RUN)
 
 
 @VERBS(
@@ -484,8 +476,8 @@ def add_list_and_show(parser: argparse.ArgumentParser, verb: str, example: str) 
     parts = add_parts(parser, required=False)
     parser.set_defaults(part="list")
     add_part(parts, "list", f"all {verb}", f"{verb} list")
-    show = add_part(parts, "show", f"one of the {verb}, as a TOML file would define it", f"{verb} show {example}")
-    show.add_argument("name", help="which one (see list)")
+    name = arg("name", help="which one (see list)")
+    add_part(parts, "show", f"one of the {verb}, as a TOML file would define it", f"{verb} show {example}", None, name)
     return parts
 
 

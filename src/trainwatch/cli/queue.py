@@ -10,7 +10,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import print_json, put, warn
 from .start import add_launch_options, overrides_of
-from .verb import Act, Verbs, act_part, add_part, add_parts
+from .verb import Verbs, act_part, add_part, add_parts, arg, flag
 
 if TYPE_CHECKING:
     from trainwatch.core.model.launch import QueueEntry
@@ -29,29 +29,27 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add.set_defaults(act_part=act_add)
     add.usage = "trainwatch queue add [options] [-- COMMAND …]"
-    add.add_argument("--gpu-memory", metavar="SIZE", help="GPU memory that it needs on each GPU: 10GB, 10000MiB")
-    add.add_argument("--gpus", type=int, default=1, metavar="N", help="how many GPUs it gets (default 1; 0: none)")
-    add.add_argument(
-        "--beside", action="store_true", help="it may share a GPU with processes that the queue did not start"
-    )
-    add.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
-    add.add_argument("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"')
-    add.add_argument(
-        "--fresh", action="store_true", help="start from the beginning, even over the checkpoints that are there"
-    )
+    for argument in (
+        arg("--gpu-memory", metavar="SIZE", help="GPU memory that it needs on each GPU: 10GB, 10000MiB"),
+        arg("--gpus", type=int, default=1, metavar="N", help="how many GPUs it gets (default 1; 0: none)"),
+        flag("--beside", "it may share a GPU with processes that the queue did not start"),
+        arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
+        arg("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"'),
+        flag("--fresh", "start from the beginning, even over the checkpoints that are there"),
+    ):
+        argument(add)
     add_launch_options(add, adopted=False, queued=True)
-    _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
-    move = _part(parts, "move", "change the place of an entry that waits", "move 4 1", act_move)
-    move.add_argument("entry", type=int, help="the number of the entry")
-    move.add_argument("place", type=int, help="its new place among those that wait; 1 is the next one")
-    remove = _part(parts, "remove", "remove an entry that waits or is over", "remove 4", act_remove)
-    remove.add_argument("entry", type=int, help="the number of the entry")
-    work = _part(parts, "work", "start queued runs until none is left (`add` does this)", "work", act_work)
-    work.add_argument("--detach", action="store_true", help="in the background")
-    enable = _part(parts, "enable", "go on with the queue after a reboot", "enable --print", act_enable)
-    enable.add_argument("--print", action="store_true", help="show what would be written, and write nothing")
+    entry = arg("entry", type=int, help="the number of the entry")
+    place = arg("place", type=int, help="its new place among those that wait; 1 is the next one")
+    detach = flag("--detach", "in the background")
+    printed = flag("--print", "show what would be written, and write nothing")
+    add_part(parts, "list", "what waits, runs and is over", "queue list --json", act_list)
+    add_part(parts, "move", "change the place of an entry that waits", "queue move 4 1", act_move, entry, place)
+    add_part(parts, "remove", "remove an entry that waits or is over", "queue remove 4", act_remove, entry)
+    add_part(parts, "work", "start queued runs until none is left (`add` does this)", "queue work", act_work, detach)
+    add_part(parts, "enable", "go on with the queue after a reboot", "queue enable --print", act_enable, printed)
     start = parts.add_parser("start", description="Starts the run of one entry; the queue itself calls it.")
-    start.add_argument("entry", type=int, help="the number of the entry")
+    entry(start)
     start.set_defaults(act_part=act_start)
 
 
@@ -67,17 +65,13 @@ VERBS(
 )(act_part)
 
 
-def _part(parts: Any, name: str, what: str, example: str, act: Act) -> argparse.ArgumentParser:
-    return add_part(parts, name, what, f"queue {example}", act)
-
-
 def act_add(args: argparse.Namespace) -> int:
     """Add the run, and start the process that starts queued runs."""
     import msgspec
 
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
-    from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need, new_entry
+    from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need
     from trainwatch.core.app.runs.known_runs import home
 
     if args.gpus < 0:
@@ -97,21 +91,10 @@ def act_add(args: argparse.Namespace) -> int:
         warn(unused)
     need, why = (amount(args.gpu_memory), "stated") if args.gpu_memory else measured_need(plan)
     entry, place = add_entry(
-        lambda number, key: new_entry(
-            number,
-            key,
-            plan.spec.name,
-            words,
-            options=msgspec.to_builtins(overrides),
-            checkpoint=args.checkpoint,
-            fresh=args.fresh,
-            wants=args.gpus,
-            need_bytes=need if args.gpus else None,
-            need_why=why if args.gpus else "",
-            beside=args.beside,
-        ),
-        os.environ,
-    )
+        os.environ, name=plan.spec.name, command=words, options=msgspec.to_builtins(overrides),
+        checkpoint=args.checkpoint, fresh=args.fresh, wants=args.gpus, need_bytes=need if args.gpus else None,
+        need_why=why if args.gpus else "", beside=args.beside,
+    )  # fmt: skip
     pid = ensure_worker(home())
     return put(
         args,
@@ -157,9 +140,11 @@ def act_work(args: argparse.Namespace) -> int:
     """Start queued runs; 4 if another process does it already."""
     import logging
 
-    from trainwatch.core.app.queue import detach, work
+    from trainwatch.core.app.queue import ensure_worker, work
+    from trainwatch.core.app.runs.known_runs import home
 
-    if args.detach and not detach():
+    if args.detach:
+        ensure_worker(home())
         return ExitCode.DONE
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     return work()

@@ -354,6 +354,7 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool, queued
     parser.add_argument("--output-dir", metavar="D", help=saves)
     parser.add_argument(
         "--interval",
+        dest="interval_s",
         type=float,
         metavar="S",
         help="seconds between two health lines (default: [watch] summary_s, else 300)",
@@ -387,6 +388,7 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool, queued
     parser.add_argument("--json", action="store_true", help=lines)
     parser.add_argument(
         "--progress-shape",
+        dest="shapes",
         action="append",
         metavar="REGEX",
         help="form of a progress line that is not read by itself, as 'sweep (?P<step>\\d+) of (?P<total_steps>\\d+)'; "
@@ -402,37 +404,19 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool, queued
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=command)
 
 
-OVERRIDES = {
-    **{name: name for name in ("name", "preset", "profile", "config", "output_dir", "max_restarts", "end_by")},
-    **{name: name for name in ("save_signal", "save_file")},
-    "interval_s": "interval",
-    "act": "act_mode",
-}
-"""Fields of ``Overrides``, each with the option that has its value."""
-
-
 def overrides_of(args: argparse.Namespace) -> "Overrides":
+    """The options of this verb that are fields of ``Overrides``. Raises CliError for an open quote in a command."""
     from trainwatch.core.app.plan.specs import Overrides
 
-    told = {field: getattr(args, option, None) for field, option in OVERRIDES.items()}
-    shapes = getattr(args, "progress_shape", None)
-    return Overrides(
-        **told,
-        at_finish=_words(args, "at_finish"),
-        at_give_up=_words(args, "at_give_up"),
-        shapes=None if shapes is None else tuple(shapes),
-    )
-
-
-def _words(args: argparse.Namespace, option: str) -> tuple[str, ...] | None:
-    """A command in quotes as words; None if it is not given. Raises CliError."""
-    text = getattr(args, option, None)
-    if text is None:
-        return None
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise CliError(ExitCode.USAGE, f"--{option.replace('_', '-')}: {error}: {text}") from None
+    told = {field: getattr(args, field, None) for field in Overrides.__struct_fields__}
+    told["act"] = getattr(args, "act_mode", None)  # ``args.act`` carries the verb out
+    told["shapes"] = None if told["shapes"] is None else tuple(told["shapes"])
+    for field in ("at_finish", "at_give_up"):
+        try:
+            told[field] = None if told[field] is None else tuple(shlex.split(told[field]))
+        except ValueError as error:
+            raise CliError(ExitCode.USAGE, f"--{field.replace('_', '-')}: {error}: {told[field]}") from None
+    return Overrides(**told)
 
 
 def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> int:

@@ -82,14 +82,15 @@ def add_parts(parser: argparse.ArgumentParser, *, required: bool = True) -> Any:
     return parser.add_subparsers(title="parts", metavar="PART", dest="part", required=required)
 
 
-def add_part(parts: Any, name: str, what: str, example: str, act: Act | None = None) -> argparse.ArgumentParser:
+def add_part(parts: Any, name: str, what: str, example: str, act: Act | None = None, *arguments: Argument) -> None:
     """Add a part with ``--json``. ``example``: what is typed after trainwatch. ``act``: carried out by ``act_part``."""
     parser: argparse.ArgumentParser = parts.add_parser(
         name, help=what, description=what, epilog=f"example: trainwatch {example}"
     )
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
     parser.set_defaults(act_part=act)
-    return parser
+    for argument in arguments:
+        argument(parser)
 
 
 def act_part(args: argparse.Namespace) -> int:
