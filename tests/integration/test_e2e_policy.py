@@ -103,7 +103,7 @@ def test_a_second_supervisor_is_refused_by_the_first_one_in_the_background_too(w
 
 
 def test_run_with_json_prints_nothing_but_json_lines(world: World) -> None:
-    done = world.do("run", "--json", "--", sys.executable, "-c", "print('loss: nan')")
+    done = world.do("run", "--json", "--", sys.executable, "-c", "print('loss: nan'); print('loss: 1.0')")
     assert done.code == 0
     records = [strict_json(line) for line in done.out.splitlines()]
     assert records[0]["fact"]["fact"] == "run_created"

@@ -77,6 +77,8 @@ ENDS = {
     ),
     "whole objects in a checkpoint": (raised(REFUSED), 1, "checkpoint_mismatch"),
     "no gradient is finite": (NAN_GRADS, 0, "nan_loss"),
+    "a NaN as the last word, without steps": ("avg. train_loss 25.2\navg. test_loss nan\n", 0, "unknown"),
+    "a NaN before a number, without steps": ("avg. train_loss nan\navg. test_loss 25.2\n", 0, "success"),
     "no data": ("ERROR No data found. Please verify arguments\n", 0, "config_error"),
     "a traceback before a pipe": (STEPS + raised("KeyError: 'pixels'"), 0, "code_bug"),
     "success before the last step": (STEPS, 0, "unknown"),

@@ -77,11 +77,11 @@ class Contradicted(msgspec.Struct, frozen=True):
     """It ended before the end of the training.
 
     ``by``: a failure that the log shows, NaN weights, a signal of which the log tells, the settings' length,
-    or nothing known.
+    one NaN at the very end of a log without steps, or nothing known.
     """
 
     why: str
-    by: Literal["failure", "nan", "signal", "order", "settings", "unknown"] = "unknown"
+    by: Literal["failure", "nan", "signal", "order", "settings", "doubt", "unknown"] = "unknown"
 
 
 class Unproven(msgspec.Struct, frozen=True):
@@ -102,9 +102,12 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     reading, last = main_reading(state), _last_own(state)
     now, seen = reading.now, state.attempt.beat_t is not None
     at, by_settings = place(state), told_place(state, knowledge, reading)
-    hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
-    if hidden is not None and hidden.failure == "nan_loss":  # one NaN is one bad batch, also in a log without steps
-        hidden = hidden_failure(state.diagnosis, knowledge.catalogue)
+    hidden, doubt = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen), ""
+    if hidden is not None and hidden.failure == "nan_loss":  # one NaN may be one bad batch, also in a log without steps
+        once, hidden = hidden.cause, hidden_failure(state.diagnosis, knowledge.catalogue)
+        newest = next(state.diagnosis.last_lines(), None)
+        if hidden is None and once is not None and newest is not None and once.line == newest[0]:
+            doubt = f"its last line is {once.text}"
     nan = _nan_evidence(state, reading)
     if hidden is not None and hidden.failure == "nan_loss" and not now.losses.is_average:
         nan = nan or line_of(hidden)
@@ -144,6 +147,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
             by_settings.at == "short" and not at.is_last_line,
             Contradicted(f"the last progress is {by_settings.words}", "settings"),
         ),
+        (bool(doubt), Contradicted(doubt, "doubt")),
     )
     unproven = Unproven(at.words if at.is_last_line else by_settings.words or at.words, at.is_last_line)
     return next((ending for holds, ending in rules if holds), unproven)
@@ -442,7 +446,7 @@ def judge_end(
             case Contradicted(why=why, by=by):
                 class_ = KILLED if by == "order" else "unknown"
                 hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
-                if hidden is not None:
+                if hidden is not None and by != "doubt":
                     return End("failed", hidden, why if by == "settings" else place(state).words)
                 unknown = diagnosis_as(log, catalogue, class_)
                 if knowledge.status_hidden and by != "settings":
