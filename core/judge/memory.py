@@ -366,11 +366,11 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 History = tuple[Cause, ...]
-"""Oldest first, at most KEPT."""
+"""Oldest first, at most FAILURE_HISTORY_KEPT."""
 
 
 def with_cause(history: History, cause: Cause) -> History:
-    """Append ``cause``; the oldest are dropped beyond KEPT."""
+    """Append ``cause``; the oldest are dropped beyond FAILURE_HISTORY_KEPT."""
     return (*history, cause)[-FAILURE_HISTORY_KEPT:]
 
 

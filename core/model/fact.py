@@ -206,8 +206,7 @@ class RampMoved(FactBase, frozen=True, kw_only=True, tag="ramp"):
     """The ramp changes the rung: ``up`` after a stretch without trouble, ``back`` when the rung failed.
 
     ``before``, ``after``: profiles. ``ran_s``: seconds of training on ``before``; ``failure``: what ended it there, the
-    reason why the ramp does not choose it again. ``forgiven``: an operator asked for ``after``,
-    which had failed; the ramp may choose it again.
+    reason why the ramp does not choose it again.
     """
 
     direction: Direction

@@ -206,6 +206,9 @@ PAUSED_STATES: frozenset[str] = frozenset({"paused", "suspended"})
 HALTED_STATES: frozenset[str] = PAUSED_STATES | {"queued"}
 """The trainer lives and does not run, or its job waits: nobody can tell when it will be done."""
 
+APART = frozenset({"rehearsal_of", "trial_of"})
+"""Labels of runs that write apart from the files of the run that they are made from."""
+
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything needed to launch the run again without its config file (``run.json`` in its state directory).

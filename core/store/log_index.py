@@ -9,7 +9,6 @@ import contextlib
 import os
 import struct
 from bisect import bisect_left
-from collections.abc import Callable
 from pathlib import Path
 
 FILE_NAME = "log.index"
@@ -72,21 +71,13 @@ class LogIndex:
 
     def time_of(self, offset: int) -> float | None:
         """Run seconds at which the line at ``offset`` was there, to about a second; None = no supervisor ran."""
-        _, found = self._around(lambda _t, size: size & ~BEGIN > offset)
-        return None if found is None or found[1] & BEGIN else found[0]
-
-    def offset_at(self, t: float) -> int | None:
-        """The last known size of the log at ``t`` (run seconds); None before the first reading."""
-        found, _ = self._around(lambda at, _size: at > t)
-        return None if found is None else found[1] & ~BEGIN
-
-    def _around(self, beyond: Callable[[float, int], bool]) -> tuple[Point | None, Point | None]:
-        """The last point that is not ``beyond``, and the first one that is."""
         with contextlib.suppress(OSError), self._path.open("rb") as file:
             fd, count = file.fileno(), os.fstat(file.fileno()).st_size // POINT.size
-            first = bisect_left(range(count), True, key=lambda number: beyond(*_point(fd, number)))
-            return _point(fd, first - 1) if first else None, _point(fd, first) if first < count else None
-        return None, None
+            first = bisect_left(range(count), True, key=lambda number: _point(fd, number)[1] & ~BEGIN > offset)
+            if first < count:
+                t, size = _point(fd, first)
+                return None if size & BEGIN else t
+        return None
 
 
 def _point(fd: int, number: int) -> Point:

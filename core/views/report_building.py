@@ -22,7 +22,7 @@ from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, Report
 from .run_summary import summarise
 from .state.concerns import next_by_itself, reason_now, reason_of
 from .state.lost_time import LostTime, lost_time
-from .state.position_words import nobody_sees
+from .state.position_words import last_seen_t, nobody_sees
 from .state.run_progress import last_step, live_progress, overall_step
 from .words import title_of, would_have
 
@@ -104,7 +104,7 @@ def _silent_from_t(now: Situation) -> float | None:
 
 def _unseen_from_t(now: Situation) -> float | None:
     """The last record or reading, if nobody watches the run now: whether it goes on training is not known."""
-    return max(now.story.t, now.progress_t, now.step_t or 0.0) if nobody_sees(now) else None
+    return last_seen_t(now) if nobody_sees(now) else None
 
 
 def with_machine(report: Report, machine: Mapping[str, str], spec: RunSpec) -> Report:

@@ -25,7 +25,6 @@ def test_log_index_gives_the_time_at_which_a_line_was_first_seen(tmp_path: Path,
         grow(log, size)
         writer.look(t)
     assert [index.time_of(o) for o in (0, 99, 100, 249, 250, 299, 300)] == [11, 11, 12, 12, 700, 700, None]
-    assert [index.offset_at(t) for t in (9, 10, 11.5, 13, 600, 800)] == [None, 0, 100, 250, 250, 300]
     assert (tmp_path / "log.index").stat().st_size == 4 * POINT.size
 
 
@@ -81,11 +80,10 @@ def test_log_index_that_cannot_be_written_or_read_gives_no_times(tmp_path: Path,
     writer = LogIndexWriter(tmp_path / "no" / "such" / "folder", str(log))
     writer.look(1)
     assert LogIndex(tmp_path / "none").time_of(0) is None
-    assert LogIndex(tmp_path / "none").offset_at(5) is None
 
 
 def test_log_index_of_a_launched_trainer_starts_with_an_empty_log(tmp_path: Path, log: Path) -> None:
     grow(log, 60)
     LogIndexWriter(tmp_path / "log.index", str(log), empty_t=4.0).look(5.0)  # the first points are written at once
     index = LogIndex(tmp_path / "log.index")
-    assert (index.time_of(0), index.offset_at(4.5)) == (5.0, 0)
+    assert index.time_of(0) == 5.0

@@ -27,6 +27,7 @@ from ...model import observation as told
 from ...model.ports import AttemptTarget
 from ...model.redact import EDGE
 from ...model.resume import written_in
+from ...model.run import APART
 from ...model.text import printable, typed
 from ...sense.files.inotify import descriptors
 from ...source.launch_target import (
@@ -49,8 +50,6 @@ from .check import Check, Machine, failed
 ACCEPTED = "accepted.json"
 """File in the run's folder: processes beside which a person started the run all the same."""
 PYTHON = ("python", "pypy")
-APART = frozenset({"rehearsal_of", "trial_of"})
-"""Labels of runs that write apart from the files of the run that they are made from."""
 SHOWN_COMMAND = 120
 """Characters of the other trainer's command in a sentence."""
 

@@ -16,7 +16,7 @@ from ...config.location import FILE_NAME, find_project
 from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...model.preset import Preset, Profile
 from ...model.redact import EDGE
-from ...model.run import RunSpec
+from ...model.run import APART, RunSpec
 from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ..preflight.check import Check
 
 
-APART = frozenset({"rehearsal_of", "trial_of"})
-"""Labels of runs that belong to a rehearsal or a trial."""
 CHECKERS = 4
 """Threads: a check that waits (for a driver, torch's import, a slow disk) does not delay the others."""
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 _CHUNK_ELEMENTS = 1 << 19
-_CHUNK_BYTES = 1 << 22
 
 
 class ComparisonRefusedError(Exception):

@@ -78,8 +78,13 @@ def expected(now: Situation) -> tuple[str, ...]:
 
 
 def last_seen(now: Situation) -> str:
-    """In which state the run was when its last record was written, and how long ago that is."""
-    return f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - now.story.t)}"
+    """In which state the run was when something of it was read last, and how long ago that is."""
+    return f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - last_seen_t(now))}"
+
+
+def last_seen_t(now: Situation) -> float:
+    """The newest record or reading of the run, in run seconds."""
+    return max(now.story.t, now.progress_t, now.step_t or 0.0)
 
 
 # What a state claims before it is so: a pause that nobody has confirmed, a given-up run whose trainer lives.
