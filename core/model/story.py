@@ -104,9 +104,9 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     step_offset: int = 0
     """Steps of the run that its count leaves out."""
     stride: int = 1
+    """Counts of its log that make one step as checkpoints store it."""
     loss_state: str = "unknown"
     loss_floor: float | None = None
-    """Counts of its log that make one step as checkpoints store it."""
     checkpoints: tuple[Checkpoint, ...] = ()
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
@@ -201,7 +201,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
 NeedKind = Literal[
     "given_up", "ended_early", "question", "held", "stopped", "paused", "unwatched", "frozen", "nan", "diverged",
-    "incident", "checkpoints", "unclear", "disk",
+    "incident", "checkpoints", "unclear", "disk", "backup",
 ]  # fmt: skip
 
 

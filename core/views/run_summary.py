@@ -1,7 +1,7 @@
 """A run as it is now, as one value: the screen, ``status``, ``runs``, the report and Prometheus show its fields."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -9,7 +9,7 @@ from ..model.attempt import ADVISED
 from ..model.checkpoint import Checkpoint
 from ..model.progress import Level
 from ..model.run import LIVE_STATES, TERMINAL_STATES, RunState
-from ..model.story import Look, Need, Situation, how_to_resume
+from ..model.story import Look, Need, RunStory, Situation, how_to_resume
 from ..model.text import typed
 from ..views import quantity
 from .checkpoint_list import resume_point
@@ -303,3 +303,22 @@ def _of_checkpoints(now: Situation) -> Iterator[Need]:
         names = ", ".join(c.name for c in unclear[-3:])
         text = f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
         yield Need(kind="unclear", text=text, urgent=False)
+    copy = backup_state(now.story)
+    if copy is not None and copy["state"] == "failed":
+        text = f"The newest copy off this machine failed: {copy['detail']}."
+        yield Need(kind="backup", text=text, urgent=False)
+
+
+# The copies of checkpoints: the newest, and whether it was made.
+
+BACK_UP = "back_up"
+"""The decision's tag in the journal."""
+
+
+def backup_state(story: RunStory) -> dict[str, Any] | None:
+    """``state``: copying, copied or failed; ``detail``: where to, or why not; ``t``: run seconds. None: no copy yet."""
+    newest = next((action for action in reversed(story.actions) if action.kind == BACK_UP), None)
+    if newest is None:
+        return None
+    state = "copying" if newest.ok is None else "copied" if newest.ok else "failed"
+    return {"state": state, "what": newest.reason, "detail": newest.detail, "t": newest.done_t or newest.t}

@@ -12,8 +12,9 @@ from trainwatch.core.model.checkpoint import Evaluation
 from trainwatch.core.model.decision import BackUpCheckpoint, EndWatch, NotifyPeople, RunAtEnd
 from trainwatch.core.model.observation import CheckpointEvent, HostSample, Outcome
 from trainwatch.core.model.settings import Backup, End, Hang, Restart, Settings
-from trainwatch.core.model.story import ActionStory, RunStory
-from trainwatch.core.views.state.status import BACK_UP, backup_line, backup_state
+from trainwatch.core.model.story import ActionStory, RunStory, Situation
+from trainwatch.core.views.run_summary import BACK_UP, backup_state, needs
+from trainwatch.core.views.state.status import backup_line
 
 WALL = 1_000_000.0
 
@@ -127,6 +128,8 @@ def test_only_the_best_is_copied_where_that_is_chosen(which: Any, expected: list
 )
 def test_status_says_how_the_newest_copy_went(ok: bool | None, detail: str, line: str) -> None:
     action = ActionStory(id=3, t=5.0, kind=BACK_UP, reason="copy step-20 off this machine", ok=ok, detail=detail)
-    assert backup_line(backup_state(RunStory(actions=(action,)))) == line
+    story = RunStory(actions=(action,))
+    assert backup_line(backup_state(story)) == line
+    assert [need.kind for need in needs(Situation(story=story))] == (["backup"] if ok is False else [])
     assert BackUpCheckpoint.__struct_config__.tag == BACK_UP
     assert backup_line(backup_state(RunStory())) is None

@@ -13,7 +13,7 @@ from ...model.story import RunStory, Situation, SupervisorLife, Trouble, Withhel
 from ..checkpoint_list import scores_of
 from ..length_words import resume_object
 from ..metrics import view_command
-from ..run_summary import RunSummary, summarise
+from ..run_summary import RunSummary, backup_state, summarise
 from ..words import commands, title_of
 from .concerns import current_readings, doubt_of, shown, troubles
 from .lost_time import lost_time
@@ -216,21 +216,6 @@ def _sample(host: "HostSample | None") -> dict[str, Any]:
         return {}
     found: dict[str, Any] = msgspec.to_builtins(host)
     return {k: v for k, v in found.items() if k not in {"kind", "t"}}
-
-
-# The copies of checkpoints as status shows them: the newest, and whether it was made.
-
-BACK_UP = "back_up"
-"""The decision's tag in the journal."""
-
-
-def backup_state(story: RunStory) -> dict[str, Any] | None:
-    """``state``: copying, copied or failed; ``detail``: where to, or why not; ``t``: run seconds. None: no copy yet."""
-    newest = next((action for action in reversed(story.actions) if action.kind == BACK_UP), None)
-    if newest is None:
-        return None
-    state = "copying" if newest.ok is None else "copied" if newest.ok else "failed"
-    return {"state": state, "what": newest.reason, "detail": newest.detail, "t": newest.done_t or newest.t}
 
 
 def backup_line(found: dict[str, Any] | None) -> str | None:
