@@ -72,7 +72,7 @@ def test_no_pid_is_shown_of_a_training_that_has_ended_without_a_supervisor(run: 
         (1.0, True, "n: running (r)"),
         (80.0, True, "n: running (last step 80 s ago, usually 4.69 steps/s)"),
         (1200.0, True, "n: running (last step 20 min ago, usually 4.69 steps/s)"),
-        (80.0, False, "n: running (last seen running 90 s ago)"),
+        (80.0, False, "n: running (last seen running 80 s ago)"),
     ],
 )
 def test_status_and_runs_do_not_say_that_training_advances_while_no_step_is_seen(
