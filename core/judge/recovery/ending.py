@@ -343,7 +343,7 @@ def _last_own(state: JudgeState) -> KnownCheckpoint | None:
 
 
 def _is_of_last_step(state: JudgeState, known: KnownCheckpoint) -> bool:
-    at, attempt = known.position, state.attempt
+    at, attempt = known.latest, state.attempt
     if at is None or attempt.position is None:
         return True
     return attempt.position - at <= max(1, attempt.stride, main_reading(state).now.interval)
