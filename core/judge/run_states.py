@@ -227,6 +227,12 @@ Machine = (
     | GivenUp
 )  # fmt: skip
 
+Between = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
+"""Between two attempts: it goes on by itself."""
+Over = Finished | EndedEarly | GivenUp
+Trains = Running | Hung | Paused | Suspended | Queued
+"""A trainer exists that is neither started nor ended."""
+
 State = Literal[
     "idle", "starting", "running", "hung", "paused", "suspended", "queued", "stopping", "cleaning", "listing",
     "copying", "verifying", "backing_off", "held", "held_gpu", "stopped", "interrupted", "finished",
@@ -407,7 +413,7 @@ def is_live(machine: Machine) -> bool:
         case Stopping():
             return machine.gone_t is None and not machine.exited
         case _:
-            return isinstance(machine, Running | Hung | Paused | Suspended | Queued)
+            return isinstance(machine, Trains)
 
 
 def is_watched(machine: Machine) -> bool:

@@ -310,8 +310,11 @@ class StepBuilder:
             NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body
         )
 
-    def move(self, event: Event, machine: Machine, reason: str, why: Why = PLAIN) -> None:
-        """Change the state of the run, by the table row of ``event``; a new public state becomes a fact."""
+    def move(self, event: Event, machine: Machine, reason: str = "", why: Why = PLAIN) -> None:
+        """Change the state of the run, by the table row of ``event``; a new public state becomes a fact.
+
+        ``reason``: of that fact; none, if the public state stays.
+        """
         before, after = run_states.check_transition(self.state.machine, event, machine)
         self.set(machine=machine, wake_t=run_states.wake_t(machine))
         waiting = self.state.withheld

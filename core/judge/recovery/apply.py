@@ -24,7 +24,7 @@ from ..hang import pauses
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, Unread, values_of, with_values
-from ..run_states import RestartPlan, Stopped, Then, is_live, is_watched
+from ..run_states import RestartPlan, Stopped, is_live, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
@@ -123,26 +123,12 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     if cause.kind == "crash":
         plan = gate.with_order(builder, plan)
     # A trainer that crashed and is given up has ended already.
-    acts = not isinstance(answer, Hold) and (cause.lives or not isinstance(answer, GiveUpRun))
-    if acts and gate.is_closed(builder, plan):
-        then, how = _follows(answer)
+    acts = cause.lives or not isinstance(answer, GiveUpRun)
+    if acts and not isinstance(answer, Hold) and gate.is_closed(builder, plan):
         failed = replace(failed, cause=cause)
-        gate.withhold(builder, then, plan, live=cause.lives, failed=failed, how=how)
+        gate.withhold(builder, answer.then, plan, live=cause.lives, failed=failed, how=answer.how)
         return
     apply(builder, failure, answer)
-
-
-def _follows(answer: Answer) -> tuple[Then, str]:
-    """What would follow, and how, as a clause."""
-    match answer:
-        case Finish():
-            return "finish", "because the training is done"
-        case GiveUpRun():
-            return "give_up", f"because {answer.reason}"
-        case Again():
-            return "restart", answer.how
-        case _:
-            return "hold", ""
 
 
 def _key(cause: Cause) -> str:
@@ -174,9 +160,16 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
     match answer:
         case Finish():
             ending = RestartPlan(reason="the training is done: stop its process gently", incident=incident)
-            restarts.stop(builder, "finish", ending)
+            restarts.stop(builder, answer.then, ending)
         case Hold():
-            _hold(builder, failure, answer)
+            if failure.unread == "cleared":
+                _count(builder, failure)
+                clear_doubt(builder)
+            builder.close_incident(incident, answer.ending or answer.reason)
+            builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
+            advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
+            body = "\n".join((answer.reason, *advice))
+            builder.notify("incident", answer.ending or "stopped, and held", body, incident=incident)
         case GiveUpRun():
             _count(builder, failure, counted=answer.counted)
             remedies.propose(builder, answer.proposed, key, incident)
@@ -185,7 +178,7 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
                 return
             reason = f"{failure.name}, and no restart follows"
             ending = replace(failure.plan, reason=reason, ending=answer.reason, advice=answer.advice)
-            restarts.stop(builder, "give_up", ending)
+            restarts.stop(builder, answer.then, ending)
         case Again():
             _again(builder, failure, answer)
         case _:
@@ -217,7 +210,13 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
         builder.set(budget=charged)
         builder.fact(BudgetChanged(used=charged.used, max=failure.restart.max_restarts))
         delay_s = max(wait_s, delay_s) if answer.back_off else delay_s
-    _restart(builder, failure, replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu))
+    plan = replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu)
+    if failure.cause.lives:
+        restarts.stop(builder, answer.then, plan)
+    elif failure.cause.kind == "launch":
+        choose(builder, plan)
+    else:
+        restarts.clear_and_restart(builder, plan)
 
 
 def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True, same_rung: bool = True) -> None:
@@ -227,27 +226,6 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
     builder.set(history=memory.with_cause(failure.history, failure.cause))
     if same_rung and not failure.spent:
         ramp.end_stretch(builder)
-
-
-def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> None:
-    """Go to the first stage of the restart that is still to do."""
-    if failure.cause.lives:
-        restarts.stop(builder, "restart", plan)
-    elif failure.cause.kind == "launch":
-        choose(builder, plan)
-    else:
-        restarts.clear_and_restart(builder, plan)
-
-
-def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
-    if failure.unread == "cleared":
-        _count(builder, failure)
-        clear_doubt(builder)
-    builder.close_incident(failure.incident, answer.ending or answer.reason)
-    builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
-    advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
-    body = "\n".join((answer.reason, *advice))
-    builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)
 
 
 # NaN: when it is acted on, and what is known of it at the end of an attempt.

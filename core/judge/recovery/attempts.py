@@ -168,7 +168,7 @@ def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Out
         restores=restores if isinstance(restores, str) else None,
         named=tuple(str(place) for place in outcome.data.get("resume_named") or ()),
     )
-    builder.move("launched", launched, "the launch succeeded")
+    builder.move("launched", launched)
     order = outcome.data.get("order")
     path = order.get("resume_from") if isinstance(order, dict) else None
     if told is False and isinstance(path, str):
@@ -225,12 +225,6 @@ def remember_end(builder: StepBuilder) -> None:
         builder.set(failed_position=attempt.position)
 
 
-def finish(builder: StepBuilder, observation: Exit, reason: str, why: Why = PLAIN) -> None:
-    """The trainer ended because the training is done."""
-    ended(builder, "finished", observation)
-    conclude(builder, reason, why)
-
-
 def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
     """The run is finished: close all incidents and end the supervisor."""
     remember_end(builder)
@@ -240,20 +234,6 @@ def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
     builder.move("finish", run_states.Finished(), reason, why)
     builder.notify("finish", "finished", reason)
     checkpoint_jobs.end_watch(builder, reason)
-
-
-def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: int) -> None:
-    """The trainer exited with success before the end of the training: notify, and end the supervisor."""
-    ended(builder, "ended_early", observation)
-    for known in builder.state.incidents:
-        builder.close_incident(known.id, "the trainer exited")
-    builder.move("end_early", run_states.EndedEarly(), reason, Why(incident=incident))
-    again = starts_again(builder.state, builder.knowledge)
-    by_itself = '[restart] ended_early = "restart" would do it once by itself'
-    hint = f"read the end of its log (`{builder.typed('report')}`); {again}; {by_itself}"
-    builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
-    checkpoint_jobs.run_command(builder, "give_up")
-    builder.decide(EndWatch, f"ended early; {again}", incident=incident, exit_code=1)
 
 
 def give_up(
@@ -267,10 +247,16 @@ def give_up(
     builder.move("give_up", run_states.GivenUp(), reason, Why(incident=incident))
     for sentence in advice:
         builder.note(sentence)
-    builder.notify("give_up", title, "\n".join((reason, *advice)), incident=incident)
+    over(builder, title, "\n".join((reason, *advice)), incident)
+
+
+def over(builder: StepBuilder, title: str, body: str, incident: int | None) -> None:
+    """No attempt follows by itself: tell people, run their command, and end the supervisor."""
+    builder.notify("give_up", title, body, incident=incident)
     checkpoint_jobs.run_command(builder, "give_up")
     again = starts_again(builder.state, builder.knowledge)
-    builder.decide(EndWatch, f"given up; {again}", incident=incident, exit_code=1)
+    what = "ended early" if isinstance(builder.machine, run_states.EndedEarly) else "given up"
+    builder.decide(EndWatch, f"{what}; {again}", incident=incident, exit_code=1)
 
 
 # The end of the incident *quiet*.

@@ -5,7 +5,7 @@ returns an answer decides, and the last one always does. apply.py collects the i
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -20,15 +20,15 @@ from .. import memory
 from ..failure.circumstances import BREAKS, ChannelState
 from ..memory import Cause, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
-from ..run_states import RestartPlan
+from ..run_states import RestartPlan, Then
 from ..state import JudgeState, StepBuilder
 from . import ramp, remedies
 from .remedies import Option
 
 # The input of the policy and its answers: what is known of a failure, and what can follow it.
 #
-# ``counted``: the failure enters the history, and the ramp's stretch without trouble ends. True unless the field says
-# no.
+# ``then``: what follows the end of the attempt, and ``how``, as a clause. ``counted``: the failure enters the history,
+# and the ramp's stretch without trouble ends. True unless the field says no.
 
 
 class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +125,9 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
 class Finish(msgspec.Struct, frozen=True):
     """The training is done; only its process did not end."""
 
+    then: ClassVar[Then] = "finish"
+    how: ClassVar[str] = "because the training is done"
+
 
 class Hold(msgspec.Struct, frozen=True):
     """No restart until an operator asks for one. ``reason``: ``why`` in words, without "held until …".
@@ -146,6 +149,11 @@ class GiveUpRun(msgspec.Struct, frozen=True):
     proposed: tuple[Option, ...] = ()
     counted: bool = True
     title: str = "given up"
+    then: ClassVar[Then] = "give_up"
+
+    @property
+    def how(self) -> str:
+        return f"because {self.reason}"
 
 
 class Again(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +176,7 @@ class Again(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     proposed: tuple[Option, ...] = ()
     counted: bool = True
+    then: ClassVar[Then] = "restart"
 
     @property
     def change(self) -> str:

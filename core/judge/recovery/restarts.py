@@ -70,7 +70,12 @@ def stop(
         gate.withhold(builder, then, plan, live=True)
         return
     if mode == "gentle" and plan.by and attempts.is_wanted(builder):
-        _save_first(builder, then, plan, by)
+        order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
+        left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
+        wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
+        saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
+        reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
+        builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
         return
     stopping = run_states.Stopping(order=0, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
     _signal(builder, stopping, mode)
@@ -83,15 +88,6 @@ def _signal(builder: StepBuilder, machine: run_states.Stopping, mode: Literal["g
     builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
 
 
-def _save_first(builder: StepBuilder, then: run_states.Then, plan: run_states.RestartPlan, by: str) -> None:
-    order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
-    left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
-    wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
-    saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
-    reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
-    builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
-
-
 def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stopping, saving: run_states.Saving) -> None:
     """A checkpoint changed: go on with the stop once it is complete; while it grows, wait."""
     if attempts.came(builder.state, saving):
@@ -100,7 +96,7 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stoppin
     until_t = max(saving.until_t, builder.t + builder.settings.restart.save_wait_s)
     if machine.plan.deadline_t is not None:
         until_t = min(until_t, machine.plan.deadline_t - LAST_S)
-    builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)), "a checkpoint is written")
+    builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)))
 
 
 def end_saving(builder: StepBuilder, machine: run_states.Stopping, why: str) -> None:
@@ -135,7 +131,7 @@ def on_stop_outcome(builder: StepBuilder, machine: run_states.Stopping, outcome:
             end_saving(builder, machine, f"it was not asked for a checkpoint: {detail}")
     elif outcome.ok:
         gone = replace(machine, gone_t=builder.t)
-        builder.move("processes_gone", gone, "no process is left")
+        builder.move("processes_gone", gone)
         if machine.exited:
             after_end(builder, gone)
     elif machine.kill:
@@ -145,7 +141,7 @@ def on_stop_outcome(builder: StepBuilder, machine: run_states.Stopping, outcome:
     else:
         reason, kind = f"the gentle stop did not end it ({detail})", EndLeftovers if machine.leftovers else StopAttempt
         order = builder.decide(kind, reason, incident=incident, attempt=builder.attempt.number, mode="kill")
-        builder.move("kill", replace(machine, order=order, kill=True), reason)
+        builder.move("kill", replace(machine, order=order, kill=True))
 
 
 def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, observation: Exit) -> None:
@@ -154,7 +150,7 @@ def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, o
         return
     _ended(builder, machine, observation)
     new = replace(machine, exited=True)
-    builder.move("exit", new, "the main process exited")
+    builder.move("exit", new)
     if new.saving is not None:
         end_saving(builder, new, "it ended by itself after it was asked for a checkpoint")
         return

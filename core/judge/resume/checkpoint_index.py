@@ -186,19 +186,15 @@ class CheckpointIndex(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 def with_entry(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointIndex:
     """Return the index with this entry as the one that became known last, in place of an earlier one of its path."""
-    return msgspec.structs.replace(index, known=_bounded((*without(index, entry.path).known, entry)))
+    known = (*without(index, entry.path).known, entry)
+    if len(known) > AT_MOST + SLACK:
+        known = tuple(sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", age_of(k)))[-AT_MOST:])
+    return msgspec.structs.replace(index, known=known)
 
 
 def without(index: CheckpointIndex, path: str | None) -> CheckpointIndex:
     """Return the index without this path: it does not exist any more."""
     return msgspec.structs.replace(index, known=tuple(k for k in index.known if k.path != path))
-
-
-def _bounded(known: tuple[KnownCheckpoint, ...]) -> tuple[KnownCheckpoint, ...]:
-    if len(known) <= AT_MOST + SLACK:
-        return known
-    ranked = sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", age_of(k)))
-    return tuple(ranked[-AT_MOST:])
 
 
 def abridged(index: CheckpointIndex) -> CheckpointIndex:
@@ -522,8 +518,9 @@ Unread = Literal["", "passed_over", "cleared"]
 
 def unread(index: CheckpointIndex, path: str, message: str, *, starts: int, said: str, has_older: bool) -> Unread:
     """What follows for ``path`` after ``starts`` attempts without a step. ``said``: the last line, without numbers."""
-    doubt = index.doubt
-    if doubt.cleared or names_another_file(message, path):
+    doubt, named = index.doubt, [found.group() for found in _PATH.finditer(message)]
+    another = bool(named) and not any(base_name(path) in place.split("/") for place in named)
+    if doubt.cleared or another:
         return ""
     if doubt.open and path not in doubt.paths and said and said == doubt.said:
         return "cleared"
@@ -550,13 +547,6 @@ def cleared(index: CheckpointIndex) -> CheckpointIndex:
 def worked(index: CheckpointIndex) -> CheckpointIndex:
     """A resume has worked: what is said of another checkpoint from now on is said for the first time."""
     return msgspec.structs.replace(index, doubt=msgspec.structs.replace(index.doubt, open=False, cleared=False))
-
-
-def names_another_file(message: str, path: str) -> bool:
-    """Whether the message names files by their paths, and none of them is the checkpoint or in it."""
-    named = [found.group() for found in _PATH.finditer(message)]
-    name = base_name(path)
-    return bool(named) and not any(name in place.split("/") for place in named)
 
 
 _PATH = LazyPattern(r"(?<![\w/])(?:~|\.{0,2})/[\w./+@=-]+|[\w.+@=-]+(?:/[\w.+@=-]+)*/[\w.+@=-]+\.\w+", re.ASCII)

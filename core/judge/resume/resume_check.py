@@ -61,7 +61,8 @@ def counts_since(
     """
     if run.per_epoch is not True or run.step is None or not (run.index or run.anew):
         return None
-    length = _length(run)
+    # Counts of an epoch: as the bar says, else as many as those before had.
+    length = run.total or run.whole or ((run.done or 0) // run.index if run.index else None)
     if not length or not 0 <= stored <= length:
         return None
     slack = min(slack_of(attempt, step_s), length // 2)
@@ -70,11 +71,6 @@ def counts_since(
     since = (run.step - late - stored) % length
     here = run.run_step if least is None else least - (attempt.offset or 0)
     return None if since > slack or (here is not None and here - stored <= slack) else since
-
-
-def _length(run: RunCount) -> int | None:
-    """Counts of an epoch: as the bar says, else as many as those before had."""
-    return run.total or run.whole or ((run.done or 0) // run.index if run.index else None)
 
 
 # Whether the loss goes on after a resume, or begins where a training from the beginning begins.
@@ -186,25 +182,16 @@ def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compar
     return Compared(fall.start, fall.late, now)
 
 
-def has_fallen(former: LossCurve, resumed_at: int | None) -> bool:
-    """Whether the first and the latest losses lie clearly apart, so that new ones show where a training is."""
-    fall = _fall_until(former, resumed_at)
-    return fall is not None and fall.clear
-
-
 def _until(former: LossCurve) -> tuple[Point, ...]:
     return tuple(p for p in former.points if p.step > former.first[-1].step) if former.first else ()
 
 
-def _around(former: LossCurve, resumed_at: int | None) -> list[Point]:
-    at = former.points[-1].step if resumed_at is None else resumed_at
-    return sorted(_until(former), key=lambda p: abs(p.step - at))[:FEW]
-
-
 def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
-    if len(former.first) < FEW or former.gap or not (around := _around(former, resumed_at)):
+    if len(former.first) < FEW or former.gap:
         return None
-    return fall_of([p.loss for p in (*former.first, *_until(former))], [p.loss for p in around])
+    at = former.points[-1].step if resumed_at is None else resumed_at
+    around = sorted(_until(former), key=lambda p: abs(p.step - at))[:FEW]
+    return None if not around else fall_of([p.loss for p in (*former.first, *_until(former))], [p.loss for p in around])
 
 
 def stays_open(incident: Incident) -> bool:
@@ -259,7 +246,8 @@ def awaits_losses(attempt: AttemptProgress, reading: Reading) -> bool:
     new = reading.curve
     if attempt.beats >= WAIT_BEATS or len(new.first) >= FEW or new.gap:
         return False
-    return has_fallen(attempt.former, attempt.resumed_at)
+    fall = _fall_until(attempt.former, attempt.resumed_at)  # clear: new ones show where a training is
+    return fall is not None and fall.clear
 
 
 def loss_began_again(attempt: AttemptProgress, reading: Reading) -> Compared | None:
