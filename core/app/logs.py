@@ -1,5 +1,6 @@
 """Read any log: why a run failed, and its progress. Uses the patterns of the trainwatch.toml of the working folder."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,13 +51,9 @@ def diagnose_log(
 
 def project_folder() -> Path:
     """The folder of the trainwatch.toml here or above, else the working folder."""
-    from ..config.location import find_project
-
-    try:
-        path = find_project(Path.cwd())
-    except FileNotFoundError:
-        return Path()
-    return Path.cwd() if path is None else path.parent
+    with contextlib.suppress(FileNotFoundError):  # the working folder was deleted
+        return project.parent if (project := _project()) is not None else Path.cwd()
+    return Path()
 
 
 def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path, str]:
@@ -126,12 +123,7 @@ def project_settings(warn: Warn) -> Settings:
 
     One that has problems is left out with a warning: a log can be read without it.
     """
-    from ..config.location import find_project
-
-    try:
-        path = find_project(Path.cwd())
-    except FileNotFoundError:  # the working folder was deleted; the log may be elsewhere
-        path = None
+    path = _project()
     if path is None:
         return Settings()
     from ..config.document import ConfigError
@@ -142,3 +134,13 @@ def project_settings(warn: Warn) -> Settings:
     except ConfigError as error:
         warn(f"{error.problems[0]} (its patterns are not used)")
         return Settings()
+
+
+def _project() -> Path | None:
+    """The trainwatch.toml here or above; None also if the working folder was deleted: the log may be elsewhere."""
+    from ..config.location import find_project
+
+    try:
+        return find_project(Path.cwd())
+    except FileNotFoundError:
+        return None

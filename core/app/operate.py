@@ -77,19 +77,11 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     import msgspec
 
     from .plan.launch_plan import plan_launch
-    from .plan.specs import definitions_of
     from .preflight.checklist import require_startable, told_at_resume
-    from .preflight.other_trainer import accept
-    from .runs.output_claim import take_over
 
-    spec = run.load_spec()
-    plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
-    begins = "" if command.fresh else command.checkpoint
-    plan = msgspec.structs.replace(plan, begins=begins)
-    require_startable(plan, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
-    if forced:
-        accept(plan, run)
-        take_over(spec, run.path.parents[1])
+    plan = plan_launch(run.load_spec(), state=run.path.parents[1])
+    plan = msgspec.structs.replace(plan, begins="" if command.fresh else command.checkpoint)
+    require_startable(plan, run, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
     return told_at_resume(plan)
 
 

@@ -23,7 +23,7 @@ from ...store.learned import ListUnreadable, read_ratings
 from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import list_runs
 from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of, saved_after_nan
-from ..errors import CliError, ExitCode
+from ..errors import file_errors
 
 BEST: KeepReason = "has the best score"
 RATED: KeepReason = "rated 4 or 5 stars"
@@ -54,7 +54,9 @@ def qualities(home: Path, checkpoints: Iterable[Checkpoint]) -> dict[str, Qualit
         for each in story.evaluations.values():
             if (key := (os.path.realpath(each.path), each.mtime)) in wanted:
                 found[wanted[key]] = Quality(evaluation=each, best=each.path == best)
-    for rating in _ratings(home):
+    with file_errors():
+        ratings = read_ratings(home)
+    for rating in ratings:
         if rating.key in wanted:
             path = wanted[rating.key]
             found[path] = msgspec.structs.replace(found.get(path, UNKNOWN), rating=rating)
@@ -99,16 +101,6 @@ def rated_paths(home: Path) -> frozenset[tuple[str, float]]:
         return frozenset(r.key for r in read_ratings(home) if r.stars >= KEPT_FROM)
     except (ListUnreadable, OSError):
         return frozenset()
-
-
-def _ratings(home: Path) -> tuple[Rating, ...]:
-    """All ratings. Raises CliError."""
-    try:
-        return read_ratings(home)
-    except ListUnreadable as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{error.filename}: {error.strerror}") from None
 
 
 # What the journals of runs know of the checkpoints in a folder, beyond a quick look at them.

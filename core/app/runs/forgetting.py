@@ -33,7 +33,10 @@ def kept_about(run: RunDirectory) -> str:
                 ExitCode.OWNED, f"{run.id}: its trainer (pid {start.trainer.pid}) is alive; end it first: "
                 f"{typed('kill', run.id)}"
             )  # fmt: skip
-    for output in _outputs(run):
+    folders: tuple[str, ...] = ()
+    with contextlib.suppress(RunUnreadable):
+        folders = run.load_spec().output_folders
+    for output in map(Path.resolve, map(Path, folders)):
         if output.is_relative_to(run.path.resolve()):
             raise CliError(ExitCode.FAILED, f"{run.id}: its outputs are in {output}, which would go with it; move them")
     count, size = 0, 0
@@ -83,13 +86,6 @@ def forget(run: RunDirectory) -> None:
     going = run.path.with_name(f".forgotten-{run.path.name}-{os.getpid()}")
     run.path.rename(going)
     shutil.rmtree(going)
-
-
-def _outputs(run: RunDirectory) -> list[Path]:
-    try:
-        return [Path(folder).resolve() for folder in run.load_spec().output_folders]
-    except RunUnreadable:
-        return []
 
 
 # Results of trials on this machine.

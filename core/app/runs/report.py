@@ -201,7 +201,7 @@ def gather(
         losses = history.series("progress.loss", since_t, end_t, LOSS_POINTS)
         metrics = tuple(metric_courses(history, end_t, {} if latest.metrics is None else latest.metrics.values))
         usage = usage_of(history, story, latest.gpu, latest.host)
-    now = situation_of(spec, story, life, latest)
+    now = situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health)
     # The last step in the log of each attempt of which the journal does not contain it.
     over = story.attempts[:-1] if now.supervisor_alive else story.attempts
     steps = [

@@ -132,7 +132,8 @@ def read_situation(run: RunDirectory, *, ask: bool = False) -> "tuple[Situation,
     latest = latest_of(run.history)
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
-    return situation_of(spec, story, life, latest), life
+    created, health = spec.created_wall, spec.settings.health
+    return situation_of(story, life, latest, created_wall=created, health=health), life
 
 
 def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], RunSummary, Situation]":

@@ -81,7 +81,12 @@ class MachineRuns:
 
 def _refuse(run_id: str, verb: str = "") -> None:
     """Raise RuntimeError if the row is no run of this machine. ``verb``: what does it on another one, if one does."""
-    refuse_queued(run_id)
+    if run_id.startswith(QUEUED):
+        number = run_id.removeprefix(QUEUED)
+        raise RuntimeError(
+            f"entry {number} waits in the queue and is no run yet: `trainwatch queue move {number} 1` lets it be the "
+            f"next one, `trainwatch queue remove {number}` takes it out"
+        )
     if parted(run_id) is not None:
         raise RuntimeError(f"a run of another machine: {typed(verb, run_id) if verb else 'not from this screen'}")
     if run_id.startswith(HOST_ROW):
@@ -92,16 +97,6 @@ def _refuse(run_id: str, verb: str = "") -> None:
 
 QUEUED = "queue:"
 """Begins the id of such a row."""
-
-
-def refuse_queued(run_id: str) -> None:
-    """Raise RuntimeError with a sentence if the id is that of an entry that waits."""
-    if run_id.startswith(QUEUED):
-        number = run_id.removeprefix(QUEUED)
-        raise RuntimeError(
-            f"entry {number} waits in the queue and is no run yet: `trainwatch queue move {number} 1` lets it be the "
-            f"next one, `trainwatch queue remove {number}` takes it out"
-        )
 
 
 # The cards of the runs of this machine. What reads a run is loaded when a list is shown.

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ...model.observation import Command, Reply, Request
 from ...model.ports import Point
-from ...model.progress import Outlook
 from ...model.redact import EDGE
 from ...model.settings import Health
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import find_run
-from ...views.state.concerns import frozen_text
 from ..errors import CliError
 from ..runs.known_runs import home
 
@@ -53,6 +53,7 @@ class StoreFeed:
         from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
         from ...store.journal import JournalFollower, read_stored
         from ..runs.run_usage import job_of, log_of
+        from ..runs.supervisor_life import as_found, situation_of  # loads the launching part of core
 
         journal = self._journal
         if journal is None:
@@ -63,31 +64,13 @@ class StoreFeed:
             self._story = apply(self._story, EDGE.value(record))
         story = self._story
         latest = self._history.latest()
-        wall = time.time()
-        zero = story.wall0 if story.run is not None else self._zero
-        life = self._look_at_supervisor(wall)
+        life = self._look_at_supervisor(time.time())
         if not life.alive:
-            from ..runs.supervisor_life import as_found  # loads the launching part of core
-
             story = as_found(self._directory, story)
-        return Situation(
-            story=story,
-            gpu=latest.gpu,
-            host=latest.host,
-            process=latest.process,
-            progress=latest.progress.progress if latest.progress else None,
-            progress_t=latest.progress.t if latest.progress else 0.0,
-            now_t=max(wall - zero, story.t),
-            now_wall=wall,
-            supervisor_alive=life.alive,
-            step_t=latest.progress.step_t if latest.progress else None,
-            outlook=latest.progress.outlook if latest.progress and life.alive else Outlook(),
-            lines_behind=latest.progress.lines_behind if latest.progress and life.alive else 0,
-            frozen=frozen_text(life) if life.frozen else "",
-            troubles=self._troubles,
-            health=self._health,
-            job=job_of(log_of(story)),
-        )
+        kept = replace(life, progress=None, step_t=None)  # what it answers now and then would come and go
+        now = situation_of(story, kept, latest, created_wall=self._zero, health=self._health)
+        behind = latest.progress.lines_behind if latest.progress and life.alive else 0
+        return replace(now, lines_behind=behind, troubles=self._troubles, job=job_of(log_of(story)))
 
     def _look_at_supervisor(self, wall: float) -> SupervisorLife:
         """Look at it; it is asked for its own troubles every ASK_S."""

@@ -57,10 +57,7 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
     if choice.known is not None:
         if not choice.watches:
             found = plan_of_choice(plan, choice)
-            require_startable(found, known=True, forced=forced, waits_for_room=choice.waits_for_room)
-            if forced:
-                accept(found, choice.known)
-                take_over(found.spec, home())
+            require_startable(found, choice.known, known=True, forced=forced, waits_for_room=choice.waits_for_room)
             if choice.supervised:
                 end_supervisor(choice.known, "a new start")
         known = choice.known.load_spec().without_outputs()

@@ -37,9 +37,9 @@ from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import KNOWN, with_way_now, word_by_itself
 from ..plan.specs import definitions_of
 from ..preflight.command_checks import shell_program, without_wrappers
-from ..preflight.other_trainer import other_trainers, what_it_is, what_to_do
+from ..preflight.other_trainer import other_trainers, sentence
 from ..preflight.resume_checks import named_checkpoints
-from ..runs.known_runs import all_runs, home
+from ..runs.known_runs import all_runs, home, runs_saving_to
 from ..runs.output_claim import is_at_rest, rival_of, trainer_pid
 from ..runs.output_folder import list_run_checkpoints, list_run_state, newest_to_name, origins
 from ..runs.supervisor_life import as_found
@@ -228,8 +228,12 @@ def earlier_run(spec: RunSpec) -> EarlierRun | None:
     for run in all_runs():
         known = run.load_spec()
         itself = known.id == spec.id and spec.project is not None
-        alike = _real(known.cwd) == _real(spec.cwd) and is_same(known, spec)
-        apart = known.output_dir and spec.output_dir and _real(known.output_dir) != _real(spec.output_dir)
+        alike = os.path.realpath(known.cwd) == os.path.realpath(spec.cwd) and is_same(known, spec)
+        apart = (
+            known.output_dir
+            and spec.output_dir
+            and os.path.realpath(known.output_dir) != os.path.realpath(spec.output_dir)
+        )
         if itself or (alike and not apart):
             found = described(run)
             if found is not None and found.story.attempts:
@@ -255,18 +259,6 @@ def described(run: RunDirectory) -> EarlierRun | None:
     return EarlierRun(run, run.load_spec(), story, condition, held)
 
 
-def runs_into(spec: RunSpec) -> RunDirectory | None:
-    """The newest run, of any command, that was launched into the same output folder; None if there is none known."""
-    if spec.output_dir is None:
-        return None
-    wanted = _real(spec.output_dir)
-    for run in all_runs():
-        known = run.load_spec()
-        if known.output_dir and _real(known.output_dir) == wanted and run.attempt_folders():
-            return run
-    return None
-
-
 def saved_alike(spec: RunSpec) -> RunSpec | None:
     """The newest run of the same script with other options, if this one may save into its folder; else None.
 
@@ -275,13 +267,13 @@ def saved_alike(spec: RunSpec) -> RunSpec | None:
     if spec.output_dir is not None:
         return None
     here = (run for run in all_runs() if run.id != spec.id)
-    known = [each for run in here if _real((each := run.load_spec()).cwd) == _real(spec.cwd) and run.attempt_folders()]
+    known = [
+        each
+        for run in here
+        if os.path.realpath((each := run.load_spec()).cwd) == os.path.realpath(spec.cwd) and run.attempt_folders()
+    ]
     alike = [each for each in known if may_save_alike(each, spec)]
-    return alike[0] if len({_real(each.output_dir or "") for each in alike}) == 1 else None
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(path)
+    return alike[0] if len({os.path.realpath(each.output_dir or "") for each in alike}) == 1 else None
 
 
 NEWEST = "newest"
@@ -406,10 +398,10 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
     if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / plan.spec.id)):
         raise CliError(
             ExitCode.OWNED,
-            f"{plan.spec.output_dir} holds checkpoints ({names_of(there)}), and {what_it_is(plan, trains[0])}; "
-            f"{what_to_do(trains[0])}; once it is over: {_ways(plan.spec, wish)}",
+            f"{plan.spec.output_dir} holds checkpoints ({names_of(there)}), and {sentence(plan, trains[0])}; "
+            f"once it is over: {_ways(plan.spec, wish)}",
         )
-    other = runs_into(plan.spec)
+    other = next((run for run, _ in runs_saving_to(plan.spec)), None)
     whose = "of no run that is known here" if other is None else f"of run {other.id}"
     holds = f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
     if plan.spec.project is not None:
