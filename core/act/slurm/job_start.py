@@ -14,15 +14,13 @@ from pathlib import Path
 import msgspec
 
 from .... import heartbeat
-from ... import rank_files
+from ... import rank_files, spool
 from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
-from ...model.json_line import decode_exact
 from ...model.run import JobHandle, JobRecord, RunSpec
 from ...model.settings import Slurm as SettingsSlurm
 from ...private_folder import make_private
-from ..launch import spool
-from ..processes import AGENT_VARIABLE, ATTEMPT_VARIABLE
+from ...processes import AGENT_VARIABLE, ATTEMPT_VARIABLE
 from ..save_request import AskToSave, file_of
 from . import node_agent
 from .commands import Seen, Slurm, SlurmError, limit_of, wait_until_gone
@@ -61,10 +59,7 @@ def begin(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], N
 
 def record_of(folder: Path | str) -> JobRecord | None:
     """What is known of the job of an attempt; None if it was never submitted, or that cannot be read."""
-    try:
-        return decode_exact(Path(folder, RECORD).read_bytes(), JobRecord)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    return spool.read_record(folder, RECORD, JobRecord)
 
 
 def exit_code(folder: str) -> int | None:

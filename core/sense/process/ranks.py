@@ -17,10 +17,11 @@ import msgspec
 from ...model import observation as observations
 from ...model.ports import AttemptTarget
 from ...model.run import JobRecord
+from ...processes import Process, all_processes, is_alive, status_of, variables_of
 from ...rank_files import Called, RankFiles, torchrun_in
+from ...spool import read_record
 from ..log.burst_reduction import AT_FIRST, Told, told_as_lines
 from ..sampler import Common, Sampler
-from .proc_stat import ProcStat, environ_of, read_all, read_stat, record_in, status_of
 from .run_tree import RunTree
 
 VARIABLES = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"LOCAL_RANK=")
@@ -58,7 +59,7 @@ class Ranks:
         self._agents: dict[_Key, Called] = {}
         self._files = RankFiles()
 
-    def look(self, tree: Mapping[int, ProcStat], t: float = 0.0) -> Look:
+    def look(self, tree: Mapping[int, Process], t: float = 0.0) -> Look:
         """Return the ranks now, lowest first; none if there never were two. ``t``: run seconds."""
         keys = {(stat.pid, stat.start_ticks) for stat in tree.values()}
         self._known = {key: place for key, place in self._known.items() if key in keys}
@@ -87,7 +88,7 @@ class Ranks:
         for left in self._files.ended(t, over=over):
             yield observations.RankEnded(t=t, rank=left.rank, pid=left.pid, text=left.text, wall=left.wall)
 
-    def _rank(self, stat: ProcStat, place: Place, t: float) -> observations.Rank:
+    def _rank(self, stat: Process, place: Place, t: float) -> observations.Rank:
         if place.folder is None:
             return observations.Rank(rank=place.rank, pid=stat.pid, state=stat.state)
         told = self._files.look(place.folder, place.rank, stat.pid, t)
@@ -102,7 +103,7 @@ class Ranks:
         )
 
     def _look_at_agents(
-        self, tree: Mapping[int, ProcStat], top: list[tuple[ProcStat, Place]]
+        self, tree: Mapping[int, Process], top: list[tuple[Process, Place]]
     ) -> tuple[observations.Agent, ...]:
         for stat, place in top:
             above = tree.get(stat.parent)
@@ -124,7 +125,7 @@ class Ranks:
 
 def place_in(pid: int) -> Place | None:
     """The rank that the environment of this process names; None = none, or it cannot be read."""
-    entries = environ_of(pid)
+    entries = variables_of(pid) or []
     for variable in VARIABLES:
         number = _number(entries, variable)
         if number is not None:
@@ -167,7 +168,7 @@ class OtherTrainers(Sampler):
         examine: Examine,
         tree: RunTree,
         interval_s: float = LOOK_S,
-        pids: Callable[[], Collection[int]] = read_all,
+        pids: Callable[[], Collection[int]] = all_processes,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
@@ -199,8 +200,7 @@ class OtherTrainers(Sampler):
 
 
 def _lives(trainer: observations.OtherTrainer) -> bool:
-    stat = read_stat(trainer.pid)
-    return stat is not None and stat.start_ticks == trainer.start_ticks and stat.state not in "ZXx"
+    return is_alive((trainer.pid, trainer.start_ticks))
 
 
 # The sensor of a job's nodes: the lines that the agents on them write into the attempt's directory.
@@ -403,7 +403,7 @@ MOVED_S = 60.0
 
 def read_job(target: AttemptTarget) -> JobRecord | None:
     """The newest record of the attempt's job; None if it runs as none, or the record cannot be read."""
-    return record_in(target.directory, JOB_RECORD_FILE, JobRecord)
+    return read_record(target.directory, JOB_RECORD_FILE, JobRecord)
 
 
 class JobRecords(Sampler):
