@@ -43,13 +43,15 @@ def saved_position(
     ``since``: counts that the log is known to have made after the save. ``slack``: so many are a few lines.
     """
     least, most = places
+    if attempt.offset is None:
+        return attempt.position, 0  # the log tells no step: the newest save does
     if most is None:
         return None, 0
-    if saved_step is not None and attempt.offset is not None:
+    if saved_step is not None:
         stored = attempt.offset + saved_step * attempt.stride
         if attempt.adopted or stored <= most + LINES_LATER * attempt.printed_every:
             return stored, 0
-    least = attempt.offset or 0 if least is None else least
+    least = attempt.offset if least is None else least
     if since or most - least <= slack:
         return most - since, 0
     return least, most - least
