@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from .... import heartbeat
-from ... import rank_files, spool
+from ... import processes, rank_files, spool
 from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
 from ...model.run import JobHandle, JobRecord, RunSpec
@@ -126,8 +126,9 @@ def prepare(
     make_private(folder)
     (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
-    (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())
-    (folder / RANKS_FILE).write_bytes(Path(rank_files.__file__).read_bytes())
+    for module in (heartbeat, processes, rank_files):  # the agent imports them on the node
+        source = Path(str(module.__file__))
+        (folder / source.name).write_bytes(source.read_bytes())
     order = JobOrder(
         tag=tag_of(spec.id),
         poll_s=spec.settings.slurm.poll_s,
@@ -175,8 +176,6 @@ TAG = "trainwatch"
 
 ASKED_FILE = "job_asked.json"
 """Written by the script when the time limit is near and the training was asked for a checkpoint."""
-BEAT_FILE = "heartbeat.py"
-RANKS_FILE = "rank_files.py"
 LAST_TENTHS = 30
 """Tenths of a second for the last lines of the agents."""
 INNER = "job"
