@@ -213,7 +213,9 @@ def remember_end(builder: StepBuilder) -> None:
     policy.remember(builder)
     attempt = builder.attempt
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
-        builder.set(checkpoints=checkpoint_index.worked(builder.index))
+        # A resume has worked: what is said of another checkpoint from now on is said for the first time.
+        doubt = replace(builder.index.doubt, open=False, cleared=False)
+        builder.set(checkpoints=replace(builder.index, doubt=doubt))
     if attempt.step is not None and builder.state.progress_t != builder.t:
         builder.set(progress_t=builder.t)
         builder.fact(progress_made(builder.knowledge, builder.state))

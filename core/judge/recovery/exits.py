@@ -161,9 +161,9 @@ def _crashed(
         end = next((end for end in builder.knowledge.own_ends if end.says(last.text)), None)
     if end is not None and diagnosis.cause is None:
         diagnosis = msgspec.structs.replace(diagnosis, cause=last, place=end.place, explanation=OWN_TEXT)
-    died_t, reason = observation.died_t, _reason(diagnosis, observation)
-    if where:
-        reason = f"{reason} ({where})"
+    died_t, said = observation.died_t, _line(diagnosis)
+    unknown = "; the log does not say why" if class_ == "unknown" else ""
+    reason = f"{_exit_in_words(observation)}{f': {said}' if said else unknown}{f' ({where})' if where else ''}"
     incident = builder.open_incident(
         "crash",
         class_,
@@ -316,12 +316,6 @@ def _exit_in_words(observation: Exit) -> str:
     if observation.code is not None:
         return f"exit code {observation.code}"
     return "exit status unknown"
-
-
-def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
-    exit_, line = _exit_in_words(observation), _line(diagnosis)
-    unknown = "; the log does not say why" if diagnosis.failure == "unknown" else ""
-    return f"{exit_}: {line}" if line else f"{exit_}{unknown}"
 
 
 def _line(diagnosis: Diagnosis) -> str:

@@ -23,7 +23,6 @@ from ..resume.checkpoint_index import (
     DOUBTED,
     KnownCheckpoint,
     base_name,
-    cleared,
     is_verified,
     passed_over,
     values_of,
@@ -237,4 +236,5 @@ def clear_doubt(builder: StepBuilder) -> None:
     """An older checkpoint ends in the same way: go back to the newest."""
     paths = builder.index.doubt.paths
     builder.fact(CheckpointsSetAside(paths=paths, why=""))
-    builder.set(checkpoints=checkpoint_index.changed(cleared(builder.index), paths, aside=None))
+    index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))  # none is to blame
+    builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None))

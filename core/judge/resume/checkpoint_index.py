@@ -507,37 +507,16 @@ STARTS = 2
 Unread = Literal["", "passed_over", "cleared"]
 
 
-def unread(index: CheckpointIndex, path: str, message: str, *, starts: int, said: str, has_older: bool) -> Unread:
-    """What follows for ``path`` after ``starts`` attempts without a step. ``said``: the last line, without numbers."""
-    doubt, named = index.doubt, [found.group() for found in _PATH.finditer(message)]
-    another = bool(named) and not any(base_name(path) in place.split("/") for place in named)
-    if doubt.cleared or another:
-        return ""
-    if doubt.open and path not in doubt.paths and said and said == doubt.said:
-        return "cleared"
-    return "passed_over" if starts >= STARTS and has_older and path not in doubt.paths else ""
-
-
 def passed_over(index: CheckpointIndex, path: str, said: str) -> CheckpointIndex:
     """Pass over ``path`` as well."""
     doubt = Doubt(paths=(*index.doubt.paths, path), open=True, said=said)
     return msgspec.structs.replace(index, doubt=doubt)
 
 
-def written_anew(index: CheckpointIndex, path: str) -> CheckpointIndex:
-    """Nothing is said of another save at this path."""
-    rest = tuple(each for each in index.doubt.paths if each != path)
-    return msgspec.structs.replace(index, doubt=msgspec.structs.replace(index.doubt, paths=rest))
-
-
-def cleared(index: CheckpointIndex) -> CheckpointIndex:
-    """Pass over none: they are not to blame."""
-    return msgspec.structs.replace(index, doubt=Doubt(cleared=True))
-
-
-def worked(index: CheckpointIndex) -> CheckpointIndex:
-    """A resume has worked: what is said of another checkpoint from now on is said for the first time."""
-    return msgspec.structs.replace(index, doubt=msgspec.structs.replace(index.doubt, open=False, cleared=False))
+def names_another_file(message: str, path: str) -> bool:
+    """Whether the message names files by their paths, and none of them is the checkpoint or in it."""
+    named = [found.group() for found in _PATH.finditer(message)]
+    return bool(named) and not any(base_name(path) in place.split("/") for place in named)
 
 
 _PATH = LazyPattern(r"(?<![\w/])(?:~|\.{0,2})/[\w./+@=-]+|[\w.+@=-]+(?:/[\w.+@=-]+)*/[\w.+@=-]+\.\w+", re.ASCII)

@@ -61,47 +61,30 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
 
 def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpoint, ...]:
     """Return the entries that count as state from now on, oldest first."""
-    undecided = [
-        k
-        for k in index.known
-        if k.unclear is not None and k.own and k.left is None and k.bad is None and not k.is_state
-    ]
-    alone = not any(k.own and (is_verified(k) or k.is_state) and not is_text(base_name(k.path)) for k in index.known)
+    own = [k for k in index.known if k.own]
+    alone = not any((is_verified(k) or k.is_state) and not is_text(base_name(k.path)) for k in own)
+
+    def is_state(known: KnownCheckpoint) -> bool:
+        name = base_name(known.path)
+        kind = kind_of_name(name)
+        if not alone and is_text(name):
+            return False
+        alike = [k for k in own if kind_of_name(base_name(k.path)) == kind]
+        if not known.unknown_make:  # one that is unfinished only if its trainer went on after it
+            if not known.unfinished or known.was_so_before or any(k.t > known.t for k in alike):
+                return True
+            if training.last_t is None:
+                return training.now_t >= known.t + OUTLIVED_S
+            return training.last_t >= known.t + WENT_ON_S
+        # By its name, when it was written, or that it was written again.
+        if says_state(name) or known.t < training.start_t:  # it was no state by the end of the attempt that wrote it
+            return says_state(name)
+        again = known.before_t is not None and known.before_t >= training.start_t
+        return _is_of_training(known.t, training, again=again or sum(k.unknown_make for k in alike) > 1)
+
     return tuple(
-        k
-        for k in undecided
-        if (
-            _unclear_state_is_made_in_training(k, index, training)
-            if k.unknown_make
-            else _is_outlived(k, index, training)
-        )
-        and (alone or not is_text(base_name(k.path)))
+        k for k in own if k.unclear is not None and k.left is None and k.bad is None and not k.is_state and is_state(k)
     )
-
-
-def _is_outlived(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
-    """Whether one of a known make is state. One that is unfinished only if its trainer went on after it."""
-    if not known.unfinished or known.was_so_before:
-        return True
-    if training.last_t is not None and training.last_t >= known.t + WENT_ON_S:
-        return True
-    kind = kind_of_name(base_name(known.path))
-    if any(k.own and k.t > known.t and kind_of_name(base_name(k.path)) == kind for k in index.known):
-        return True
-    return training.last_t is None and training.now_t >= known.t + OUTLIVED_S
-
-
-def _unclear_state_is_made_in_training(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
-    """Whether one of an unknown make is state: by its name, when it was written, or that it was written again."""
-    name = base_name(known.path)
-    if says_state(name):
-        return True
-    if known.t < training.start_t:
-        return False  # it was no state by the end of the attempt that wrote it
-    kind = kind_of_name(name)
-    alike = sum(kind_of_name(base_name(k.path)) == kind for k in index.known if k.unknown_make and k.own) > 1
-    again = known.before_t is not None and known.before_t >= training.start_t
-    return _is_of_training(known.t, training, again=again or alike)
 
 
 def _is_of_training(t: float, training: Training, *, again: bool, late_s: float = 0.0) -> bool:
