@@ -20,6 +20,8 @@ from ...model.resume import ResumeSupport
 from ...model.run import is_below
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, is_verified
 
+replace = msgspec.structs.replace
+
 # State of the training that is not understood: what in the output folder is it, and whether a launch may be given it.
 #
 # Source: trainers whose checkpoints had a suffix that is not known, or were torn by the rules of a layout that they do
@@ -219,9 +221,7 @@ def with_sighting(
 ) -> OutputFolders:
     """Add a sighting. One of the same save replaces it, and stays sure. ``named``: the log names its path."""
     if seen.others:
-        return msgspec.structs.replace(
-            outputs, seen=tuple(s for s in outputs.seen if s.sure or s.folder != seen.folder)
-        )
+        return replace(outputs, seen=tuple(s for s in outputs.seen if s.sure or s.folder != seen.folder))
     t = seen.t if seen.mtime is None or created_wall <= 0.0 else min(seen.t, seen.mtime - created_wall)
     new = Sighting(folder=seen.folder, path=seen.path, t=t, evidence=seen.evidence, sure=seen.sure, attempt=attempt)
     if named and not new.sure:
@@ -230,7 +230,7 @@ def with_sighting(
     if before is not None and before.sure:
         return outputs
     kept = tuple(s for s in outputs.seen if s is not before)
-    return msgspec.structs.replace(outputs, seen=(*kept, new)[-AT_MOST:])
+    return replace(outputs, seen=(*kept, new)[-AT_MOST:])
 
 
 def with_log(outputs: OutputFolders, text: str, cwd: str, t: float) -> OutputFolders:
@@ -240,12 +240,12 @@ def with_log(outputs: OutputFolders, text: str, cwd: str, t: float) -> OutputFol
     seen = tuple(
         _named(s) if not s.sure and t - s.t <= NAMED_S and is_named(text, s.path, cwd) else s for s in outputs.seen
     )
-    return outputs if seen == outputs.seen else msgspec.structs.replace(outputs, seen=seen)
+    return outputs if seen == outputs.seen else replace(outputs, seen=seen)
 
 
 def _named(one: Sighting) -> Sighting:
     name = one.path.rpartition("/")[2]
-    return msgspec.structs.replace(one, sure=True, evidence=f"{name}: {NAMED}")
+    return replace(one, sure=True, evidence=f"{name}: {NAMED}")
 
 
 def is_named(text: str, path: str, cwd: str) -> bool:

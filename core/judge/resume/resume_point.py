@@ -14,6 +14,8 @@ from ...model.resume import ResumeSupport
 from . import output_folders
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, find, is_verified
 
+replace = msgspec.structs.replace
+
 ANYTHING = ResumeSupport()
 
 
