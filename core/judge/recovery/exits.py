@@ -109,8 +109,7 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
     )
     builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=builder.attempt.number)
     ended(builder, "ended_early", observation)
-    for known in builder.state.incidents:
-        builder.close_incident(known.id, "the trainer exited")
+    builder.close_where("the trainer exited", lambda _: True)
     builder.move("end_early", run_states.EndedEarly(), reason, Why(incident=incident))
     again = starts_again(builder.state, builder.knowledge)
     by_itself = '[restart] ended_early = "restart" would do it once by itself'
@@ -153,8 +152,8 @@ def _crashed(
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
     attempt, class_ = builder.attempt, diagnosis.failure
     ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
-    for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
-        builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
+    ending = f"the trainer ended by itself: {_exit_in_words(observation)}"
+    builder.close_where(ending, lambda i: i.kind == "hang" and i.attempt == attempt.number)
     number, text = next(builder.state.diagnosis.last_lines(), (builder.state.diagnosis.fold.lines + 1, ""))
     last, end = EvidenceLine(number, text.strip()), None  # what in the trainer's own source ended it with this text
     if observation.code == 1 and (diagnosis.cause is None or diagnosis.cause.text.strip() in last.text):

@@ -35,11 +35,8 @@ WOULD: dict[Then, tuple[str, str]] = {
     "restart": ("restart", "restarted"),
     "give_up": ("end it and give the run up", "ended it and given the run up"),
     "finish": ("end its process", "ended its process"),
-    "hold": ("end it", "ended it"),
-    "end": ("end it", "ended it"),
-    "end_by": ("end it", "ended it"),
 }
-"""What follows a stop → what would be done, as a question and after "would have"."""
+"""What follows a stop → what would be done, as a question and after "would have"; of all else: it is ended."""
 
 
 def act_of(state: JudgeState, knowledge: Knowledge) -> Act:
@@ -73,7 +70,7 @@ def withhold(
     done = state.attempt.position if state.attempt.position is not None else state.failed_position
     lost = lost_steps(done, position, state.attempt.stride) if starts else None
     incident = builder.find_incident(plan.incident)
-    ask, would = WOULD[then]
+    ask, would = WOULD.get(then, ("end it", "ended it"))
     asks = act_of(state, builder.knowledge) == "ask"
     action = ActionWithheld(
         action="stop" if live else "start",

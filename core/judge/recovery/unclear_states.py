@@ -324,8 +324,7 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
             note_kept(builder, found, folder, plan.incident)
         else:
             known = builder.state.found_resume
-            copies = (*known.copies, folder)
-            builder.set(found_resume=replace(known, kept=plan.verified, folder=folder, copies=copies))
+            builder.set(found_resume=replace(known, kept=plan.verified, copies=(*known.copies, folder)))
             builder.note(f"{base_name(path)} was copied to {folder or 'a folder of its own'}")
             plan = _with_copies(builder, plan, outcome)
         launch_after_delay(builder, plan)
@@ -472,11 +471,11 @@ def advice(builder: StepBuilder, *, refuted: bool = True) -> tuple[str, ...]:
     """What a person can do if it was wrong, or has to know of it (not ``refuted``), a sentence each; none if proved."""
     if not is_unproven(builder):
         return ()
-    folder, known = builder.state.found_resume.folder, f"no resume by {_way(builder)} has been proved yet"
+    copies, known = builder.state.found_resume.copies, f"no resume by {_way(builder)} has been proved yet"
     if refuted:
         known = f"the way to resume was only found in the source ({builder.support.found}) and seems wrong"
         known = f"{known}: {_write(builder)}"
-    return (known, f"the state before it is kept in {folder}") if folder else (known,)
+    return (known, f"the state before it is kept in {copies[-1]}") if copies and copies[-1] else (known,)
 
 
 def _way(builder: StepBuilder) -> str:

@@ -146,14 +146,13 @@ def damaged_after(
 
 
 class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``proven``: a resume by it was taken. ``kept``: the checkpoint (path, mtime) copied last, to ``folder``.
+    """``proven``: a resume by it was taken. ``kept``: the checkpoint (path, mtime) that was copied last.
 
-    ``copies``: all folders with copies.
+    ``copies``: the folders with copies, the newest last.
     """
 
     proven: bool = False
     kept: tuple[str, float | None] | None = None
-    folder: str = ""
     copies: tuple[str, ...] = ()
 
 
