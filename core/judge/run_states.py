@@ -134,12 +134,12 @@ class Cleaning(Variant, frozen=True, tag="cleaning"):
 class Listing(Variant, frozen=True, tag="listing"):
     """The output folder is being listed, so that the newest checkpoint is known.
 
-    ``held``: it takes long, and ``why``. ``folders``: how many output folders were known when it was ordered.
+    ``why``: it takes long, so that the launch is held; "" = it does not. ``folders``: how many output folders were
+    known when it was ordered.
     """
 
     order: int
     plan: RestartPlan
-    held: bool = False
     why: str = ""
     folders: int = 0
 

@@ -4,7 +4,7 @@ It is written to disk now and then (``to_snapshot``), so that a supervisor that 
 usual for it. A snapshot of another version is not read: the judge learns again, with the deadlines of a new run.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import msgspec
@@ -393,8 +393,11 @@ class StepBuilder:
         return next((i for i in self.state.incidents if i.class_ in classes), None)
 
     def close_all(self, ending: str, *classes: str, **changes: Any) -> None:
+        self.close_where(ending, lambda incident: incident.class_ in classes, **changes)
+
+    def close_where(self, ending: str, closes: Callable[[Incident], bool], **changes: Any) -> None:
         for incident in self.state.incidents:
-            if incident.class_ in classes:
+            if closes(incident):
                 self.close_incident(incident.id, ending, **changes)
 
     def update_incident(self, number: int | None, **changes: Any) -> None:

@@ -11,7 +11,7 @@ from msgspec import field
 from .attempt import EndFacts, Incident, Launched
 from .checkpoint import Checkpoint, Evaluation, Origin
 from .preset import Change, Direction, FailedRung
-from .progress import ExpectedLength, Level, Phase, Progress, Why
+from .progress import ExpectedLength, HealthReading, Level, Phase, Progress, Why
 from .resume import ResumeWay
 from .run import RunState
 from .settings import Act
@@ -166,13 +166,9 @@ class IncidentUpdated(FactBase, frozen=True, kw_only=True, tag="incident_updated
     incident: Incident
 
 
-class HealthChanged(FactBase, frozen=True, kw_only=True, tag="health"):
+class HealthChanged(FactBase, HealthReading, frozen=True, kw_only=True, tag="health"):
     """A metric changed its level (with hysteresis)."""
 
-    metric: str
-    value: float | None
-    unit: str
-    level: Level
     before: Level
 
 

@@ -120,7 +120,9 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         of_epoch=of_epoch,
     )
     same = before is not None and checkpoint_index.is_same_save(before, event, created_wall)
-    index = index if same or before is None else checkpoint_index.written_anew(index, event.path)
+    if before is not None and not same:  # nothing is said of another save at this path
+        doubted = tuple(each for each in index.doubt.paths if each != event.path)
+        index = replace(index, doubt=replace(index.doubt, paths=doubted))
     builder.set(checkpoints=index, attempt=attempt)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and watched:
@@ -156,7 +158,7 @@ def _complete(
     good = known.complete and known.own and known.bad is None
     if good:
         if known.unclear is None:
-            unclear_states.close(builder)
+            builder.close_all("a checkpoint came that is understood", unclear_states.CLASS)
         builder.set(saves=resume_point.with_save(state.saves, builder.now, state.clock.start))
         builder.close_all("a checkpoint came", resume_point.MISSING)
         hints.on_saved(builder, known)

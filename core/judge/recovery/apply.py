@@ -41,7 +41,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
 
     ``plan``: the next attempt as it would be without any change. ``ordered``: who ordered the end.
     """
-    cause, incident, reason = failed.cause, failed.incident, failed.reason
+    cause = failed.cause
     if builder.attempt.place_is_sure:
         builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
@@ -76,17 +76,15 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     remedy, waiting = (
         remedies.choose(builder, _key(cause), seen, again=again, said=cause.line) if launched else (None, ())
     )
+    failed = replace(failed, cause=cause)
     failure = FailureInput(
-        cause=cause,
-        reason=reason,
-        incident=incident,
+        **msgspec.structs.asdict(failed),
         plan=plan,
         restart=settings.restart,
         run=tuple(filter(None, (builder.knowledge.run_id,))),
         began_anew=state.attempt.resume_from is None if launched else plan.fresh,
         spent=memory.is_spent(state.budget, settings.restart),
         restarts_made=max(state.budget.used, state.budget.unsaved),
-        confidence=failed.confidence,
         trained=policy.has_trained(state),
         saved=state.attempt.saved and saved,
         found_resume=unclear_states.advice(builder) if refuted else (),
@@ -96,13 +94,11 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if reset or (lost and state.gpus_usable is False) else class_.waits_for,
         gpus_usable=False if reset else state.gpus_usable,
-        job=failed.job,
         ordered=ordered,
         nan_action=cause.diverged or settings.nan.action,
         curable=curable,
-        unread="" if class_.elsewhere else _unread(builder, cause, plan, reason, at_once=older_helps),
+        unread="" if class_.elsewhere else _unread(builder, failed, plan, at_once=older_helps),
         elsewhere=class_.elsewhere,
-        advice=failed.advice,
         settings=class_.settings,
         step_matters=class_.step_matters,
         history=state.history,
@@ -125,7 +121,6 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     # A trainer that crashed and is given up has ended already.
     acts = cause.lives or not isinstance(answer, GiveUpRun)
     if acts and not isinstance(answer, Hold) and gate.is_closed(builder, plan):
-        failed = replace(failed, cause=cause)
         gate.withhold(builder, answer.then, plan, live=cause.lives, failed=failed, how=answer.how)
         return
     apply(builder, failure, answer)
@@ -136,23 +131,27 @@ def _key(cause: Cause) -> str:
     return f"hang:{cause.class_}" if cause.kind == "hang" else cause.class_
 
 
-def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, *, at_once: bool) -> Unread:
-    """What follows for the checkpoint that the attempt was given; a trainer that chooses by itself is given none."""
-    index, support = builder.index, builder.support
-    if cause.kind != "crash" or cause.stepped or cause.given is None or support.by_itself:
+def _unread(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, at_once: bool) -> Unread:
+    """What follows for the checkpoint that the attempt was given; a trainer that chooses by itself is given none.
+
+    ``at_once``: the first end with it says enough. See checkpoint_index.py.
+    """
+    index, support, cause, doubt = builder.index, builder.support, failed.cause, builder.index.doubt
+    path = cause.given
+    if cause.kind != "crash" or cause.stepped or path is None or support.by_itself or doubt.cleared:
         return ""
-    known = checkpoint_index.find(index, cause.given)
-    without = checkpoint_index.passed_over(index, cause.given, "")
-    older = resume_point.newest_verified(without, support, before_t=plan.before_t)
-    has_older = older is not None and older.path not in without.doubt.paths
-    return checkpoint_index.unread(
-        index,
-        cause.given,
-        reason,
-        starts=checkpoint_index.STARTS if at_once else memory.unread(builder.state.history, cause),
-        said=cause.said,
-        has_older=has_older or (known is not None and known.unknown_make),  # else the run is held over it
-    )
+    if checkpoint_index.names_another_file(failed.reason, path):
+        return ""
+    if doubt.open and path not in doubt.paths and cause.said and cause.said == doubt.said:
+        return "cleared"
+    doubted = at_once or memory.unread(builder.state.history, cause) >= checkpoint_index.STARTS
+    if not doubted or path in doubt.paths:
+        return ""
+    known = checkpoint_index.find(index, path)
+    older = resume_point.newest_verified(checkpoint_index.passed_over(index, path, ""), support, before_t=plan.before_t)
+    has_older = older is not None and older.path not in {*doubt.paths, path}
+    # Else the run is held over one of an unknown make.
+    return "passed_over" if has_older or (known is not None and known.unknown_make) else ""
 
 
 def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:

@@ -182,15 +182,9 @@ def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Out
         builder.notify("restart", f"attempt {number} started", body, incident=plan.incident)
 
 
-def productive_s(state: JudgeState) -> float:
-    """Seconds from the attempt's start to its last step: the numerator of ETTR."""
-    attempt = state.attempt
-    return 0.0 if attempt.beat_t is None else max(0.0, attempt.beat_t - attempt.start_t)
-
-
 def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
     """Record the end of the attempt. ``how``: as in ``AttemptEnded``; ``observation``: its exit, None = not seen."""
-    state = builder.state
+    state, last_beat_t = builder.state, builder.attempt.beat_t
     builder.fact(
         AttemptEnded(
             attempt=state.attempt.number,
@@ -198,7 +192,8 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
             code=observation.code if observation is not None else None,
             signal=observation.signal if observation is not None else None,
             last_step=state.attempt.step,
-            productive_s=productive_s(state),
+            # From its start to its last step: the numerator of ETTR.
+            productive_s=0.0 if last_beat_t is None else max(0.0, last_beat_t - state.attempt.start_t),
             facts=end_facts(state),
         )
     )
@@ -213,14 +208,15 @@ def remember_end(builder: StepBuilder) -> None:
     policy.remember(builder)
     attempt = builder.attempt
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
-        builder.set(checkpoints=checkpoint_index.worked(builder.index))
+        # A resume has worked: what is said of another checkpoint from now on is said for the first time.
+        doubt = replace(builder.index.doubt, open=False, cleared=False)
+        builder.set(checkpoints=replace(builder.index, doubt=doubt))
     if attempt.step is not None and builder.state.progress_t != builder.t:
         builder.set(progress_t=builder.t)
         builder.fact(progress_made(builder.knowledge, builder.state))
     close_quiet(builder, "the attempt ended", "attempt")
-    for incident in builder.state.incidents:
-        if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, TERMINATION, OTHER_TRAINER}:
-            builder.close_incident(incident.id, "the attempt ended", ended_by="attempt")
+    kinds, classes = {"stall", "loss", "progress"}, {MISSING, TERMINATION, OTHER_TRAINER}
+    builder.close_where("the attempt ended", lambda i: i.kind in kinds or i.class_ in classes, ended_by="attempt")
     if attempt.position is not None:
         builder.set(failed_position=attempt.position)
 
@@ -228,9 +224,7 @@ def remember_end(builder: StepBuilder) -> None:
 def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
     """The run is finished: close all incidents and end the supervisor."""
     remember_end(builder)
-    for incident in builder.state.incidents:
-        if not stays_open(incident):
-            builder.close_incident(incident.id, "the training finished")
+    builder.close_where("the training finished", lambda incident: not stays_open(incident))
     builder.move("finish", run_states.Finished(), reason, why)
     builder.notify("finish", "finished", reason)
     checkpoint_jobs.end_watch(builder, reason)
@@ -240,9 +234,7 @@ def give_up(
     builder: StepBuilder, reason: str, incident: int | None, advice: tuple[str, ...] = (), *, title: str = "given up"
 ) -> None:
     """No further attempt; notify, and end the supervisor. ``advice``: where to look, a sentence each."""
-    for known in builder.state.incidents:
-        if known.kind in {"crash", "hang", "resume"}:
-            builder.close_incident(known.id, "given up")
+    builder.close_where("given up", lambda known: known.kind in {"crash", "hang", "resume"})
     builder.decide(GiveUp, reason, incident=incident)
     builder.move("give_up", run_states.GivenUp(), reason, Why(incident=incident))
     for sentence in advice:

@@ -397,9 +397,7 @@ def _shutdown(builder: StepBuilder, command: Command) -> CommandReply:
 
 def _close_hangs(builder: StepBuilder, ending: str) -> None:
     close_quiet(builder, ending)
-    for incident in builder.state.incidents:
-        if incident.kind == "hang":
-            builder.close_incident(incident.id, ending)
+    builder.close_where(ending, lambda incident: incident.kind == "hang")
 
 
 _VERBS: dict[str, Callable[[StepBuilder, Command], CommandReply]] = {

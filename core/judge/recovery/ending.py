@@ -35,7 +35,7 @@ from ..failure.diagnosis import (
     read_evidence,
     with_last_line,
 )
-from ..failure.evidence_state import DiagnosisState, kept_text
+from ..failure.evidence_state import kept_text
 from ..knowledge import Knowledge
 from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
@@ -107,7 +107,9 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     saved = of_last_step or at_end or (now.end_words is not None and not saves)
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
     stated = (said == "words", final)
-    ordered, due = told_to_end(state.diagnosis), _steps_due(state, knowledge)
+    order = next((f for f in state.diagnosis.findings if f.failure == KILLED and f.role == "root"), None)
+    said_so = order is not None and order.line != 0 and not ends_after(state.diagnosis, order)
+    ordered, due = order.text if order is not None and said_so else "", _steps_due(state, knowledge)
     where = f" ({at.words})" if at.words else ""
     although = f', although it says "{now.end_text}"' if said == "words" else ""
     found = [at.words] if at.at == "end" else []
@@ -319,12 +321,6 @@ def _last_own(state: JudgeState) -> KnownCheckpoint | None:
     """The newest checkpoint of this run, if it was written at the last printed step or later."""
     newest, beat_t = newest_own(state.checkpoints), state.attempt.beat_t
     return newest if newest is not None and beat_t is not None and newest.t >= beat_t - SAVE_SLACK_S else None
-
-
-def told_to_end(log: DiagnosisState) -> str:
-    """The line that says that it was ordered to end; "" if none does."""
-    found = next((f for f in log.findings if f.failure == KILLED and f.role == "root"), None)
-    return "" if found is None or found.line == 0 or ends_after(log, found) else found.text
 
 
 def _steps_due(state: JudgeState, knowledge: Knowledge) -> str:

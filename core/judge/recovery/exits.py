@@ -109,8 +109,7 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
     )
     builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=builder.attempt.number)
     ended(builder, "ended_early", observation)
-    for known in builder.state.incidents:
-        builder.close_incident(known.id, "the trainer exited")
+    builder.close_where("the trainer exited", lambda _: True)
     builder.move("end_early", run_states.EndedEarly(), reason, Why(incident=incident))
     again = starts_again(builder.state, builder.knowledge)
     by_itself = '[restart] ended_early = "restart" would do it once by itself'
@@ -153,17 +152,17 @@ def _crashed(
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
     attempt, class_ = builder.attempt, diagnosis.failure
     ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
-    for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
-        builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
+    ending = f"the trainer ended by itself: {_exit_in_words(observation)}"
+    builder.close_where(ending, lambda i: i.kind == "hang" and i.attempt == attempt.number)
     number, text = next(builder.state.diagnosis.last_lines(), (builder.state.diagnosis.fold.lines + 1, ""))
     last, end = EvidenceLine(number, text.strip()), None  # what in the trainer's own source ended it with this text
     if observation.code == 1 and (diagnosis.cause is None or diagnosis.cause.text.strip() in last.text):
         end = next((end for end in builder.knowledge.own_ends if end.says(last.text)), None)
     if end is not None and diagnosis.cause is None:
         diagnosis = msgspec.structs.replace(diagnosis, cause=last, place=end.place, explanation=OWN_TEXT)
-    died_t, reason = observation.died_t, _reason(diagnosis, observation)
-    if where:
-        reason = f"{reason} ({where})"
+    died_t, said = observation.died_t, _line(diagnosis)
+    unknown = "; the log does not say why" if class_ == "unknown" else ""
+    reason = f"{_exit_in_words(observation)}{f': {said}' if said else unknown}{f' ({where})' if where else ''}"
     incident = builder.open_incident(
         "crash",
         class_,
@@ -316,12 +315,6 @@ def _exit_in_words(observation: Exit) -> str:
     if observation.code is not None:
         return f"exit code {observation.code}"
     return "exit status unknown"
-
-
-def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
-    exit_, line = _exit_in_words(observation), _line(diagnosis)
-    unknown = "; the log does not say why" if diagnosis.failure == "unknown" else ""
-    return f"{exit_}: {line}" if line else f"{exit_}{unknown}"
 
 
 def _line(diagnosis: Diagnosis) -> str:

@@ -12,13 +12,13 @@ import msgspec
 from ...model.fact import ProfileChanged
 from ...model.preset import NO_PROFILE, FailedRung
 from ...model.progress import WhyKind
-from ...model.run import OF_THE_SITE, JobCause
+from ...model.run import OF_THE_SITE
 from ...model.settings import Restart
 from ...model.shipped import SettingsFault, WaitsFor
 from ...model.text import plural, size, typed
 from .. import memory
 from ..failure.circumstances import BREAKS, ChannelState
-from ..memory import Cause, History, Rung, SettingsThatRan, nth_wait_s
+from ..memory import Cause, Failed, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
 from ..run_states import RestartPlan, Then
 from ..state import JudgeState, StepBuilder
@@ -31,13 +31,9 @@ from .remedies import Option
 # and the ramp's stretch without trouble ends. True unless the field says no.
 
 
-class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
+class FailureInput(Failed, frozen=True, kw_only=True):
     """A failure and all that the answer depends on."""
 
-    cause: Cause
-    reason: str
-    """The failure in a sentence."""
-    incident: int
     plan: RestartPlan
     """The next attempt as it would be without any change."""
     restart: Restart
@@ -52,8 +48,6 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """Restarts since the newest checkpoint."""
     curable: bool = True
     """The failure class may go away although nothing changes, or an older checkpoint helps (failures.toml)."""
-    confidence: float = 1.0
-    """How certain the failure class is, 0 to 1."""
     trained: bool = True
     """An attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
     saved: bool = False
@@ -73,12 +67,8 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """Who or what is known to have ordered the end, as a clause; "" = nobody."""
     waits_for: WaitsFor | None = None
     """What a restart after this class has to wait for (failures.toml)."""
-    job: JobCause | None = None
-    """Why the job ended that the attempt ran as; None = it ran on this machine, or that is not known."""
     nan_action: Literal["rollback", "stop", "warn"] = "rollback"
     """``[nan] action``."""
-    advice: tuple[str, ...] = ()
-    """What a person may look at, a sentence each."""
     settings: SettingsFault = "possible"
     """Whether the settings of the training can cause this failure class (failures.toml)."""
     step_matters: bool = True

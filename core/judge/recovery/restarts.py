@@ -356,9 +356,7 @@ def _proved(builder: StepBuilder, found: Evidence) -> None:
         unclear_states.note_taken(builder)
     again = f"; its count begins anew, and counts on from step {attempt.resumed_at}" if attempt.counts_anew else ""
     builder.note(f"{VERIFIED}{found.why}{again}", "resume")
-    for incident in builder.state.incidents:
-        if incident.class_ == COUNTS_ANEW and incident.attempt == attempt.number:
-            builder.close_incident(incident.id, found.why)
+    builder.close_where(found.why, lambda i: i.class_ == COUNTS_ANEW and i.attempt == attempt.number)
 
 
 def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
