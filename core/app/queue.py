@@ -46,6 +46,7 @@ from .runs.forgetting import measured_here
 from .runs.known_runs import here, home
 from .runs.output_claim import lock_rival, rival_of, trainer_pid
 from .runs.supervisor_life import as_found
+from .runs.waiting import turns
 from .start.detached import start_detached
 from .start.project_run import create_run
 from .start.start_choice import StartChoice, Wish, choose_start, earlier_run, standing
@@ -536,8 +537,7 @@ def ensure_worker(home: Path) -> int | None:
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
             env={**os.environ, "TRAINWATCH_HOME": str(home)}, start_new_session=True,
         )  # fmt: skip
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
+    for _ in turns(WAIT_S, LOOK_S):
         ended = worker.poll() is not None
         if is_held(file.worker_lock):
             return holder_pid(file.worker_lock)
@@ -545,7 +545,6 @@ def ensure_worker(home: Path) -> int | None:
             return None
         if ended:
             break
-        time.sleep(LOOK_S)
     raise CliError(ExitCode.FAILED, f"the process that starts queued runs did not start: see {file.worker_log}")
 
 
