@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ..config.location import find_project
+from ..config.shipped import FILE_NAME, load_failures, load_log_shapes, read_patterns, text_with, with_learned
+from ..judge.failure.catalogue import CompiledCatalogue
+from ..judge.failure.circumstances import Circumstances, last_line, pattern_of
+from ..judge.progress import MetricReader, progress_of
+from ..judge.recovery.ending import diagnosis_of
+from ..judge.text.shapes import ShapeTable
 from ..model.progress import Progress
 from ..model.settings import Settings
 from ..model.shipped import Diagnosis
+from ..store.home import write_atomically
 
 if TYPE_CHECKING:
-    from ..judge.progress import MetricReader
-    from ..judge.text.shapes import ShapeTable
     from .runs.ended_attempt import EndedAttempt
 
 Warn = Callable[[str], None]
@@ -34,12 +40,6 @@ def diagnose_log(
     ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines;
     ``folder``: of learned patterns, if not of ``end`` or of the working folder's project.
     """
-    from ..config.shipped import load_failures, load_log_shapes, with_learned
-    from ..judge.failure.catalogue import CompiledCatalogue
-    from ..judge.failure.circumstances import Circumstances
-    from ..judge.recovery.ending import diagnosis_of
-    from ..judge.text.shapes import ShapeTable
-
     project = project_settings(warn)
     shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
     learned = folder or (end.folder if end is not None else project_folder())
@@ -63,9 +63,6 @@ def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path
     Raises ValueError (one line) for an unknown class, a line without words, or a file that is damaged.
     """
     from ..config.bounds import failure_patterns
-    from ..config.shipped import FILE_NAME, read_patterns, text_with
-    from ..judge.failure.circumstances import last_line, pattern_of
-    from ..store.home import write_atomically
 
     cause = None if found.failure == "unknown" else found.cause
     line = last_line(tail) if cause is None else cause.text
@@ -89,15 +86,11 @@ class LogMetrics(NamedTuple):
 
 def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
     """The progress after the last line."""
-    from ..judge.progress import progress_of
-
     return progress_of(blocks, _shapes(warn))
 
 
 def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetrics]:
     """The progress after the last line, and the numbers that the trainer prints by name."""
-    from ..judge.progress import MetricReader, progress_of
-
     shapes = _shapes(warn)
     reader = MetricReader(shapes)
     progress = progress_of(_passed(blocks, reader), shapes)
@@ -105,14 +98,11 @@ def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetr
     return progress, LogMetrics(reader.values, reader.left_out)
 
 
-def _shapes(warn: Warn) -> "ShapeTable":
-    from ..config.shipped import load_log_shapes
-    from ..judge.text.shapes import ShapeTable
-
+def _shapes(warn: Warn) -> ShapeTable:
     return ShapeTable(load_log_shapes(), project_settings(warn).progress.shapes)
 
 
-def _passed(blocks: Iterable[str], reader: "MetricReader") -> Iterator[str]:
+def _passed(blocks: Iterable[str], reader: MetricReader) -> Iterator[str]:
     for block in blocks:
         reader.read(block)
         yield block
@@ -138,8 +128,6 @@ def project_settings(warn: Warn) -> Settings:
 
 def _project() -> Path | None:
     """The trainwatch.toml here or above; None also if the working folder was deleted: the log may be elsewhere."""
-    from ..config.location import find_project
-
     try:
         return find_project(Path.cwd())
     except FileNotFoundError:

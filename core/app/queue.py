@@ -46,6 +46,7 @@ from .runs.forgetting import measured_here
 from .runs.known_runs import here, home
 from .runs.output_claim import lock_rival, rival_of, trainer_pid
 from .runs.supervisor_life import as_found
+from .runs.waiting import turns
 from .start.detached import start_detached
 from .start.project_run import create_run
 from .start.start_choice import StartChoice, Wish, choose_start, earlier_run, standing
@@ -423,7 +424,14 @@ class QueueWorker:
     def _place_one(self, queue: Queue, wanting: list[QueueEntry]) -> bool:
         """Start the first that fits; whether one did. One that fits only later keeps those behind it waiting."""
         seen = self._read_gpus()
-        found = loads(seen.gpus, [e for e in queue.entries if e not in wanting], _owners(self._home, seen))
+        mark = os.fsencode(f"{ATTEMPT_VARIABLE}={runs_folder(self._home)}/")
+        owners = {
+            pid: os.fsdecode(variable[len(mark) :].split(b"/")[0])
+            for pid in {user.pid for gpu in seen.gpus for user in gpu.users or ()}
+            for variable in variables_of(pid) or ()
+            if variable.startswith(mark)
+        }
+        found = loads(seen.gpus, [e for e in queue.entries if e not in wanting], owners)
         for entry in wanting:
             chosen = place(entry, found, seen.trouble)
             if chosen.gpus is not None:
@@ -464,16 +472,6 @@ def _died(lock: Path) -> bool:
         return bool(lock.read_text().strip()) and not is_held(lock)
     except OSError:
         return False
-
-
-def _owners(home: Path, seen: GpuSurvey) -> dict[int, str]:
-    mark = os.fsencode(f"{ATTEMPT_VARIABLE}={runs_folder(home)}/")
-    return {
-        pid: os.fsdecode(variable[len(mark) :].split(b"/")[0])
-        for pid in {user.pid for gpu in seen.gpus for user in gpu.users or ()}
-        for variable in variables_of(pid) or ()
-        if variable.startswith(mark)
-    }
 
 
 WAIT_S = 20.0
@@ -536,8 +534,7 @@ def ensure_worker(home: Path) -> int | None:
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
             env={**os.environ, "TRAINWATCH_HOME": str(home)}, start_new_session=True,
         )  # fmt: skip
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
+    for _ in turns(WAIT_S, LOOK_S):
         ended = worker.poll() is not None
         if is_held(file.worker_lock):
             return holder_pid(file.worker_lock)
@@ -545,7 +542,6 @@ def ensure_worker(home: Path) -> int | None:
             return None
         if ended:
             break
-        time.sleep(LOOK_S)
     raise CliError(ExitCode.FAILED, f"the process that starts queued runs did not start: see {file.worker_log}")
 
 

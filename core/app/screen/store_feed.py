@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...model.observation import Command, Reply, Request
+from ...model.observation import Command, Reply
 from ...model.ports import Point
 from ...model.redact import EDGE
 from ...model.settings import Health
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import find_run
-from ..errors import CliError
 from ..runs.known_runs import home
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from ...store.journal import JournalFollower
 
 
-SEND_TIMEOUT_S = 10.0
 ASK_S = 5.0
 """Period of asking the supervisor for its own troubles; the first picture does not wait for the answer."""
 
@@ -106,28 +104,10 @@ class StoreFeed:
             return {}
 
     def send(self, command: Command) -> Reply:
-        """Through the control socket.
+        """Through the control socket, or with a new supervisor."""
+        from ..operate import order_on_screen
 
-        If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
-        """
-        from ...store.control_client import ControlError, SupervisorSilent, send
-        from ..operate import LAUNCHING
-        from ..preflight.other_trainer import require_no_other
-        from ..start.detached import start_detached
-        from ..start.start_choice import read_way_again
-
-        try:
-            if command.verb in LAUNCHING:
-                require_no_other(self._directory)
-                if (told := read_way_again(self._directory, command)) is not None:
-                    start_detached(self._directory, command)
-                    return Reply(ok=True, message=told)
-            return send(self._directory, Request(command=command), SEND_TIMEOUT_S)
-        except SupervisorSilent:  # what was sent stays in its socket
-            said = f"{command.verb} is not answered yet: it is done as soon as the supervisor runs"
-            return Reply(ok=True, message=said)
-        except (ControlError, CliError) as error:
-            return Reply(ok=False, message=str(error))
+        return order_on_screen(self._directory, command)
 
 
 # For the screen: start a supervisor for a run, and the command that shows the trainer's terminal.
@@ -138,22 +118,9 @@ class DetachedStarter:
 
     def start(self, run_id: str, then: Command | None = None) -> None:
         """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
-        from ..operate import LAUNCHING
-        from ..preflight.other_trainer import require_no_other
-        from ..runs.output_claim import trainer_pid
-        from ..start.detached import start_detached
-        from ..start.start_choice import read_way_again, unfit
+        from ..operate import start_on_screen
 
-        run = find_run(home(), run_id)
-        if then is not None and (why := unfit(run, then)) is not None:
-            raise RuntimeError(why)
-        try:
-            if trainer_pid(run) is None or (then is not None and then.verb in LAUNCHING):
-                require_no_other(run)
-            read_way_again(run, then)
-            start_detached(run, then)
-        except CliError as error:
-            raise RuntimeError(str(error)) from error
+        start_on_screen(find_run(home(), run_id), then)
 
 
 class RunAttacher:
