@@ -401,13 +401,9 @@ def wake_t(machine: Machine) -> float | None:
 
 
 def is_live(machine: Machine) -> bool:
-    match machine:
-        case Starting():
-            return machine.launched
-        case Stopping():
-            return machine.gone_t is None and not machine.exited
-        case _:
-            return isinstance(machine, Running | Hung | Paused | Suspended | Queued)
+    if isinstance(machine, Stopping):
+        return machine.gone_t is None and not machine.exited
+    return isinstance(machine, Paused | Queued) or is_watched(machine)
 
 
 def is_watched(machine: Machine) -> bool:
