@@ -11,7 +11,6 @@ from ...model.run import is_below
 from .. import memory
 from ..attempt_progress import AttemptProgress, places_at, with_saved
 from ..hang import liveness
-from ..knowledge import Knowledge
 from ..recovery import apply, commands, exits, gate, ramp, remedies, restarts, unclear_states
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
@@ -57,13 +56,6 @@ def saved_position(
     return least, most - least
 
 
-def _is_news(knowledge: Knowledge, before: KnownCheckpoint | None, event: CheckpointEvent) -> bool:
-    """Return whether it is new or changed; a rescan reports unchanged ones again."""
-    if before is None or not before.complete:
-        return True
-    return not checkpoint_index.is_same_save(before, event, knowledge.created_wall)
-
-
 def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
     """Return whether the attempt is at this step now, give or take two printed lines."""
     if attempt.step is None or saved_step is None:
@@ -95,7 +87,9 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
     places = places_at(attempt, checkpoint_index.written_t(event, created_wall))
     pace_s = state.clock.typical_s or state.progress.sec_per_step
     event = _by_the_log(state, before, event)
-    news = _is_news(builder.knowledge, before, event)
+    # A rescan reports unchanged ones again.
+    same = before is not None and checkpoint_index.is_same_save(before, event, created_wall)
+    news = before is None or not before.complete or not same
     own = checkpoint_index.origin_of_event(event, created_wall) == "run"
     is_new = event.event == "complete" and own and news
     of_epoch, since = not is_new and before is not None and before.of_epoch, None
@@ -119,7 +113,6 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
         of_epoch=of_epoch,
     )
-    same = before is not None and checkpoint_index.is_same_save(before, event, created_wall)
     if before is not None and not same:  # nothing is said of another save at this path
         doubted = tuple(each for each in index.doubt.paths if each != event.path)
         index = replace(index, doubt=replace(index.doubt, paths=doubted))
@@ -137,18 +130,18 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
             if now is not None and now.is_state and not (before is not None and before.is_state and same):
                 hints.on_saved(builder, now)
         if event.event == "complete":
-            _complete(builder, before, event, known)
+            _complete(builder, event, known, news=news or _is_changed(before, known))
         elif grown and known.own:
             _while_saving(builder)
     hang_check.check_hang(builder)
 
 
-def _complete(
-    builder: StepBuilder, before: KnownCheckpoint | None, event: CheckpointEvent, known: KnownCheckpoint
-) -> None:
+def _is_changed(before: KnownCheckpoint | None, known: KnownCheckpoint) -> bool:
+    return before is not None and (before.t, before.bad) != (known.t, known.bad)
+
+
+def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint, *, news: bool) -> None:
     """A save is complete."""
-    changed = before is not None and (before.t, before.bad) != (known.t, known.bad)
-    news = _is_news(builder.knowledge, before, event) or changed
     if news:
         builder.tell_checkpoint(known, checkpoint_index.verdict_of(event.verdict))
     aside = _set_aside(builder, known)

@@ -391,8 +391,9 @@ def ended_in_nan(state: JudgeState) -> str | None:
     An average that is NaN shows nothing: one skipped batch is enough for it.
     """
     for read in (state.reading, *state.other_logs.values()):
-        if read.losses.is_nan_for(LAST_STEPS) and not _is_stained(state, read.losses):
-            return f"the loss was NaN for the last {read.losses.nan_steps} steps"
+        losses = read.now.losses
+        if losses.is_nan_for(LAST_STEPS) and not _is_stained(state, losses):
+            return f"the loss was NaN for the last {losses.nan_steps} steps"
     return None
 
 

@@ -164,17 +164,17 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
         return _by_time(now, words, is_last_line=epochs == "near")
     made, whole = progress.run_step, progress.run_total_steps
     words = f"step {step} of {total}{' of an epoch' if progress.of_part else ''}"
-    if now.per_epoch and made is not None and whole is not None:
+    if now.run.per_epoch and made is not None and whole is not None:
         words = f"step {made} of {whole}"
     elif made is not None and made > total:  # further than the total of a part of the run
         words = f"step {made}"
-    words += f", {in_epochs}" if in_epochs and now.per_epoch else ""
+    words += f", {in_epochs}" if in_epochs and now.run.per_epoch else ""
     last_line = not bar and total - step <= max(1, interval)
     short = total - step > max(1, interval) and step < NEARLY * total
     short = short and not _ends_a_round(now, step)
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
-    if now.per_epoch:
+    if now.run.per_epoch:
         if short or epochs == "left":
             return Place("short", words)
         if not counted and made is not None and whole is not None:  # the log names its epochs apart from the counter
@@ -248,9 +248,9 @@ NAN_VALUES = 2
 
 def main_reading(state: JudgeState) -> ProgressState:
     """The log that shows steps: the trainer's output, or the one of its other logs that has most of them."""
-    if state.reading.heartbeats:
+    if state.reading.now.heartbeats:
         return state.reading
-    return max((state.reading, *state.other_logs.values()), key=lambda each: each.heartbeats)
+    return max((state.reading, *state.other_logs.values()), key=lambda each: each.now.heartbeats)
 
 
 def place(state: JudgeState) -> Place:
@@ -258,7 +258,7 @@ def place(state: JudgeState) -> Place:
     log, attempt = main_reading(state), state.attempt
     now = log.now
     # Where an attempt has printed one line only, the distance of two is that of the attempt before.
-    interval = max(now.interval, attempt.widest_gap_before if log.heartbeats < TWO_LINES else 1)
+    interval = max(now.interval, attempt.widest_gap_before if log.now.heartbeats < TWO_LINES else 1)
     found = place_of(now, first_epoch_seen=now.zero_based or attempt.resume_from is None, interval=interval)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
@@ -338,12 +338,12 @@ def ended_well(state: JudgeState) -> bool:
     reading, at = main_reading(state), place(state).at
     last = _last_own(state)
     named = last is not None and last.complete and FINAL.search(base_name(last.path)) is not None
-    if at != "end" and not ((named or reading.finished_words) and at != "short"):
+    if at != "end" and not ((named or reading.now.finished_words) and at != "short"):
         return False
     if last is not None and not last.complete and last.bad is None:
         return False
     saves = any(k.own for k in state.checkpoints.known) and state.attempt.beat_t is not None
-    return not saves or reading.finished_words or (last is not None and last.complete)
+    return not saves or reading.now.finished_words or (last is not None and last.complete)
 
 
 # The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
@@ -442,7 +442,9 @@ def diagnosis_of(
     for chunk in chunks:
         log = read_evidence(log, chunk, catalogue)
         reading = read_progress(reading, chunk, catalogue.shapes, skim=True)
-    attempt = AttemptProgress(number=1, beat_t=0.0 if reading.heartbeats or reading.progress.step is not None else None)
+    attempt = AttemptProgress(
+        number=1, beat_t=0.0 if reading.now.heartbeats or reading.progress.step is not None else None
+    )
     state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
     found = judge_end(state, knowledge, code=exit_code, about=about).diagnosis
@@ -534,7 +536,7 @@ def _by_epochs(state: JudgeState, knowledge: Knowledge, log: ProgressState, told
     words = f"in epoch {math.ceil(epoch)} of {total} (by {told.epochs_by})" if epoch <= total else ""
     if epoch + max(1, log.now.run.epoch_gap) > total:
         return Place("unknown", words)
-    pace_s = (beat_t - state.attempt.start_t) / made if log.heartbeats >= TWO_LINES else 0.0
+    pace_s = (beat_t - state.attempt.start_t) / made if log.now.heartbeats >= TWO_LINES else 0.0
     doubt = _doubt(told, sure=told.epochs_sure, before=before, pace_s=pace_s or None)
     if not doubt and epoch + (state.time.t - beat_t) / (SLOWER * pace_s) >= total:
         doubt = UNPRINTED
