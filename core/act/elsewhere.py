@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -73,7 +73,7 @@ def marked(
 
 
 class Container(NamedTuple):
-    """Implements ``Place`` for the attempt of a folder. ``others``: send signals to its other processes, too."""
+    """The ``Place`` of the attempt of a folder."""
 
     tool: tuple[str, ...]
     directory: str
@@ -255,7 +255,7 @@ KILL = "/bin/kill"
 
 
 class OtherUser(NamedTuple):
-    """Implements ``Place`` for the processes of an attempt that belong to another user."""
+    """The ``Place`` of the processes of an attempt that belong to another user."""
 
     tool: str
     foreign: Callable[[], list[Process]]
@@ -314,27 +314,12 @@ class PlaceError(Exception):
     """The place did not answer or refused; the message is a clause. What runs there is unknown."""
 
 
-class Place(Protocol):
-    """All methods raise PlaceError."""
+Place = Container | OtherUser
+"""Where an attempt runs that is no process of ours. All methods raise ``PlaceError``.
 
-    @property
-    def name(self) -> str:
-        """For people: ``the container of docker``."""
-        ...
-
-    def running(self) -> bool:
-        """Whether a process of the attempt runs there."""
-        ...
-
-    def signal(self, number: int) -> None:
-        """Send a signal to what runs there. Nothing if it has just ended."""
-        ...
-
-    def pause(self) -> None:
-        """Stop everything that runs there, until ``unpause``."""
-        ...
-
-    def unpause(self) -> None: ...
+``name``: for people. ``running``: whether a process of the attempt runs there. ``signal``: nothing if what runs there
+has just ended. ``pause``: everything, until ``unpause``.
+"""
 
 
 class PlaceEnd(NamedTuple):
