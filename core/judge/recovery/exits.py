@@ -107,7 +107,7 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
         explanation="The exit status says success, and the progress, the log or the files say that it was not the end.",
         ending="no restart: nothing shows why it ended",
     )
-    builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=builder.attempt.number)
+    builder.decide(CaptureStacks, CAPTURE, incident=incident)
     ended(builder, "ended_early", observation)
     builder.close_where("the trainer exited", lambda _: True)
     builder.move("end_early", run_states.EndedEarly(), reason, Why(incident=incident))
@@ -176,7 +176,7 @@ def _crashed(
     lost = observation.code is None and observation.signal is None
     ended(builder, "killed" if class_ == KILLED else "lost" if lost else "crashed", observation)
     builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
-    builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=attempt.number)
+    builder.decide(CaptureStacks, CAPTURE, incident=incident)
     what = f": {title}" if title else f" after crash ({class_})"
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
