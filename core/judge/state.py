@@ -187,8 +187,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kept: tuple[str, ...] = ()
     """Checkpoints that would have been deleted, and were reported as such."""
     evaluations: Evaluations = Evaluations()
-    backups: Backups = Backups()
     """Scores of checkpoints, if there is a command for them."""
+    backups: Backups = Backups()
     warned: dict[str, float] = {}
     """When people were last notified of a warning, in run seconds, by ``kind:class``."""
 
