@@ -366,14 +366,10 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     "listing": {**_ENDED, "copy_aside": "copying", "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
     "copying": {**_ENDED, "copy_aside": "copying", "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
     "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
-    "backing_off": {**_ENDED, "hold": "stopped"},
-    "held": {**_ENDED, "hold": "stopped"},
-    "held_gpu": {**_ENDED, "hold": "stopped"},
+    **{state: {**_ENDED, "hold": "stopped"} for state in ("backing_off", "held", "held_gpu")},
     "stopped": _ENDED,
     "interrupted": {**_ENDED, "hold": "stopped"},
-    "finished": _ENDED,
-    "ended_early": _ENDED,
-    "given_up": _ENDED,
+    **dict.fromkeys(("finished", "ended_early", "given_up"), _ENDED),
 }
 
 

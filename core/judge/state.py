@@ -12,7 +12,7 @@ import msgspec
 from ..model import fact as facts
 from ..model.attempt import Incident, IncidentKind, Severity
 from ..model.checkpoint import Verdict
-from ..model.decision import Decision, Entry, NotifyPeople
+from ..model.decision import Decision, Entry, NotifyPeople, OfAttempt
 from ..model.progress import PLAIN, Progress, Why
 from ..model.resume import ResumeSupport
 from ..model.settings import Act, NoticeEvent, Settings
@@ -187,8 +187,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kept: tuple[str, ...] = ()
     """Checkpoints that would have been deleted, and were reported as such."""
     evaluations: Evaluations = Evaluations()
-    backups: Backups = Backups()
     """Scores of checkpoints, if there is a command for them."""
+    backups: Backups = Backups()
     warned: dict[str, float] = {}
     """When people were last notified of a warning, in run seconds, by ``kind:class``."""
 
@@ -298,8 +298,10 @@ class StepBuilder:
         self.entries.append(facts.Note(text=text, about=about))
 
     def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
-        """Append a decision; returns its id."""
+        """Append a decision; returns its id. One about an attempt is about the present one, if none is named."""
         number = self.state.decision + 1
+        if issubclass(kind, OfAttempt):
+            fields.setdefault("attempt", self.attempt.number)
         self.set(decision=number)
         self.entries.append(kind(id=number, reason=reason, incident=incident, **fields))
         return number

@@ -14,7 +14,7 @@ from .attempt import Launched
 from .checkpoint import LoadRefusal, Made, Whose
 from .fact import Base as Base  # noqa: PLC0414  an outcome is an observation, too
 from .fact import Outcome as Outcome  # noqa: PLC0414
-from .run import Habits, JobCause, JobPhase
+from .run import Habits, JobAnswer, JobCause
 from .settings import Act
 
 # Trainers that nobody started with trainwatch and that write where a live attempt writes.
@@ -319,20 +319,11 @@ class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     """Why the job ended that it ran as; None = it ran on this machine, or that is not known."""
 
 
-class JobSeen(Base, frozen=True, kw_only=True, tag="job"):
-    """What the scheduler says of the job that the attempt runs as. ``state``, ``reason``: its own words."""
+class JobSeen(JobAnswer, frozen=True, kw_only=True, tag_field="kind", tag="job"):
+    """What the scheduler says of the job that the attempt runs as."""
 
+    t: float
     job: str
-    phase: JobPhase
-    state: str = ""
-    reason: str = ""
-    nodes: str = ""
-    left_s: float | None = None
-    """Seconds until its time limit."""
-    asked: bool = False
-    """The limit is near, and the training was asked for a checkpoint."""
-    failed_node: str = ""
-    """Where a task failed first, if the scheduler named one node."""
 
 
 MOST_METRICS = 64

@@ -290,7 +290,7 @@ def act_on_nan(
     incident = builder.open_incident("crash", NAN, reason, **told)
     builder.notify("incident", f"{'loss diverged' if diverged else 'NaN'} ({NAN})", reason, incident)
     why = f"take evidence before the attempt is ended for its {'loss' if diverged else 'NaN'}"
-    builder.decide(CaptureStacks, why, incident=incident, attempt=attempt.number)
+    builder.decide(CaptureStacks, why, incident=incident)
     policy.remember(builder)
     cause = Cause(kind="nan", class_=NAN, attempt=attempt.number, position=position, diverged=diverged)
     failed = Failed(cause=cause, incident=incident, reason=reason, advice=class_.remedies)

@@ -341,7 +341,7 @@ def can_ask(state: JudgeState, knowledge: Knowledge) -> bool:
 def request(builder: StepBuilder, reason: str, incident: int | None = None, *, stop: bool = False) -> int:
     """Ask for a checkpoint. Returns the id of the decision. ``stop``: it is ended after that."""
     builder.set(save_asked_t=builder.t)
-    return builder.decide(RequestSave, reason, incident=incident, attempt=builder.attempt.number, stop=stop)
+    return builder.decide(RequestSave, reason, incident=incident, stop=stop)
 
 
 def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:

@@ -270,7 +270,7 @@ def _pause(builder: StepBuilder, command: Command) -> CommandReply:
         return refused(f"nothing is running that could be paused: {_present(builder)}{ending}")
     _close_hangs(builder, f"paused by {command.by}")
     builder.set(time=replace(builder.state.time, stopped=True))
-    order = builder.decide(PauseAttempt, f"pause by {command.by}", attempt=builder.attempt.number)
+    order = builder.decide(PauseAttempt, f"pause by {command.by}")
     builder.move("pause", Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
     return YES
 
@@ -283,7 +283,7 @@ def _unpause(builder: StepBuilder, command: Command) -> CommandReply:
     if not isinstance(builder.machine, Paused | Suspended):
         hint = "" if run_states.is_live(builder.machine) else _starts_it(builder)
         return refused(f"the run is not paused: {_present(builder)}{hint}")
-    builder.decide(UnpauseAttempt, f"resume by {command.by}", attempt=builder.attempt.number)
+    builder.decide(UnpauseAttempt, f"resume by {command.by}")
     awake(builder, f"resumed by {command.by}")
     return YES
 

@@ -93,7 +93,11 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
 
     ``[restart] ended_early = "restart"`` takes it for a crash, once, unless the trainer says that it ended on purpose.
     """
-    if _may_restart(builder):
+    state = builder.state
+    again = builder.settings.restart.ended_early == "restart" and policy.has_trained(state)
+    before = any(cause.ended_early for cause in state.history) or main_reading(state).now.end_words is not None
+    last = itertools.islice(state.diagnosis.last_lines(), LAST_WORDS)
+    if again and not before and not any(ON_PURPOSE.search(line) for _, line in last):
         unknown = diagnosis_as(builder.state.diagnosis, builder.catalogue, "unknown")
         _crashed(builder, observation, unknown, why, ended_early=True)
         return
@@ -107,13 +111,13 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
         explanation="The exit status says success, and the progress, the log or the files say that it was not the end.",
         ending="no restart: nothing shows why it ended",
     )
-    builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=builder.attempt.number)
+    builder.decide(CaptureStacks, CAPTURE, incident=incident)
     ended(builder, "ended_early", observation)
     builder.close_where("the trainer exited", lambda _: True)
     builder.move("end_early", run_states.EndedEarly(), reason, Why(incident=incident))
-    again = starts_again(builder.state, builder.knowledge)
+    how = starts_again(builder.state, builder.knowledge)
     by_itself = '[restart] ended_early = "restart" would do it once by itself'
-    hint = f"read the end of its log (`{builder.typed('report')}`); {again}; {by_itself}"
+    hint = f"read the end of its log (`{builder.typed('report')}`); {how}; {by_itself}"
     over(builder, "ended early", f"{reason}\n{hint}", incident)
 
 
@@ -128,16 +132,6 @@ ON_PURPOSE = LazyPattern(
 """What a trainer says in its last lines if it ended before its total on purpose. Taking too much for it only holds."""
 LAST_WORDS = 5
 """Lines from the end of the log in which it would say so."""
-
-
-def _may_restart(builder: StepBuilder) -> bool:
-    """Whether an exit with success before the end is answered by a restart: the first one of a run that has trained."""
-    state, knowledge = builder.state, builder.knowledge
-    if knowledge.settings.restart.ended_early != "restart" or not policy.has_trained(state):
-        return False
-    if any(cause.ended_early for cause in state.history) or main_reading(state).now.end_words is not None:
-        return False
-    return not any(ON_PURPOSE.search(line) for _, line in itertools.islice(state.diagnosis.last_lines(), LAST_WORDS))
 
 
 def _crashed(
@@ -176,7 +170,7 @@ def _crashed(
     lost = observation.code is None and observation.signal is None
     ended(builder, "killed" if class_ == KILLED else "lost" if lost else "crashed", observation)
     builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
-    builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=attempt.number)
+    builder.decide(CaptureStacks, CAPTURE, incident=incident)
     what = f": {title}" if title else f" after crash ({class_})"
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None

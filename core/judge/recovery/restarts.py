@@ -82,9 +82,9 @@ def stop(
 
 
 def _signal(builder: StepBuilder, machine: run_states.Stopping, mode: Literal["gentle", "kill"]) -> None:
-    plan, number = machine.plan, builder.attempt.number
+    plan = machine.plan
     left_s = _left_s(builder, plan)
-    order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, attempt=number, mode=mode, within_s=left_s)
+    order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, mode=mode, within_s=left_s)
     builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
 
 
@@ -118,7 +118,7 @@ def clear_and_restart(builder: StepBuilder, plan: run_states.RestartPlan) -> Non
         return
     builder.set(resume_ordered=None)
     reason = f"{plan.reason}: end leftover processes first"
-    order = builder.decide(EndLeftovers, reason, incident=plan.incident, attempt=builder.attempt.number, mode="gentle")
+    order = builder.decide(EndLeftovers, reason, incident=plan.incident, mode="gentle")
     stopping = run_states.Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
     builder.move("clear_leftovers", stopping, plan.reason)
 
@@ -140,7 +140,7 @@ def on_stop_outcome(builder: StepBuilder, machine: run_states.Stopping, outcome:
         give_up(builder, f"its processes cannot be stopped: {detail}", incident)
     else:
         reason, kind = f"the gentle stop did not end it ({detail})", EndLeftovers if machine.leftovers else StopAttempt
-        order = builder.decide(kind, reason, incident=incident, attempt=builder.attempt.number, mode="kill")
+        order = builder.decide(kind, reason, incident=incident, mode="kill")
         builder.move("kill", replace(machine, order=order, kill=True))
 
 
@@ -174,8 +174,7 @@ def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
     match machine.then:
         case "restart":
             held = "the GPU memory of the ended processes"
-            what, number = f"wait until {held} is released", builder.attempt.number
-            order = builder.decide(ClearGpu, what, incident=plan.incident, attempt=number)
+            order = builder.decide(ClearGpu, f"wait until {held} is released", incident=plan.incident)
             builder.move("clear_gpu", run_states.Cleaning(order=order, plan=plan), f"waiting for {held}")
         case "give_up":
             give_up(builder, plan.ending, plan.incident, plan.advice)

@@ -197,28 +197,26 @@ def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before
     damaged = [(k.path, *k.damage, k.bad is not None) for k in newer if k.damage is not None]
     if not damaged:
         return
-    found = [
-        (_tell_bad if recorded else _set_bad)(builder, path, verdict, why, "skipped")
-        for path, verdict, why, recorded in damaged
-    ]
+    found = [_set_bad(builder, path, verdict, why, "skipped", told=told) for path, verdict, why, told in damaged]
     title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
     builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
 
 
-def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
-    """Never resume from a checkpoint until it is written again, and open an incident. Returns its id and its reason."""
+def _set_bad(
+    builder: StepBuilder, path: str, verdict: str, why: str, ending: str, *, told: bool = False
+) -> tuple[int, str]:
+    """Never resume from a checkpoint until it is written again, and open an incident. Returns its id and its reason.
+
+    ``told``: the journal has its verdict.
+    """
     if builder.checkpoint(path) is None:
         entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
         builder.set(checkpoints=replace(builder.index, known=(*builder.index.known, entry)))
-        return _tell_bad(builder, path, verdict, why, ending)
-    builder.mark((path,), bad=why)
-    known = builder.checkpoint(path)
-    if known is not None and verdict in get_args(Verdict):
-        builder.tell_checkpoint(known, checkpoint_index.verdict_of(verdict))
-    return _tell_bad(builder, path, verdict, why, ending)
-
-
-def _tell_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
+    elif not told:
+        builder.mark((path,), bad=why)
+        known = builder.checkpoint(path)
+        if known is not None and verdict in get_args(Verdict):
+            builder.tell_checkpoint(known, checkpoint_index.verdict_of(verdict))
     builder.mark((path,), reported=True)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason

@@ -12,7 +12,7 @@ import msgspec
 from ... import rank_files
 from ...model import observation as observations
 from ...model.ports import AttemptTarget
-from ...model.run import JobRecord
+from ...model.run import JobAnswer, JobRecord
 from ...processes import Process, all_processes, is_alive, status_of, variables_of
 from ...spool import read_record
 from ..log.burst_reduction import AT_FIRST, Told, told_as_lines
@@ -322,16 +322,8 @@ class JobRecords(Sampler):
         record = None if self.target is None else read_job(self.target)
         if record is None:
             return
-        seen = observations.JobSeen(
-            t=0.0,
-            job=record.handle.id,
-            phase=record.phase,
-            state=record.state,
-            reason=record.reason,
-            nodes=record.nodes,
-            asked=record.asked,
-            failed_node=record.failed_node,
-        )
+        answer = {name: getattr(record, name) for name in JobAnswer.__struct_fields__ if name != "left_s"}
+        seen = observations.JobSeen(t=0.0, job=record.handle.id, **answer)
         limit = None if record.left_s is None else record.wall + record.left_s
         moved = (limit is None) != (self._limit is None) or abs((limit or 0.0) - (self._limit or 0.0)) > MOVED_S
         if seen != self._told or moved:
