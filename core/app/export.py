@@ -31,6 +31,7 @@ from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
 from .errors import CliError, ExitCode, did_you_mean
 from .runs.known_runs import all_runs, example_verb, find_run_to_read, here, home
 from .runs.run_status import read_summary
+from .runs.waiting import turns
 
 
 @contextmanager
@@ -217,15 +218,13 @@ def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
 
 def _have_it_written(run: RunDirectory) -> None:
     """Ask a live supervisor for the observations that are not in the file yet, and wait for them."""
-    until = time.monotonic() + WRITTEN_WITHIN_S
-    try:
+    with contextlib.suppress(OSError):  # what is written is exported
         if is_held(run.lock):
             run.trace_wanted.touch(mode=0o600)
-            while run.trace_wanted.exists() and is_held(run.lock) and time.monotonic() < until:
-                time.sleep(0.05)
+            for _ in turns(WRITTEN_WITHIN_S, 0.05):
+                if not (run.trace_wanted.exists() and is_held(run.lock)):
+                    break
             run.trace_wanted.unlink(missing_ok=True)
-    except OSError:
-        return  # what is written is exported
 
 
 def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dict[str, Any]:

@@ -424,7 +424,14 @@ class QueueWorker:
     def _place_one(self, queue: Queue, wanting: list[QueueEntry]) -> bool:
         """Start the first that fits; whether one did. One that fits only later keeps those behind it waiting."""
         seen = self._read_gpus()
-        found = loads(seen.gpus, [e for e in queue.entries if e not in wanting], _owners(self._home, seen))
+        mark = os.fsencode(f"{ATTEMPT_VARIABLE}={runs_folder(self._home)}/")
+        owners = {
+            pid: os.fsdecode(variable[len(mark) :].split(b"/")[0])
+            for pid in {user.pid for gpu in seen.gpus for user in gpu.users or ()}
+            for variable in variables_of(pid) or ()
+            if variable.startswith(mark)
+        }
+        found = loads(seen.gpus, [e for e in queue.entries if e not in wanting], owners)
         for entry in wanting:
             chosen = place(entry, found, seen.trouble)
             if chosen.gpus is not None:
@@ -465,16 +472,6 @@ def _died(lock: Path) -> bool:
         return bool(lock.read_text().strip()) and not is_held(lock)
     except OSError:
         return False
-
-
-def _owners(home: Path, seen: GpuSurvey) -> dict[int, str]:
-    mark = os.fsencode(f"{ATTEMPT_VARIABLE}={runs_folder(home)}/")
-    return {
-        pid: os.fsdecode(variable[len(mark) :].split(b"/")[0])
-        for pid in {user.pid for gpu in seen.gpus for user in gpu.users or ()}
-        for variable in variables_of(pid) or ()
-        if variable.startswith(mark)
-    }
 
 
 WAIT_S = 20.0

@@ -66,7 +66,7 @@ def checks_after(name: str | None, warn: Callable[[str], None]) -> list[Check]:
     prune = typed("checkpoints prune", str(after.folder), "--keep", str(KEEP))
     shows = f"{prune} shows what could be deleted; --apply deletes it"
     found["kept"] = passed(kept) if len(complete) <= KEEP else warned(kept, shows)
-    if unknown is None:
+    if unknown is None and complete:
         found |= {"backup": check_backup(complete), "quality": check_quality(complete)}
     story, lost = after.story, sum(i.lost_steps or 0 for i in after.story.incidents)
     told = f"{plural(len(story.incidents), 'incident')}, {plural(lost, 'step')} lost, profile {story.profile or 'none'}"
@@ -184,16 +184,12 @@ def check_final(after: After, complete: list[Checkpoint]) -> Check:
 
 
 def check_backup(complete: list[Checkpoint]) -> Check:
-    if not complete:
-        return failed("there is no complete checkpoint to back up", "see above")
     remedy = f"{typed('checkpoints backup', complete[0].path, 'FOLDER')} (on another disk)"
     return warned(f"whether {complete[0].name} has a copy elsewhere is unknown", remedy)
 
 
 def check_quality(complete: list[Checkpoint]) -> Check:
     """Reminders for what only a person can judge."""
-    if not complete:
-        return failed("there is no complete checkpoint", "see above")
     if len(complete) < 2:
         return passed("one checkpoint; test it")
     first, last = complete[-1].path, complete[0].path

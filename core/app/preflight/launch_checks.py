@@ -270,20 +270,16 @@ def _samples(
                 total += int(repeats) * _count(Path(spec.cwd, str(subset.get("image_dir"))), left, deep=False)
         for name in keys.data if not total else ():
             folder = settings.get(name)
-            if isinstance(folder, str) and folder:
-                total += _in_folder(Path(spec.cwd, folder), left, repeats=keys.repeats_in_names)
+            if not (isinstance(folder, str) and folder):
+                continue
+            place, named = Path(spec.cwd, folder), 0
+            for sub in place.iterdir() if keys.repeats_in_names else ():
+                if sub.is_dir() and (found := _REPEATS.match(sub.name)):  # ``10_luca``: each sample is taken 10 times
+                    named += int(found[1]) * _count(sub, left, deep=False)
+            total += named or _count(place, left, deep=not keys.repeats_in_names)
     except (OSError, ValueError, TypeError):
         return None
     return total if total and left[0] > 0 else None
-
-
-def _in_folder(folder: Path, left: list[int], *, repeats: bool) -> int:
-    """``repeats``: folders named ``10_luca`` say how often their samples are taken."""
-    if not repeats:
-        return _count(folder, left, deep=True)
-    named = [(found, sub) for sub in folder.iterdir() if sub.is_dir() and (found := _REPEATS.match(sub.name))]
-    total = sum(int(found[1]) * _count(sub, left, deep=False) for found, sub in named)
-    return total or _count(folder, left, deep=False)
 
 
 def _count(folder: Path, left: list[int], *, deep: bool) -> int:

@@ -138,8 +138,11 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
         found.append(_with_damage(checkpoint, [saved for _, saved in of_it]))
         if of_it:
             known.add(checkpoint.path)
-        if why := _why_unused(of_it):
-            unused[checkpoint.path] = why
+        aside = of_it[0][0].set_aside.get(of_it[0][1].path) if of_it else None  # as the newest run says
+        if any(story.origin(c) != "earlier" and saved_after_nan(c, story) for story, c in of_it):
+            unused[checkpoint.path] = AFTER_NAN
+        elif aside is not None:
+            unused[checkpoint.path] = f"not used for a restart: {aside.why}"
         ours = (doubt_of(c, story) for story, c in of_it if story.origin(c) != "earlier")
         if AFTER_DIVERGENCE in ours:
             doubts[checkpoint.path] = AFTER_DIVERGENCE
@@ -160,14 +163,6 @@ def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
     return msgspec.structs.replace(
         checkpoint, verdict=damaged.verdict, reason=damaged.reason, nonfinite=damaged.nonfinite, nan=damaged.nan
     )
-
-
-def _why_unused(of_it: list[tuple[RunStory, Checkpoint]]) -> str:
-    """Why a restart passes over it: as the newest run says, or the one that saved it after its loss became NaN."""
-    if any(story.origin(c) != "earlier" and saved_after_nan(c, story) for story, c in of_it):
-        return AFTER_NAN
-    aside = [story.set_aside.get(c.path) for story, c in of_it[:1]]
-    return "".join(f"not used for a restart: {one.why}" for one in aside if one is not None)
 
 
 def _key(checkpoint: Checkpoint, real: RealPaths) -> Key:
