@@ -239,7 +239,7 @@ def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> I
         yield "where it saves is not known yet; its files are watched for it (--output-dir D says it)"
     elif not Path(spec.output_dir).exists():
         yield f"{spec.output_dir} does not exist yet: is it where the trainer saves? Only checkpoints can be resumed"
-    if spec.resume_way is None or spec.resume_way.will in {"no", "unknown"}:
+    if not spec.resumes:
         again = "put {resume} into it" if own_words else "give the command behind -- with {resume} in it"
         yield f"{resume_line(spec.resume_way)}; {again} if the script has an option for it, or choose a --preset"
 

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,20 +173,13 @@ def _take(run: RunDirectory, claim: OutputClaim) -> str | None:
 
 def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
     """Raise NothingToSuperviseError if the run has ended; its message names the command that continues it."""
-    name = printable(run.load_spec().name)
-    match story.state:
-        case "finished":
-            raise NothingToSuperviseError(
-                ExitCode.DONE, f"{name} is finished ({story.state_reason}); its events: {typed('events', run.id)}"
-            )
-        case "given_up" | "ended_early" | "stopped":
-            raise NothingToSuperviseError(
-                ExitCode.NEEDS_YOU if story.state == "stopped" else ExitCode.FAILED,
-                f"{name} is {story.state.replace('_', ' ')} ({story.state_reason}); "
-                f"continue it with: {how_to_resume(story, (run.id,))}",
-            )
-        case _:
-            pass
+    if story.state not in TERMINAL_STATES:
+        return
+    said = f"{printable(run.load_spec().name)} is {story.state.replace('_', ' ')} ({story.state_reason}); "
+    if story.state == "finished":
+        raise NothingToSuperviseError(ExitCode.DONE, f"{said}its events: {typed('events', run.id)}")
+    code = ExitCode.NEEDS_YOU if story.state == "stopped" else ExitCode.FAILED
+    raise NothingToSuperviseError(code, f"{said}continue it with: {how_to_resume(story, (run.id,))}")
 
 
 def _watch(
@@ -235,25 +229,21 @@ def _channels(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> 
     from .export import prometheus_page
     from .supervise.channels import DeadManPing, MetricsEndpoint
 
-    def teller(kind: str, over: str) -> Callable[[str | None], None]:
-        """Sets a trouble of this kind, or clears it and writes ``over``."""
-
-        def tell(trouble: str | None) -> None:
-            if trouble is None:
-                vitality.troubles.clear(kind)
-                supervisor.note(over)
-            elif vitality.troubles.set(kind, trouble, "warning"):
-                supervisor.note(trouble)
-
-        return tell
+    def tell(kind: str, over: str, trouble: str | None) -> None:
+        """Set a trouble of this kind, or clear it and write ``over``."""
+        if trouble is None:
+            vitality.troubles.clear(kind)
+            supervisor.note(over)
+        elif vitality.troubles.set(kind, trouble, "warning"):
+            supervisor.note(trouble)
 
     found: list[Channel] = []
     if settings.notify.ping_url:
-        told = teller("ping", "the ping address is called again")
+        told = partial(tell, "ping", "the ping address is called again")
         blind = lambda: vitality.why_blind(live=supervisor.live is not None)  # noqa: E731
         found.append(DeadManPing(settings.notify.ping_url, settings.notify.ping_s, blind, told))
     if settings.metrics.prometheus:
-        told = teller("metrics_endpoint", "the metrics for Prometheus are served now")
+        told = partial(tell, "metrics_endpoint", "the metrics for Prometheus are served now")
         page = lambda: prometheus_page(lambda _problem: None)  # noqa: E731
         found.append(MetricsEndpoint(settings.metrics.prometheus, page, told))
     for channel in found:

@@ -311,7 +311,7 @@ def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
     how = f"{way.how} ({way.place})" if way.place and way.place not in way.how else way.how
     if not seen.steps.holds:
         return "unknown", how, way.source
-    if way.will in {"yes", "self"}:
+    if way.is_usable:
         return way.will, how, way.source
     if seen.told:
         return "yes", f"told by {PLACEHOLDER} in the command", way.source

@@ -40,6 +40,11 @@ class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
     """``{resume}`` in the command is a word of its own: the option before it takes no value."""
 
     @property
+    def is_usable(self) -> bool:
+        """Whether a launch can resume by it."""
+        return self.will in {"yes", "self"}
+
+    @property
     def is_found(self) -> bool:
         """Whether it is a conclusion from the trainer's source, which no resume has proved yet."""
         return self.file is not None or self.directory is not None

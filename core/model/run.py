@@ -280,6 +280,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
         return CAPABILITIES[self.engine]
 
     @property
+    def resumes(self) -> bool:
+        """Whether its trainer is known to go on from a checkpoint."""
+        return self.resume_way is not None and self.resume_way.is_usable
+
+    @property
     def output_folders(self) -> tuple[str, ...]:
         """All folders that hold checkpoints of the run, ``output_dir`` first; empty if none is known."""
         told = () if self.output_dir is None else (self.output_dir,)

@@ -21,6 +21,7 @@ from .shell_text import ShellCommand, commands_of, without_assignments
 DEEPEST = 4
 LONGEST_BYTES = 1 << 18
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+_OF_SHELLS = frozenset({".sh", ".bash"})
 _STARTERS = frozenset(
     {"torch", "accelerate", "deepspeed", "coverage", "pdb", "cProfile", "debugpy", "ipdb", "kernprof", "line_profiler",
      "memory_profiler", "scalene", "trace", "viztracer", "ddtrace", "mpi4py", "horovod", "paddle", "colossalai"}
@@ -64,10 +65,12 @@ def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int)
     for at, word in enumerate(words):
         name = Path(word).name
         if name in POSIX_SHELLS:
-            return _of_shell(words[at + 1 :], cwd, env, depth)
+            program = _behind_shell(words[at + 1 :], cwd)
+            unread = "a shell without a script that can be read"
+            return unread if program is None else _in_text(program.text, program.path, cwd, env, depth)
         path = _file(cwd, word)
-        if path is not None and path.suffix in {".sh", ".bash"}:
-            return _of_shell(words[at:], cwd, env, depth)
+        if path is not None and path.suffix in _OF_SHELLS:
+            return _in_text(_read(path) or "", path, cwd, env, depth)
         if path is not None and (path.suffix == ".py" or (at == 0 and _is_python_text(path))):
             if at and _OPTIONS_WITH_FILE.fullmatch(words[at - 1]):
                 continue
@@ -83,20 +86,49 @@ def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int)
     return _of_program(words, cwd, env, depth)
 
 
-def _of_shell(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
-    """``words``: those after the shell."""
+class ShellProgram(NamedTuple):
+    """The text that a shell runs. ``file``, ``path``: its script; "" and None for the text behind ``-c``."""
+
+    text: str
+    options: tuple[str, ...] = ()
+    file: str = ""
+    path: Path | None = None
+
+
+def shell_program(words: Sequence[str], cwd: Path) -> ShellProgram | None:
+    """The program of a command that is a shell or a shell script; None if it is neither, or cannot be read.
+
+    The shell stands first, or after a launcher such as ``srun -n 1``.
+    """
+    path = _file(cwd, words[0]) if words else None
+    text = None if path is None else _read(path)
+    if path is not None and text is not None:
+        first = text.partition("\n")[0]
+        shebang = first[2:].split() if first.startswith("#!") else []
+        if any(Path(word).name in POSIX_SHELLS for word in shebang) or (not shebang and path.suffix in _OF_SHELLS):
+            given = tuple(word for word in shebang[1:] if word.startswith("-") or word == "pipefail")
+            return ShellProgram(text, given, words[0], path)
     for at, word in enumerate(words):
-        if re.fullmatch(r"-\w*c", word):
+        if Path(word).name in POSIX_SHELLS:
+            return _behind_shell(words[at + 1 :], cwd)
+        if _PYTHON.fullmatch(Path(word).name) or word.endswith(".py"):
+            break
+    return None
+
+
+def _behind_shell(words: Sequence[str], cwd: Path) -> ShellProgram | None:
+    """The program in the words after a shell."""
+    options: list[str] = []
+    for at, word in enumerate(words):
+        if not word.startswith(("-", "+")) and not (options and re.match(r"[-+].*o$", options[-1])):
+            path = _file(cwd, word)
+            text = None if path is None else _read(path)
+            return None if text is None else ShellProgram(text, tuple(options), word, path)
+        options.append(word)
+        if re.match(r"-[a-zA-Z]*c", word):
             text = next((each for each in words[at + 1 :] if not each.startswith("-")), "")
-            return _in_text(text, None, cwd, env, depth)
-        if word.startswith(("-", "+")) or (at and words[at - 1] in {"-o", "+o"}):
-            continue
-        path = _file(cwd, word)
-        script = _read(path) if path is not None else None
-        if path is None or script is None:
-            return f"{word}: this shell script cannot be read"
-        return _in_text(script, path, cwd, env, depth)
-    return "a shell without a script"
+            return ShellProgram(text, tuple(options))
+    return None
 
 
 def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:

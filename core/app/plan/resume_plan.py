@@ -37,8 +37,6 @@ from ..runs.known_runs import home
 
 _BY_ITSELF = NEWEST | {""}
 """Values of such an option that leave the choice to the trainer; "" = the option alone."""
-KNOWN = frozenset({"yes", "self"})
-"""``ResumeWay.will`` of a way that a launch can use."""
 ADD = (
     "give the training script an option that takes the path of a checkpoint, and load model, optimizer and step from "
     "it (docs/how-to/resume.md has the lines)"
@@ -77,8 +75,8 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd)
     found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]
-    drops = list(found.dropped) if way.will in KNOWN else []
-    left = found.left if drops or way.will not in KNOWN else found.as_given
+    drops = list(found.dropped) if way.is_usable else []
+    left = found.left if drops or not way.is_usable else found.as_given
     may = next((_deleted(each, found.words) for each in left if not each.sure), "")
     for name, value in _weak(args, known):
         option = known_option(spec.command, name)
@@ -133,9 +131,7 @@ def weights_only_load(spec: RunSpec, preset: Preset) -> WeightsOnly | None:
 
 def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:
     """The run with the way to resume that its command and script have now, if none was known. ``preset``: as above."""
-    if spec.resume_way is not None and spec.resume_way.will in KNOWN:
-        return spec
-    return decided(spec, preset)
+    return spec if spec.resumes else decided(spec, preset)
 
 
 def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
@@ -167,9 +163,9 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
         if told and (used or of_preset) and value not in {None, ""} and str(value).lower() in _BY_ITSELF:
             return _alone("config", f"`{key} = {str(value).lower()}` in {config}", config, config)
     way = _from_source(spec, source, finding)
-    if way.will not in KNOWN and preset.finds_with == "always":
+    if not way.is_usable and preset.finds_with == "always":
         return _alone("preset", preset.finds_checkpoint, f"preset {preset.name}", f"preset {preset.name}")
-    if way.will in KNOWN or not preset.finds_checkpoint:
+    if way.is_usable or not preset.finds_checkpoint:
         return way
     return msgspec.structs.replace(way, how=f"{way.how}; {preset.finds_checkpoint}")
 
@@ -432,7 +428,7 @@ def _on(found: Rehearsal) -> str:
 
 def resuming_by_itself(spec: RunSpec, when: str = "") -> RunSpec:
     """The run whose trainer is known to find its newest checkpoint by itself: it need not be told which one."""
-    if spec.resume_way is not None and spec.resume_way.will in KNOWN:
+    if spec.resumes:
         return spec
     style = ResumeStyle(by_itself=True)
     how = f"the trainer goes on from its newest checkpoint by itself, as its rehearsal{when} showed"

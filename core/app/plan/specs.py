@@ -1,7 +1,7 @@
 """The spec of a run, from a command line or from trainwatch.toml. Problems of the config are raised as CliError."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,14 +60,9 @@ def definitions_of(spec: RunSpec) -> Definitions:
     return read_definitions(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
 
 
-def profiles_here() -> Mapping[str, Profile]:
-    """The profiles of the project of the working folder. Raises CliError."""
-    return read_definitions(find_project(here()) or here() / FILE_NAME).profiles
-
-
-def presets_here() -> Mapping[str, Preset]:
-    """The presets likewise."""
-    return read_definitions(find_project(here()) or here() / FILE_NAME).presets
+def definitions_here() -> Definitions:
+    """Those of the project of the working folder. Raises CliError."""
+    return read_definitions(find_project(here()) or here() / FILE_NAME)
 
 
 def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: Definitions) -> RunSpec:
@@ -82,18 +77,25 @@ def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: D
 
 def bare_spec(command: Sequence[str], overrides: Overrides, definitions: Definitions, cwd: Path) -> RunSpec:
     """The spec of a command with default settings, without an id. Raises CliError (exit code 2)."""
+    options = {key.removeprefix("run."): option for option, key in OPTIONS.values()}
     with config_errors():
         problems = option_problems(overrides, definitions.presets, definitions.profiles)
         if not command or not command[0].strip():
             text = "no command; write it after --, as in `trainwatch run -- python train.py`"
             raise ConfigError([*problems, Problem("run", None, text)])
         section = RunSection(name=name_of_command(command), command=tuple(command), cwd=str(cwd.absolute()))
-        section = with_options(section, overrides, cwd)
-        options = {key.removeprefix("run."): option for option, key in OPTIONS.values()}
-        problems += launch_problems(section, lambda key: options.get(key, "run"))
-        if problems:
-            raise ConfigError(problems)
+        section = _given(section, overrides, cwd, problems, lambda key: options.get(key, "run"))
     return _spec(section, settings_with(Settings(), overrides), definitions)
+
+
+def _given(
+    section: RunSection, overrides: Overrides, cwd: Path, problems: list[Problem], place: Callable[[str], str]
+) -> RunSection:
+    """The section with the options of the command line. Raises ConfigError. ``place``: where a key is set."""
+    section = with_options(section, overrides, cwd)
+    if problems := [*problems, *launch_problems(section, place)]:
+        raise ConfigError(problems)
+    return section
 
 
 def spec_of_project(
@@ -103,24 +105,22 @@ def spec_of_project(
 
     Without ``output_dir`` as above. Raises CliError with all problems.
     """
+    given = {key: option for name, (option, key) in OPTIONS.items() if getattr(overrides, name) is not None}
     with config_errors():
         project = load_project(path, profiles=definitions.profiles, presets=definitions.presets)
         section = project.run(run)
-        given = {key: option for name, (option, key) in OPTIONS.items() if getattr(overrides, name) is not None}
+
+        def place(key: str) -> str:
+            return given.get(f"run.{key}") or str(project.provenance[f"{section.key}.{key}"])
+
         end = msgspec.structs.replace(project.settings.end, **section.end)
-        section = with_options(section, overrides, here())
         problems = option_problems(overrides, definitions.presets, definitions.profiles)
-        problems += launch_problems(
-            section, lambda key: given.get(f"run.{key}") or str(project.provenance[f"{section.key}.{key}"])
-        )
-        if problems:
-            raise ConfigError(problems)
+        section = _given(section, overrides, here(), problems, place)
     settings = settings_with(msgspec.structs.replace(project.settings, end=end), overrides)
-    name = section.name
     spec = msgspec.structs.replace(
         _spec(section, settings, definitions), project=str(project.path), section=section.key,
         typed=tuple(key.removeprefix("run.") for key in given if key.startswith("run.")),
-        id=new_run_id(home(), name, path) if fresh else run_id_for(name, path),
+        id=(new_run_id(home(), section.name, path) if fresh else run_id_for(section.name, path)),
     )  # fmt: skip
     return with_rehearsed(with_output_folder(spec, definitions.preset_of(spec)))
 
@@ -154,7 +154,7 @@ class NewProject(NamedTuple):
 def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
     """Write trainwatch.toml. Raises CliError: exit code 2 if it exists or the preset is unknown."""
     folder = here()
-    presets = presets_here()
+    presets = definitions_here().presets
     if options.preset is not None and options.preset not in presets:
         raise CliError(ExitCode.USAGE, f'no preset "{options.preset}"; there are: {", ".join(presets)}')
     found = options.config or config_of(command, str(folder))

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ...act.config.derive import DeriveError
-from ...act.config.trainer_config import TrainerSettings, config_of
+from ...act.config.trainer_config import TrainerSettings
 from ...config.document import ConfigError, Document, display_path
 from ...config.location import find_project
 from ...config.project import load_project
@@ -52,14 +52,13 @@ def output_folder(spec: RunSpec, preset: Preset) -> str | None:
 
 def output_hint(spec: RunSpec, preset: Preset) -> str | None:
     """The folder below which the trainer makes a new one in each launch, absolute; None if it is not known to."""
-    settings = _settings(spec, preset)
-    found = next(_filled(preset.output_below, spec, settings), None)
+    found = next(_filled(preset.output_below, spec, TrainerSettings(spec, preset)), None)
     return None if found is None else _absolute(spec.cwd, found[0])
 
 
 def logging_folder(spec: RunSpec, preset: Preset) -> str | None:
     """Where the trainer writes its own logs, as its settings say; None if they say nothing."""
-    found = next(_set(LOGS, spec, _settings(spec, preset)), None)
+    found = next(_set(LOGS, spec, TrainerSettings(spec, preset)), None)
     return None if found is None else found[0]
 
 
@@ -98,7 +97,7 @@ def _named(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
 
 def _by_settings(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
     spec = _within_shell(spec)
-    settings = _settings(spec, preset)
+    settings = TrainerSettings(spec, preset)
     below = {name for template in preset.output_below for name in _NAME.findall(template)}
     keys = tuple(key for key in CHECKPOINTS if key not in below)
     own = [template for template in preset.output if _NAME.search(template)]
@@ -134,12 +133,6 @@ def _within_shell(spec: RunSpec) -> RunSpec:
     return msgspec.structs.replace(spec, command=("python", str(target.file), *words))
 
 
-def _settings(spec: RunSpec, preset: Preset) -> TrainerSettings:
-    if spec.config is None:
-        spec = msgspec.structs.replace(spec, config=config_of(spec.command, spec.cwd))
-    return TrainerSettings(spec, preset)
-
-
 def _value(settings: TrainerSettings, key: str) -> str | None:
     try:
         value = settings.value(None, key)
@@ -151,21 +144,17 @@ def _value(settings: TrainerSettings, key: str) -> str | None:
 def _filled(templates: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Iterator[tuple[str, str]]:
     for template in templates:
         names = _NAME.findall(template)
-        values = {name: _value(settings, name) for name in names}
-        if any(value is None or not _is_folder(spec.cwd, value) for value in values.values()):
-            continue
-        folder = template
-        for name, value in values.items():
-            folder = folder.replace(f"{{{name}}}", str(value))
-        why = f"its {' and '.join(names)}" if names else f"where {spec.preset} saves"
-        yield folder, why
+        values = {name: _value(settings, name) or "" for name in names}
+        if all(_is_folder(spec.cwd, value) for value in values.values()):
+            folder = template
+            for name, value in values.items():
+                folder = folder.replace(f"{{{name}}}", value)
+            yield folder, f"its {' and '.join(names)}" if names else f"where {spec.preset} saves"
 
 
 def _set(keys: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Iterator[tuple[str, str]]:
     for key in keys:
-        value = _value(settings, key)
-        folder = None if value is None else _folder(spec.cwd, value)
-        if folder is not None:
+        if (value := _value(settings, key)) is not None and (folder := _folder(spec.cwd, value)) is not None:
             yield folder, f"its {key}"
 
 
@@ -245,13 +234,9 @@ def _path(text: str, base: str) -> str | None:
         return None
     before, placeholder, _ = text.partition("{")
     if placeholder or "%" in text:
-        before = before.partition("%")[0]
-        if "/" not in before:
-            return None
-        text = before.rpartition("/")[0]
-    if not text.strip("./~"):
-        return None
-    return os.path.normpath(os.path.join(base, os.path.expanduser(text)))  # noqa: PTH111, PTH118
+        text, slash, _ = before.partition("%")[0].rpartition("/")
+        text = text if slash else ""
+    return _absolute(base, text) if text.strip("./~") else None
 
 
 def _texts(spec: RunSpec, env: Mapping[str, str]) -> Iterator[str]:

@@ -162,55 +162,44 @@ _SETTING = re.compile(r"[$\w][\w.-]*")
 def asked_changes(plan: LaunchPlan, given: Sequence[str], rate: float | None) -> tuple[Change, ...]:
     """The changes that a person asks for. ``rate``: the learning rate. Raises CliError (exit code 2)."""
     pairs = [_pair(text) for text in given]
-    for key, _ in pairs:
-        _require_place(plan, key)
+    source = source_of(plan.spec)
+    for key, _ in pairs if source.declares_all and plan.spec.config is None else ():
+        if not key.startswith("$") and _before(plan, key) is None and (near := _unknown(plan, key)) is not None:
+            raise CliError(
+                ExitCode.USAGE,
+                f"--set {key}: {source.target.file.name} has no such option{near}; keys are those of the command, of "
+                "the config and of the script's options (--help of the script lists them)",
+            )
     found = [_change(plan, key, value) for key, value in pairs]
-    if rate is not None:
-        if not (rate > 0 and math.isfinite(rate)):
-            raise CliError(ExitCode.USAGE, f"--lr: must be more than 0, got {rate:g}")
-        found += _rates(plan, rate)
-    return tuple(found)
+    if rate is not None and not (rate > 0 and math.isfinite(rate)):
+        raise CliError(ExitCode.USAGE, f"--lr: must be more than 0, got {rate:g}")
+    return (*found, *(() if rate is None else _rates(plan, rate)))
 
 
 def without_a_place(plan: LaunchPlan, changes: Sequence[Change]) -> list[str]:
     """A sentence for each changed setting of which nobody can tell whether the trainer has it."""
     return [
         f"{c.key}: neither the command nor the config has it, and nobody can tell whether the trainer knows it"
-        f"{_near(plan, c.key)}; it is passed on as it stands"
+        f"{near}; it is passed on as it stands"
         for c in changes
-        if c.where == "config" and c.before is None and not _is_known(plan, c.key)
+        if c.where == "config" and c.before is None and (near := _unknown(plan, c.key)) is not None
     ]
 
 
-def _require_place(plan: LaunchPlan, key: str) -> None:
-    source = source_of(plan.spec)
-    if key.startswith("$") or not source.declares_all or plan.spec.config is not None:
-        return
-    if _before(plan, key) is not None or _is_known(plan, key):
-        return
-    raise CliError(
-        ExitCode.USAGE,
-        f"--set {key}: {source.target.file.name} has no such option{_near(plan, key)}; keys are those of the command, "
-        "of the config and of the script's options (--help of the script lists them)",
-    )
-
-
-def _is_known(plan: LaunchPlan, key: str) -> bool:
-    bare = key.rpartition(".")[2].replace("-", "_")
-    return bare in {name.rpartition(".")[2].replace("-", "_") for name in _names(plan)}
-
-
-def _names(plan: LaunchPlan) -> set[str]:
+def _unknown(plan: LaunchPlan, key: str) -> str | None:
+    """The name that is meant, as a clause, if neither settings nor script have this one; None: one of them has it."""
     preset = plan.preset
     options = (option.name.lstrip("-") for option in source_of(plan.spec).options)
     given = (word.partition("=")[0].lstrip("-") for word in plan.spec.command if word.startswith("-"))
-    lengths = filter(None, (preset.epochs_key, preset.steps_key))
-    return {*plan.settings, *options, *given, *preset.dotted, *lengths}
-
-
-def _near(plan: LaunchPlan, key: str) -> str:
-    guess = nearest(key, [name for name in _names(plan) if name])
+    names = {*plan.settings, *options, *given, *preset.dotted, preset.epochs_key or "", preset.steps_key or ""}
+    if _bare(key) in map(_bare, names):
+        return None
+    guess = nearest(key, [name for name in names if name])
     return "" if guess is None else f'; did you mean "{guess}"?'
+
+
+def _bare(key: str) -> str:
+    return key.rpartition(".")[2].replace("-", "_")
 
 
 def with_asked(changes: Sequence[Change], before: Sequence[Change]) -> tuple[Change, ...]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...model.run import RunSpec
 from ...model.wrappers import POSIX_SHELLS, Layer, peel
+from ...source.launch_target import shell_program
 from ...source.shell_text import ShellCommand, commands_of, without_assignments
 from ...views.length_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan
@@ -29,7 +30,6 @@ NO_TRAINING = frozenset({"activate", "deactivate", "install", "pull", "build", "
 """Words that make such a command a preparation: ``conda activate``, ``docker pull``."""
 DEEPEST = 4
 """Scripts that call scripts are followed this deep."""
-LONGEST_BYTES = 1 << 18
 PIPES = frozenset({"|", "|&"})
 PIPE_REMEDY = "write `set -o pipefail` (bash) before it, or leave the pipe out: the output is kept in the run's own log"
 CHAIN_REMEDY = "join the commands with `&&`, or begin with `set -e`"
@@ -38,10 +38,10 @@ _ERREXIT = re.compile(r"-[a-zA-Z]*e")
 
 def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The exit status of the command is that of the trainer."""
-    found = hidden_status(plan.spec.command, Path(plan.spec.cwd))
-    if found is not None:
+    command, cwd = plan.spec.command, Path(plan.spec.cwd)
+    if (found := hidden_status(command, cwd)) is not None:
         return warned(*found)
-    return passed("that of the trainer") if _shell_at(plan.spec.command) is not None else None
+    return None if shell_program(without_wrappers(command), cwd) is None else passed("that of the trainer")
 
 
 def what_hides_status(spec: RunSpec) -> str:
@@ -84,40 +84,6 @@ def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[
     return None
 
 
-class ShellProgram(NamedTuple):
-    """The text that a shell runs. ``file``: its name; "" for the text behind ``-c``."""
-
-    text: str
-    options: tuple[str, ...] = ()
-    file: str = ""
-
-
-def shell_program(words: tuple[str, ...], cwd: Path) -> ShellProgram | None:
-    """The program of a command that is a shell or a shell script; None if it is neither, or cannot be read."""
-    at = _shell_at(words)
-    if at is None:
-        return _read_script(words[0], (), cwd) if words else None
-    options: list[str] = []
-    for place, word in enumerate(words[at + 1 :], at + 2):
-        if not word.startswith(("-", "+")) and not re.match(r"-.*o$", options[-1] if options else ""):
-            return _read_script(word, tuple(options), cwd)
-        options.append(word)
-        if re.match(r"-[a-zA-Z]*c", word):
-            text = next((each for each in words[place:] if not each.startswith("-")), "")
-            return ShellProgram(text, tuple(options))
-    return None
-
-
-def _shell_at(words: tuple[str, ...]) -> int | None:
-    """Where the shell stands: first, or after a launcher such as ``srun -n 1``."""
-    for at, word in enumerate(words):
-        if Path(word).name in POSIX_SHELLS:
-            return at
-        if re.match(r"(?:.*/)?python[\d.]*$|.*\.py$", word):
-            return None
-    return None
-
-
 def without_wrappers(words: tuple[str, ...], keep: Collection[str] = ()) -> tuple[str, ...]:
     """The command behind ``nohup``, ``env A=1``, ``timeout 3h``, ``sudo -u bob`` …; ``keep``: wrappers that stay."""
     words = without_assignments(words)
@@ -131,25 +97,6 @@ def assigned(command: Sequence[str]) -> dict[str, str]:
     words = without_wrappers(tuple(command))
     pairs = (word.partition("=") for word in command[: len(command) - len(words)] if not word.startswith("-"))
     return {name: value for name, equals, value in pairs if equals}
-
-
-def _read_script(name: str, options: tuple[str, ...], cwd: Path) -> ShellProgram | None:
-    path = cwd / name
-    try:
-        if "/" not in name and not path.is_file():
-            return None
-        with path.open("rb") as file:
-            text = file.read(LONGEST_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return None
-    first = text.partition("\n")[0]
-    shebang = first[2:].split() if first.startswith("#!") else []
-    if shebang and not any(Path(word).name in POSIX_SHELLS for word in shebang):
-        return None
-    if not shebang and not options and Path(name).suffix not in {".sh", ".bash"}:
-        return None
-    given = tuple(word for word in shebang[1:] if word.startswith("-") or word == "pipefail")
-    return ShellProgram(text, (*options, *given), name)
 
 
 def _hides(rest: list[ShellCommand], *, stops: bool) -> str | None:
@@ -272,24 +219,19 @@ def hand_over(command: tuple[str, ...], cwd: Path) -> Found | None:
 
     What is handed on before a command that trains itself is a helper: a database in a container, a server.
     """
-    found = None
+    found, follows = None, "it is followed as the training"
     for simple in simple_commands(command, cwd):
         words = without_wrappers(simple.words, keep={"setsid"})
         row = next((row for row in TABLE if _matches(row, words)), None)
         if row is not None:
             followed = row.whom == IN_BACKGROUND  # it leaves a process of the run behind
-            sees = (
-                "it is followed as the training" if followed else "trainwatch sees neither its steps nor its end there"
-            )
+            sees = follows if followed else "trainwatch sees neither its steps nor its end there"
             found = Found(f"`{short(simple)}` hands the training to {row.whom} and ends: {sees}", row.remedy, followed)
         elif not may_train(simple):
             found = None if simple.words[0] == "wait" and found is not None and found.followed else found
         elif simple.after == "&":
-            found = Found(
-                f"`{short(simple)} &` goes on after the command has ended: it is followed as the training",
-                "leave out the `&` (and nohup): `trainwatch run --detach` outlives this terminal",
-                followed=True,
-            )
+            remedy = "leave out the `&` (and nohup): `trainwatch run --detach` outlives this terminal"
+            found = Found(f"`{short(simple)} &` goes on after the command has ended: {follows}", remedy, followed=True)
         else:
             found = None
     return found
@@ -338,10 +280,8 @@ class PlaceReport(NamedTuple):
 
 def check_place(plan: LaunchPlan, _machine: Machine) -> Check | None:
     told = place_told(plan.spec)
-    if told is None:
-        return None
-    if not told.problems:
-        return passed(told.works)
+    if told is None or not told.problems:
+        return None if told is None else passed(told.works)
     found = "; ".join(filter(None, (told.works, *(problem for problem, _ in told.problems))))
     return warned(found, "; ".join(dict.fromkeys(remedy for _, remedy in told.problems)))
 
@@ -422,8 +362,8 @@ def _of_container(layer: Layer, spec: RunSpec) -> Iterator[tuple[str, str]]:
 def _mounts(layer: Layer) -> Iterator[tuple[str, str]]:
     """(folder here, folder there)."""
     for value in layer.values("-v", "--volume"):
-        source, _, rest = value.partition(":")
-        yield source, rest.partition(":")[0]
+        source, target, *_ = (*value.split(":"), "")
+        yield source, target
     for value in layer.values("--mount"):
         fields = dict(part.partition("=")[::2] for part in value.split(","))
         target = fields.get("target") or fields.get("dst") or fields.get("destination", "")

@@ -24,7 +24,7 @@ from ...spool import read_order
 from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan, as_number, dotted_settings, settings_in, settings_of
-from ..plan.resume_plan import KNOWN, weights_only_load
+from ..plan.resume_plan import weights_only_load
 from ..plan.trainer_settings import plan_length
 from ..runs.known_runs import runs_saving_to
 from ..runs.output_folder import list_run_checkpoints
@@ -103,27 +103,24 @@ def _lies_in_empty(plan: LaunchPlan, value: str) -> bool:
 
 # Whether the run survives a crash: how its trainer is resumed.
 
-REMEDY = "the script needs a way to go on from a checkpoint: docs/how-to/resume.md has the lines"
-CORRECT = "write {resume} behind an option that it has, or give it one (docs/how-to/resume.md)"
-
 
 def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
     """How the trainer is resumed after a crash. An option that its parser does not have ends each restart."""
     way = plan.spec.resume_way
-    said = resume_words(way)
-    if way is not None and way.will in KNOWN:
-        return passed(said)
+    if plan.spec.resumes:
+        return passed(resume_words(way))
     if way is not None and way.will == "no" and way.source == "command":
-        return failed(way.how, CORRECT)
-    return warned(said, REMEDY)
+        return failed(way.how, "write {resume} behind an option that it has, or give it one (docs/how-to/resume.md)")
+    lines = "the script needs a way to go on from a checkpoint: docs/how-to/resume.md has the lines"
+    return warned(resume_words(way), lines)
 
 
 def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """A restart does not delete what it is to resume from."""
-    spec, way = plan.spec, plan.spec.resume_way
+    spec = plan.spec
     if not spec.second_start.destroys:
         return None
-    restarts = (way is not None and way.will in KNOWN) or spec.settings.restart.if_not_told == "go_on"
+    restarts = spec.resumes or spec.settings.restart.if_not_told == "go_on"
     styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
     texts = [word for style in styles for word in (*style.args, *style.env.values())]
     takes_any_path = (

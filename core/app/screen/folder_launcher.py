@@ -79,7 +79,7 @@ class FolderLauncher:
                 profiles=_choices(spec, plan.profiles),
                 changes=EDGE.value(plan.derived.changes),
                 resume=resume_words(spec.resume_way),
-                resumes=spec.resume_way is not None and spec.resume_way.will in {"yes", "self"},
+                resumes=spec.resumes,
                 unused="" if order.run is not None else not_used_for_a_command() or "",
             )
 

@@ -38,17 +38,17 @@ def start_detached(run: RunDirectory, command: Command | None = None, claim: Out
     are released if none was started. Raises CliError if it did not start (its output is in supervisor.log). A short run
     may be over before its lock is seen; then the pid of the process is returned.
     """
+    shared = False
     try:
         pid = _start(run, command)
-    except BaseException as error:
-        if claim is not None and not isinstance(error, StillStartingError):
-            claim.release()
-        elif claim is not None:
-            claim.hand_over()
+        shared = True
+        return pid
+    except StillStartingError:
+        shared = True
         raise
-    if claim is not None:
-        claim.hand_over()
-    return pid
+    finally:
+        if claim is not None:
+            (claim.hand_over if shared else claim.release)()
 
 
 class StillStartingError(CliError):
@@ -58,8 +58,7 @@ class StillStartingError(CliError):
 def _start(run: RunDirectory, command: Command | None) -> int:
     require_free(run)
     argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
-    if command is not None:
-        argv += ["--then", encode_exact(command).decode()]
+    argv += [] if command is None else ["--then", encode_exact(command).decode()]
     before = _version(run)
     launcher = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=os.environ, cwd="/"
@@ -67,29 +66,30 @@ def _start(run: RunDirectory, command: Command | None) -> int:
     if launcher.returncode == ExitCode.OWNED:  # another one was quicker
         require_free(run)
     if launcher.returncode != 0:
-        raise CliError(
-            ExitCode.FAILED, f"the supervisor could not be started: {launcher.stderr.strip() or 'no reason given'}"
-        )
+        why = launcher.stderr.strip() or "no reason given"
+        raise CliError(ExitCode.FAILED, f"the supervisor could not be started: {why}")
     child = int(launcher.stdout.strip())
     for _ in turns(START_PATIENCE_S, POLL_S):
-        try:
-            os.kill(child, 0)
-            ended = False
-        except OSError as error:
-            ended = not isinstance(error, PermissionError)
+        ended = not _is_there(child)
         if _version(run) != before:  # after it has taken the locks of the output folder
             return holder_pid(run.lock) or child
         if ended:
             break
     else:
-        raise StillStartingError(
-            ExitCode.FAILED,
-            f"the supervisor (pid {child}) has done nothing for {START_PATIENCE_S:.0f} s: see {run.supervisor_log}",
-        )
+        idle = f"the supervisor (pid {child}) has done nothing for {START_PATIENCE_S:.0f} s"
+        raise StillStartingError(ExitCode.FAILED, f"{idle}: see {run.supervisor_log}")
     require_own_output_to_start(run)  # another run was quicker
     said = [line.strip() for line in end_of(run.supervisor_log, LAST_BYTES).split("\n") if line.strip()]
     last = f": {said[-1]}" if said else ""
     raise CliError(ExitCode.FAILED, f"the supervisor did not start{last}; see {run.supervisor_log}")
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
 
 
 def launch_detached(
@@ -185,17 +185,13 @@ def end_supervisor(run: RunDirectory, by: str) -> None:
 
 
 def end_is_ordered(run: RunDirectory) -> bool:
-    if is_at_rest(run):
-        return False
     ordered = False
-    for record in read_journal(run.journal):
+    for record in () if is_at_rest(run) else read_journal(run.journal):
         match record.fact:
             case CommandReceived(verb="stop" | "kill"):
                 ordered = True
             case CommandReceived(verb="resume" | "restart") | AttemptStarted() | StateChanged(state="stopped"):
                 ordered = False
-            case _:
-                pass
     return ordered
 
 

@@ -19,11 +19,11 @@ from ...model.checkpoint import Checkpoint, Origin
 from ...model.checkpoint_files import says_state
 from ...model.observation import Command
 from ...model.preset import Preset, Profile
-from ...model.resume import PLACEHOLDER, ResumeWay, resume_support
+from ...model.resume import PLACEHOLDER, resume_support
 from ...model.run import TERMINAL_STATES, RunSpec, place_of
 from ...model.story import RunStory
 from ...model.text import printable, typed
-from ...source.launch_target import is_same, may_save_alike
+from ...source.launch_target import is_same, may_save_alike, shell_program
 from ...source.trainer_source import source_of
 from ...source.words import CHECKPOINT, RESUME, SAVING
 from ...store.home import runs_folder
@@ -34,9 +34,9 @@ from ...views.length_words import resume_line
 from ...views.state.concerns import reason_of
 from ..errors import CliError, ExitCode, file_errors
 from ..plan.launch_plan import LaunchPlan
-from ..plan.resume_plan import KNOWN, with_way_now, word_by_itself
+from ..plan.resume_plan import with_way_now, word_by_itself
 from ..plan.specs import definitions_of
-from ..preflight.command_checks import shell_program, without_wrappers
+from ..preflight.command_checks import without_wrappers
 from ..preflight.other_trainer import other_trainers, sentence
 from ..preflight.resume_checks import named_checkpoints
 from ..runs.known_runs import all_runs, home, runs_saving_to
@@ -58,7 +58,7 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
     question is for the supervisor that asked. Raises CliError.
     """
     known = run.load_spec()
-    if _is_known(known.resume_way):
+    if known.resumes:
         return None
     trains, waits = trainer_pid(run) is not None, is_held(run.lock)
     resumes = command is not None and command.verb == "restart" and not command.fresh and command.incident is None
@@ -66,13 +66,13 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
         return None
     if waits:
         created, pid = load_story(run.journal).run, holder_pid(run.lock)
-        if created is None or created.resume is None or _is_known(created.resume):
+        if created is None or created.resume is None or created.resume.is_usable:
             return None
         goes_on = pid is not None and not others_end_with(pid)  # the trainer, without its supervisor
         if not (goes_on if trains else is_at_rest(run)):
             return None
     spec = with_way_now(known, definitions_of(known).preset_of(known))
-    if not _is_known(spec.resume_way):
+    if not spec.resumes:
         return None
     if waits:
         end_supervisor(run, "a resume by a way that was found now")
@@ -80,10 +80,6 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
     if known.resume_way is None and not waits:  # it was not asked yet
         return None
     return f"run {run.id} can be resumed now: {resume_line(spec.resume_way)}"
-
-
-def _is_known(way: ResumeWay | None) -> bool:
-    return way is not None and way.will in KNOWN
 
 
 # What stands in an output folder that a start from the beginning may write over.

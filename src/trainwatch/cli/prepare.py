@@ -86,21 +86,15 @@ def doctor_verb(args: argparse.Namespace) -> int:
 )
 def rehearse_verb(args: argparse.Namespace) -> int:
     """0 if the rehearsal found nothing that would stop the real run."""
-    from msgspec import structs
-
-    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
+    from trainwatch.core.app.plan.launch_plan import plan_of
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.rehearse import Limits, rehearse
     from trainwatch.core.views.length_words import rehearsal_lines
 
     scratch = _scratch_of(args)
     words = tuple(args.command_after_dashes or args.words)
-    options = overrides_of(args)
-    plan = plan_command(words, options) if words else plan_project(args.name, structs.replace(options, name=None))
-    if plan is None:
-        raise CliError(
-            ExitCode.USAGE, "no command to rehearse: trainwatch rehearse -- COMMAND, or write a trainwatch.toml"
-        )
+    nothing = "no command to rehearse: trainwatch rehearse -- COMMAND, or write a trainwatch.toml"
+    plan = plan_of(words, overrides_of(args), nothing)
     if words and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
         warn(unused)
     limits = Limits(limit_s=args.timeout, scratch=scratch, keep=args.keep)
@@ -215,25 +209,17 @@ def profiles_arguments(parser: argparse.ArgumentParser) -> None:
 )
 def profiles_verb(args: argparse.Namespace) -> int:
     """3 if there is none of that name."""
-    from trainwatch.core.app.plan.specs import profiles_here
+    from trainwatch.core.app.plan.specs import definitions_here
 
-    known = profiles_here()
-    match args.part:
-        case "show":
-            return print_one(named(known, args.name, "profile"), as_json=args.json)
-        case "diff":
-            return _diff(named(known, args.a, "profile"), named(known, args.b, "profile"), as_json=args.json)
-        case _:
-            return print_list(known, args.verb, as_json=args.json)
+    known = definitions_here().profiles
+    if args.part == "diff":
+        return _diff(named(known, args.a, "profile"), named(known, args.b, "profile"), as_json=args.json)
+    return list_or_show(args, known, "profile")
 
 
 def _diff(a: "Profile", b: "Profile", *, as_json: bool) -> int:
-    keys = sorted({*a.settings, *b.settings})
-    changes = {
-        key: {"a": a.settings.get(key), "b": b.settings.get(key)}
-        for key in keys
-        if a.settings.get(key) != b.settings.get(key)
-    }
+    both = {key: {"a": a.settings.get(key), "b": b.settings.get(key)} for key in sorted({*a.settings, *b.settings})}
+    changes = {key: values for key, values in both.items() if values["a"] != values["b"]}
     if as_json:
         print_json({"a": a.name, "b": b.name, "changes": changes})
         return ExitCode.DONE
@@ -253,12 +239,9 @@ def _diff(a: "Profile", b: "Profile", *, as_json: bool) -> int:
 )
 def presets_verb(args: argparse.Namespace) -> int:
     """3 if there is none of that name."""
-    from trainwatch.core.app.plan.specs import presets_here
+    from trainwatch.core.app.plan.specs import definitions_here
 
-    known = presets_here()
-    if args.part == "show":
-        return print_one(named(known, args.name, "preset"), as_json=args.json)
-    return print_list(known, args.verb, as_json=args.json)
+    return list_or_show(args, definitions_here().presets, "preset")
 
 
 @VERBS(
@@ -481,27 +464,21 @@ def add_list_and_show(parser: argparse.ArgumentParser, verb: str, example: str) 
     return parts
 
 
-def print_list(known: "Mapping[str, Profile | Preset]", verb: str, *, as_json: bool) -> int:
-    if as_json:
-        import msgspec
-
-        print_json({verb: [msgspec.to_builtins(item) for item in known.values()]})
-        return ExitCode.DONE
-    for item in known.values():
-        print(f"{item.name:18} {item.title}")
-    return ExitCode.DONE
-
-
-def print_one(item: "Profile | Preset", *, as_json: bool) -> int:
-    """As the TOML file that would define it."""
-    if as_json:
-        print_json(item)
-        return ExitCode.DONE
+def list_or_show(args: argparse.Namespace, known: "Mapping[str, Profile | Preset]", what: str) -> int:
+    """The list, or the one that is named, as the TOML file that would define it."""
     import msgspec
-    from tomlkit import dumps
 
-    filled = {key: value for key, value in msgspec.to_builtins(item).items() if value not in (None, "", (), [], {})}
-    print(dumps(_without_none(filled)), end="")
+    item = named(known, args.name, what) if args.part == "show" else None
+    if args.json:
+        print_json({args.verb: [msgspec.to_builtins(each) for each in known.values()]} if item is None else item)
+    elif item is None:
+        for each in known.values():
+            print(f"{each.name:18} {each.title}")
+    else:
+        from tomlkit import dumps
+
+        filled = {key: value for key, value in msgspec.to_builtins(item).items() if value not in (None, "", (), [], {})}
+        print(dumps(_without_none(filled)), end="")
     return ExitCode.DONE
 
 

@@ -69,7 +69,7 @@ def act_add(args: argparse.Namespace) -> int:
     """Add the run, and start the process that starts queued runs."""
     import msgspec
 
-    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
+    from trainwatch.core.app.plan.launch_plan import plan_of
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.queue import add_entry, amount, ensure_worker, measured_need
     from trainwatch.core.app.runs.known_runs import home
@@ -78,13 +78,7 @@ def act_add(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.USAGE, "--gpus: must not be negative")
     words = tuple(args.command_after_dashes or args.words)
     overrides = overrides_of(args)
-    plan = (
-        plan_command(words, overrides)
-        if words
-        else plan_project(args.name, msgspec.structs.replace(overrides, name=None))
-    )
-    if plan is None:
-        raise CliError(ExitCode.USAGE, "give a command: trainwatch queue add -- COMMAND …")
+    plan = plan_of(words, overrides, "give a command: trainwatch queue add -- COMMAND …")
     if plan.derived is None:
         raise CliError(ExitCode.USAGE, f"{plan.problem}; nothing was added")
     if words and (unused := not_used_for_a_command()) is not None:

@@ -129,16 +129,12 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
     """The plan of the command, or without one of the run of this folder's trainwatch.toml."""
     from msgspec import structs
 
-    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
-
-    words = tuple(args.command_after_dashes or args.words)
-    found = None if words else plan_project(args.name, structs.replace(overrides_of(args), name=None))
-    plan = plan_command(words, overrides_of(args)) if found is None else found
-    if not args.settings and args.lr is None:
-        return plan
-    from trainwatch.core.app.plan.launch_plan import plan_launch
+    from trainwatch.core.app.plan.launch_plan import plan_launch, plan_of
     from trainwatch.core.app.plan.trainer_settings import asked_changes, without_a_place
 
+    plan = plan_of(args.command_after_dashes or args.words, overrides_of(args))
+    if not args.settings and args.lr is None:
+        return plan
     changes = asked_changes(plan, args.settings, args.lr)
     for doubt in without_a_place(plan, changes):
         warn(doubt)
@@ -192,30 +188,26 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
         )
         return ExitCode.DONE if derived is not None else ExitCode.USAGE
     assert derived is not None
-    print(f"run      {printable(spec.name)} (profile {spec.settings.profiles.use or '–'})")
-    print(f"preset   {spec.preset}: {printable(plan.preset.told(spec.preset_why))}")
-    print(f"command  {printable(shlex.join(plan.command_shown))}")
-    if problem:
-        print(f"problem  {printable(problem)}: the launch would be refused")
-    else:
-        print(f"start    {printable(start)}")
-    for warning in command_warnings(spec):
-        print(f"warning  {printable(warning)}")
-    for check in checks:
-        print(f"check    {check_line(check)}")
-    print(f"cwd      {spec.cwd}")
-    print(f"output   {printable(spec.output_dir or spec.output_hint or 'not known')}: {printable(_output_why(spec))}")
-    print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
-    for change in derived.changes:
-        print(f"change   {change.where} {change.key}: {_value(change.before)} -> {_value(change.after)}  {change.why}")
-    added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
-    for key, value in sorted(added.items()):
-        print(f"env      {key}={value}")
-    print(printable(resume_line(spec.resume_way)))
-    if (restart := second_start_line(spec.second_start)) is not None:
-        print(printable(restart))
-    print(f"then     {by_itself(spec.settings)}")
-    _print_job(plan)
+    rows = [
+        ("run", f"{spec.name} (profile {spec.settings.profiles.use or '–'})"),
+        ("preset", f"{spec.preset}: {plan.preset.told(spec.preset_why)}"),
+        ("command", shlex.join(plan.command_shown)),
+        ("problem", f"{problem}: the launch would be refused") if problem else ("start", start),
+        *(("warning", warning) for warning in command_warnings(spec)),
+        *(("check", check_line(check)) for check in checks),
+        ("cwd", spec.cwd),
+        ("output", f"{spec.output_dir or spec.output_hint or 'not known'}: {_output_why(spec)}"),
+        ("night", rehearsed_words(spec) or "not rehearsed: `trainwatch rehearse` before the night"),
+        *(("change", f"{c.where} {c.key}: {_value(c.before)} -> {_value(c.after)}  {c.why}") for c in derived.changes),
+        *(("env", f"{key}={value}") for key, value in sorted(derived.env.items()) if os.environ.get(key) != value),
+    ]
+    lines = [f"{name:8} {text}" for name, text in rows]
+    restart = second_start_line(spec.second_start)
+    for line in (*lines, resume_line(spec.resume_way), restart, f"then     {by_itself(spec.settings)}"):
+        if line is not None:
+            print(printable(line))
+    if script := job_script(plan):
+        print(f"engine   slurm: each attempt is a job; the batch script of the first one:\n{printable_lines(script)}")
     print("nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""))
     sys.stdout.flush()
     return ExitCode.DONE
@@ -247,13 +239,6 @@ def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartCh
     except CliError as error:
         return StartChoice(), str(error)
     return choice, "" if found is None else found.sentence
-
-
-def _print_job(plan: "LaunchPlan") -> None:
-    from trainwatch.core.app.plan.trainer_settings import job_script
-
-    if script := job_script(plan):
-        print(f"engine   slurm: each attempt is a job; the batch script of the first one:\n{printable_lines(script)}")
 
 
 def _output_why(spec: "RunSpec") -> str:
