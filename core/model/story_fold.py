@@ -288,7 +288,8 @@ def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: facts.Attem
 
 
 def told_one_by_one(record: Record, untold: set[int]) -> bool:
-    """Whether a report tells this record: an action for an incident or its result, a command, a move of the ramp.
+    """Whether a report needs this record: an action for an incident or its result, a command, why it was refused, a
+    move of the ramp.
 
     ``untold``: ids of decisions that are not told; grows. The result of a decision that was not seen is told: it may be
     one of those before.
@@ -301,4 +302,5 @@ def told_one_by_one(record: Record, untold: set[int]) -> bool:
         return False
     if outcome is not None:
         return outcome.decision not in untold
-    return isinstance(record.fact, facts.CommandReceived | facts.RampMoved)
+    refusal = isinstance(record.fact, facts.Note) and record.fact.about == "refusal"
+    return refusal or isinstance(record.fact, facts.CommandReceived | facts.RampMoved)

@@ -10,7 +10,7 @@ import msgspec
 from ..model.attempt import AttemptStory, Incident
 from ..model.checkpoint import Checkpoint
 from ..model.decision import Record
-from ..model.fact import CommandReceived, RampMoved
+from ..model.fact import CommandReceived, Note, RampMoved
 from ..model.preset import Change
 from ..model.redact import Redaction, url_secrets
 from ..model.run import RunSpec
@@ -304,13 +304,16 @@ def _changes(now: Situation, particulars: Sequence[Record]) -> Iterable[tuple[fl
     for a, b in pairwise((None, *now.story.attempts)):
         if a is not None and b is not None and a.profile != b.profile:
             told.append((b.t, f"attempt {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))
+    commands: list[tuple[float, str]] = []
     for record in particulars:
         said = record.fact
         if isinstance(said, CommandReceived):
-            told.append((record.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+            commands.append((record.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+        elif isinstance(said, Note) and commands:  # it was refused, or there was nothing to do
+            commands.pop()
         elif isinstance(said, RampMoved):
             told.append((record.t, f"ramp {said.direction}: {said.before} → {said.after} ({said.why})"))
-    for t, text in sorted(told, key=lambda pair: pair[0]):
+    for t, text in sorted([*told, *commands], key=lambda pair: pair[0]):
         wall = now.story.wall0 + t
         yield wall, f"{quantity.clock(wall, seconds=True)} {text}"
 
