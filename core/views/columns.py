@@ -77,10 +77,11 @@ Kept = tuple[Checkpoint, str]
 
 
 def _step(row: Shown) -> str:
-    """``step 136 of 360``, over all attempts and epochs."""
+    """``step 136 of 360``, over all attempts and epochs; ``from step 360`` until the newest attempt makes one."""
     step, total = row[0]["step"], row[0]["total_steps"]
     if step is None:
-        return "no step yet"
+        begins_at = row[0].get("resume_step")
+        return "no step yet" if begins_at is None else f"from step {quantity.count(begins_at)}"
     return f"step {quantity.count(step)}" + (f" of {quantity.count(total)}" if total else "")
 
 

@@ -77,6 +77,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     diverged: bool
     needs: tuple[Need, ...]
     resume: Checkpoint | None
+    resumed_at: int | None
+    """The step at which the newest attempt began."""
     checkpoints: int
     attempts: int
     restarts: tuple[int, int]
@@ -125,6 +127,7 @@ def summarise(now: Situation, name: str = "") -> RunSummary:
         diverged=diverged_since(story) is not None,
         needs=tuple(needs(now)),
         resume=resume_point(now),
+        resumed_at=None if story.attempt is None else story.attempt.resume_step,
         checkpoints=len(story.checkpoints),
         attempts=len(story.attempts),
         restarts=(story.budget_used, story.budget_max),
