@@ -288,8 +288,7 @@ def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: facts.Attem
 
 
 def told_one_by_one(record: Record, untold: set[int]) -> bool:
-    """Whether a report needs this record: an action for an incident or its result, a command, why it was refused, a
-    move of the ramp.
+    """Whether a report needs this record: an action for an incident or its result, a command, its refusal, a ramp move.
 
     ``untold``: ids of decisions that are not told; grows. The result of a decision that was not seen is told: it may be
     one of those before.

@@ -9,7 +9,7 @@ from ..model.progress import Level
 from ..model.story import Situation
 from . import quantity
 from .state.concerns import reason_now
-from .words import title_of
+from .words import change_words, title_of
 
 KIND_LEVELS: dict[str, Level] = {"info": "safe", "warning": "warning", "danger": "danger"}
 SHORT_S = 0.5
@@ -65,23 +65,21 @@ def folded(views: Sequence[IncidentView]) -> tuple[IncidentView, ...]:
 
 
 def incident_view(i: Incident, now: Situation) -> IncidentView:
-    known = title_of(i)
-    explained = i.explanation or ""
     return IncidentView(
         id=i.id,
         kind=i.kind,
-        title=known if i.kind in {"crash", "hang"} else reason_now(i, now),
+        title=title_now(i, now),
         at=quantity.clock(i.wall, now.now_wall, seconds=True),
         level=KIND_LEVELS[i.severity],
         open=i.open,
         acknowledged=i.acknowledged,
         status=_status(i, now),
         seen=_seen(i),
-        cause=explained,
+        cause=i.explanation,
         did=_did(i, now),
         cost=_cost(i),
         ending=i.ending or "",
-        evidence=tuple(_evidence(e.what, e.line) for e in i.evidence),
+        evidence=evidence_words(i),
     )
 
 
@@ -97,8 +95,14 @@ def _is_told(what: str, quoted: str) -> bool:
     return what in quoted or (quoted.endswith("…") and what[:SAME_BEGINNING] in quoted)
 
 
-def _evidence(what: str, line: int | None) -> str:
-    return what if line is None else f"{what} (log line {quantity.count(line)})"
+def evidence_words(i: Incident) -> tuple[str, ...]:
+    """Each with its line of the log, if it is from there."""
+    return tuple(e.what if e.line is None else f"{e.what} (log line {quantity.count(e.line)})" for e in i.evidence)
+
+
+def title_now(i: Incident, now: Situation) -> str:
+    """The name of a crash or a hang; the reason of another one, with its newest value."""
+    return title_of(i) if i.kind in {"crash", "hang"} else reason_now(i, now)
 
 
 def _status(i: Incident, now: Situation) -> str:
@@ -122,7 +126,7 @@ def _did(i: Incident, now: Situation) -> str:
     if after is not None:
         if not parts:
             parts.append(f"started attempt {after.number}" + ("" if after.resume_from else " from the beginning"))
-        parts += [f"{c.key} {_value(c.before)} → {_value(c.after)}" for c in after.changes if c.before is not None]
+        parts += [change_words(msgspec.structs.replace(c, why="")) for c in after.changes if c.before is not None]
     parts += [f"needs your decision: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
     return " · ".join(parts)
 
@@ -131,10 +135,6 @@ def _attempt_after(i: Incident, now: Situation) -> AttemptStory | None:
     if i.kind not in {"crash", "hang"}:
         return None
     return next((a for a in now.story.attempts if a.number == i.attempt + 1), None)
-
-
-def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _cost(i: Incident) -> str:

@@ -41,6 +41,11 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None or not math.isfinite(value) else f"{round(value):,}"
 
 
+def out_of(value: float | None, total: float | None) -> str:
+    """``136 of 360``; without a total that is known, or 0, the number alone."""
+    return count(value) + (f" of {count(total)}" if total else "")
+
+
 def percent(value: float | None) -> str:
     """A share in whole percent; below 10 with a decimal unless it is whole."""
     if value is None or not math.isfinite(value):

@@ -99,6 +99,15 @@ def shown(value: object) -> str:
     return "…/" + text.rstrip("/").rpartition("/")[2] if text.startswith("/") and text.count("/") > 2 else text
 
 
+def change_words(c: Change) -> str:
+    """``batch_size 2 → 1 (CUDA out of memory)``, ``batch_size = 1`` if the config does not have it."""
+    old, new = (
+        "removed" if v is None else str(v).lower() if isinstance(v, bool) else str(v) for v in (c.before, c.after)
+    )
+    change = f"{c.key} = {new}" if c.before is None else f"{c.key} {old} → {new}"
+    return change + (f" ({c.why})" if c.why else "")
+
+
 def passing(sought: str) -> Callable[[str], bool]:
     """Tells whether a text contains ``sought``, or matches it as a regular expression; upper case does not matter."""
     try:

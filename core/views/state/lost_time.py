@@ -9,11 +9,12 @@ and repeats the same steps.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 
+from ...model.attempt import AttemptStory
 from ...model.fact import NothingSeen
 from ...model.run import TERMINAL_STATES, RunState
 from ...model.story import STATES, RunStory
@@ -116,16 +117,26 @@ def lost_time(
 
 def repeated_steps(story: RunStory) -> int:
     """Steps that were made twice: after failures, and after a stop or a resume from an older checkpoint."""
-    return sum(i.lost_steps or 0 for i in story.incidents) + _gone_back(story)
+    return sum(i.lost_steps or 0 for i in story.incidents) + gone_back(story)
 
 
-def _gone_back(story: RunStory) -> int:
+def last_step_of(attempt: AttemptStory, log_steps: Mapping[int, int] = {}) -> int | None:
+    """As the trainer counts. ``log_steps``: attempt → the last step in its log, if no supervisor watched its end."""
+    return attempt.last_step if attempt.last_step is not None else log_steps.get(attempt.number)
+
+
+def gone_back(story: RunStory, log_steps: Mapping[int, int] = {}) -> int:
+    """Steps that were repeated on request: a stop between two saves, a resume from an older checkpoint.
+
+    Those of a crash or a hang are in its incident.
+    """
     told = {i.attempt for i in story.incidents if i.lost_steps is not None}
     total = 0
     for a, b in pairwise(story.attempts):
-        if a.number not in told and a.last_step is not None:
+        last = last_step_of(a, log_steps)
+        if a.number not in told and last is not None:
             resumed = b.resume_step if b.resume_from is not None else 0
-            total += max(0, a.last_step - resumed) if resumed is not None else 0
+            total += max(0, last - resumed) if resumed is not None else 0
     return total
 
 
