@@ -9,7 +9,7 @@ from ..model.progress import Level
 from ..model.story import RunStory, Situation
 from ..model.text import verdict_word
 from . import quantity
-from .state.concerns import AFTER_NAN, doubt_of, saved_after_nan
+from .state.concerns import AFTER_NAN, doubt_of
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",
@@ -106,11 +106,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def score(self) -> str:
         """``fid 12.3, best``; ``score unknown``; empty if it was not evaluated."""
-        if self.evaluation is None:
-            return ""
-        if self.evaluation.score is None:
-            return "score unknown"
-        return score_words(self.evaluation) + (", best" if self.best else "")
+        return _score(self.evaluation, best=self.best)
 
     @property
     def verified(self) -> str:
@@ -196,7 +192,7 @@ def resume_point(now: Situation) -> Checkpoint | None:
     """The newest checkpoint that a restart may take, complete or opaque, from before a NaN of the loss, or None."""
     story = now.story
     own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown")
-    finite = (c for c in own if not saved_after_nan(c, story))
+    finite = (c for c in own if doubt_of(c, story) != AFTER_NAN)
     return newest_resumable(finite, story.set_aside)
 
 
@@ -212,14 +208,14 @@ def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
 
 
 def score_of(c: Checkpoint, story: RunStory) -> str:
-    """``fid 12.3, best``; ``score unknown``; empty if it was not evaluated."""
-    found = story.evaluation(c)
-    if found is None:
-        return ""
-    if found.score is None:
-        return "score unknown"
-    best = story.best
-    return score_words(found) + (", best" if best is not None and best.path == c.path else "")
+    """As in a row of the list."""
+    return _score(story.evaluation(c), best=story.best is not None and story.best.path == c.path)
+
+
+def _score(found: Evaluation | None, *, best: bool) -> str:
+    if found is None or found.score is None:
+        return "" if found is None else "score unknown"
+    return score_words(found) + (", best" if best else "")
 
 
 def scores_of(story: RunStory) -> str:

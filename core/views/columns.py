@@ -82,25 +82,7 @@ def _step(row: Shown) -> str:
     if step is None:
         begins_at = row[0].get("resume_step")
         return "no step yet" if begins_at is None else f"from step {quantity.count(begins_at)}"
-    return f"step {quantity.count(step)}" + (f" of {quantity.count(total)}" if total else "")
-
-
-def _watched(row: Shown) -> str:
-    supervisor = row[0]["supervisor"]
-    if not supervisor["alive"]:
-        return "not watched"
-    return "watched" if supervisor["responsive"] else "FROZEN"
-
-
-def _left(row: Shown) -> str:
-    """``2 h 10 min left``; empty if unknown."""
-    eta_s = row[0].get("eta_s")
-    return "" if eta_s is None else f"{quantity.duration(eta_s)} left"
-
-
-def _folder(row: Shown) -> str:
-    """With what is to be said of a silence, and what needs a person."""
-    return " · ".join(filter(None, (row[0]["cwd"], row[1], row[0].get("needs_you"))))
+    return f"step {quantity.out_of(step, total)}"
 
 
 RUNS: tuple[Column[Shown], ...] = (
@@ -108,10 +90,13 @@ RUNS: tuple[Column[Shown], ...] = (
     Column(title="state", text=lambda r: str(r[0]["state"])),
     Column(title="attempt", text=lambda r: f"attempt {r[0]['attempt']}", right=True),
     Column(title="step", text=_step, right=True),
-    Column(title="left", text=_left, right=True, if_any=True),
-    Column(title="watched", text=_watched),
-    Column(title="folder", text=_folder),
-)
+    Column(title="left", text=lambda r: "" if r[0].get("eta_s") is None else f"{quantity.duration(r[0]['eta_s'])} left",
+           right=True, if_any=True),
+    Column(title="watched", text=lambda r: "not watched" if not r[0]["supervisor"]["alive"]
+           else "watched" if r[0]["supervisor"]["responsive"] else "FROZEN"),
+    # With what is said of a silence, and what needs a person.
+    Column(title="folder", text=lambda r: " · ".join(filter(None, (r[0]["cwd"], r[1], r[0].get("needs_you"))))),
+)  # fmt: skip
 
 
 def _position(row: Kept) -> str:
@@ -137,22 +122,14 @@ Queued = tuple[QueueEntry, int | None]
 """An entry, and its place if it waits."""
 
 
-def _queue_state(row: Queued) -> str:
-    entry, place = row
-    return (f"queued, place {place}" if place is not None else entry.ending or entry.state).replace("_", " ")
-
-
-def _run_and_why(row: Queued) -> str:
-    return ": ".join(filter(None, (row[0].run, row[0].why)))
-
-
 QUEUE: tuple[Column[Queued], ...] = (
     Column(title="entry", text=lambda r: str(r[0].id), right=True),
     Column(title="run", text=lambda r: r[0].name),
-    Column(title="state", text=_queue_state),
+    Column(title="state", text=lambda r: (r[0].ending or r[0].state).replace("_", " ") if r[1] is None
+           else f"queued, place {r[1]}"),
     Column(title="GPUs", text=lambda r: f"GPU {','.join(map(str, r[0].on))}" if r[0].on else "", if_any=True),
-    Column(title="started as", text=_run_and_why),
-)
+    Column(title="started as", text=lambda r: ": ".join(filter(None, (r[0].run, r[0].why)))),
+)  # fmt: skip
 HOSTS: tuple[Column[dict[str, Any]], ...] = (
     Column(title="host", text=lambda r: str(r["name"])),
     Column(title="address", text=lambda r: str(r["ssh"])),

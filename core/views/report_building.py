@@ -24,9 +24,9 @@ from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, Report
 from .run_summary import summarise
 from .state.concerns import next_by_itself, reason_of
 from .state.lost_time import LostTime, gone_back, last_step_of, lost_time
-from .state.position_words import last_seen_t, nobody_sees
+from .state.position_words import last_seen_t, seen_by
 from .state.run_progress import last_step, live_progress, overall_step
-from .words import change_words, would_have
+from .words import STATES, change_words, would_have
 
 
 def build_report(now: Situation, sources: ReportSources, since_wall: float | None = None) -> Report:
@@ -105,7 +105,7 @@ def _lost(now: Situation, redone: int, since_t: float = 0.0) -> LostTime | None:
         redone,
         since_t=since_t,
         silent_from_t=now.step_t if late is not None and late.level == "warning" else None,
-        unseen_from_t=last_seen_t(now) if nobody_sees(now) else None,
+        unseen_from_t=None if seen_by(now) == "watched" else last_seen_t(now),
     )
 
 
@@ -384,23 +384,6 @@ def _incident_line(row: IncidentRow, report: Report) -> str:
 
 # The summary of a report in one sentence: duration, progress, trouble and open decisions.
 
-OPENINGS: dict[str, str] = {
-    "idle": "Nothing has run yet",
-    "starting": "It is being started",
-    "running": "It is running",
-    "hung": "It seems to hang",
-    "stopping": "It is being ended",
-    "cleaning": "It is being restarted",
-    "backing_off": "It waits for its restart",
-    "paused": "It is paused",
-    "suspended": "It was stopped by a signal and waits to be continued",
-    "queued": "Its job waits in the queue",
-    "stopped": "It was stopped",
-    "interrupted": "It was interrupted",
-    "finished": "It finished",
-    "ended_early": "It ended early",
-    "given_up": "It was given up",
-}
 TIMES = ("", "once", "twice")
 
 
@@ -409,7 +392,7 @@ def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diver
 
     ``recovered``: crashes and hangs that another attempt followed; ``diverged``: the loss is, or was at the end.
     """
-    clauses = [f"It was {r.last_seen}" if r.last_seen else OPENINGS[r.state]]
+    clauses = [f"It was {r.last_seen}" if r.last_seen else STATES[r.state].opening]
     if r.wall_s is not None and not r.last_seen:
         clauses[0] += f" after {quantity.duration(r.wall_s)}"
     if r.step is not None:

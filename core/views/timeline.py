@@ -7,12 +7,12 @@ from typing import Literal
 import msgspec
 
 from ..model.checkpoint import Checkpoint
-from ..model.run import HALTED_STATES
+from ..model.run import HALTED_STATES, TERMINAL_STATES
 from ..model.story import Situation
 from ..model.text import verdict_in_words
 from . import quantity
 from .charts import AttemptSpan, attempt_spans
-from .checkpoint_list import score_of, scores_of, step_words
+from .checkpoint_list import DAMAGED, score_of, scores_of, step_words
 from .state.concerns import NAN, nan_since
 from .state.run_progress import last_step, live_progress
 
@@ -101,7 +101,7 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
 
 def timeline_view(now: Situation) -> TimelineView:
     story = now.story
-    over = story.state in {"finished", "ended_early", "given_up", "stopped"}
+    over = story.state in TERMINAL_STATES
     now_t = story.state_t if over else max(now.now_t, story.t)
     progress = live_progress(now)
     late = _stands_still(now)
@@ -190,7 +190,7 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
         Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"attempt {a.number}") for a in story.attempts
     ]
     for c in story.checkpoints:
-        bad = c.verdict in {"torn", "corrupt", "nonfinite"} and c.understood
+        bad = c.verdict in DAMAGED and c.understood
         score = score_of(c, story)
         text = f"{step_words(c)} · {score}" if score else step_words(c)
         marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=text))

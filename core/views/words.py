@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,23 +50,33 @@ PHASE_WORDS: dict[str, str] = {
     "unknown": "Running",
 }
 
-STATE_WORDS: dict[str, str] = {
-    "idle": "not started",
-    "starting": "starting",
-    "running": "running",
-    "hung": "seems to hang",
-    "stopping": "stopping",
-    "cleaning": "cleaning up",
-    "backing_off": "waiting to restart",
-    "paused": "paused",
-    "suspended": "stopped by a signal",
-    "queued": "in the queue",
-    "stopped": "stopped",
-    "interrupted": "interrupted",
-    "finished": "finished",
-    "ended_early": "ended early",
-    "given_up": "given up",
+
+class StateWords(NamedTuple):
+    """``word``: in a list; ``opening``: of a sentence about the run; ``level``: if nothing else is wrong."""
+
+    word: str
+    opening: str
+    level: Level
+
+
+STATES: dict[str, StateWords] = {
+    "idle": StateWords("not started", "Nothing has run yet", "unknown"),
+    "starting": StateWords("starting", "It is being started", "safe"),
+    "running": StateWords("running", "It is running", "safe"),
+    "hung": StateWords("seems to hang", "It seems to hang", "danger"),
+    "stopping": StateWords("stopping", "It is being ended", "warning"),
+    "cleaning": StateWords("cleaning up", "It is being restarted", "warning"),
+    "backing_off": StateWords("waiting to restart", "It waits for its restart", "warning"),
+    "paused": StateWords("paused", "It is paused", "warning"),
+    "suspended": StateWords("stopped by a signal", "It was stopped by a signal and waits to be continued", "warning"),
+    "queued": StateWords("in the queue", "Its job waits in the queue", "unknown"),
+    "stopped": StateWords("stopped", "It was stopped", "warning"),
+    "interrupted": StateWords("interrupted", "It was interrupted", "warning"),
+    "finished": StateWords("finished", "It finished", "safe"),
+    "ended_early": StateWords("ended early", "It ended early", "danger"),
+    "given_up": StateWords("given up", "It was given up", "danger"),
 }
+STATE_WORDS = {state: words.word for state, words in STATES.items()}
 
 
 def title_of(incident: Incident) -> str:

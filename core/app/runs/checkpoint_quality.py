@@ -22,7 +22,7 @@ from ...store.journal import JournalTooNew, load_story
 from ...store.learned import ListUnreadable, read_ratings
 from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import list_runs
-from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of, saved_after_nan
+from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of
 from ..errors import CliError, ExitCode
 
 BEST: KeepReason = "has the best score"
@@ -172,7 +172,7 @@ def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
 
 def _why_unused(of_it: list[tuple[RunStory, Checkpoint]]) -> str:
     """Why a restart passes over it: as the newest run says, or the one that saved it after its loss became NaN."""
-    if any(story.origin(c) != "earlier" and saved_after_nan(c, story) for story, c in of_it):
+    if any(story.origin(c) != "earlier" and doubt_of(c, story) == AFTER_NAN for story, c in of_it):
         return AFTER_NAN
     aside = [story.set_aside.get(c.path) for story, c in of_it[:1]]
     return "".join(f"not used for a restart: {one.why}" for one in aside if one is not None)

@@ -1,5 +1,7 @@
 """Clauses about how far a run is: step, pace, when it will be done; what is said while no step is seen."""
 
+from typing import Literal
+
 from ...model.run import TERMINAL_STATES
 from ...model.story import RunStory, Situation
 from ...views import quantity
@@ -12,20 +14,16 @@ SOON_S = 600.0
 """Seconds to the end below which a countdown is shown instead of a time of day."""
 
 
-def unwatched(now: Situation) -> bool:
-    """Whether the run is not over and has no supervisor."""
-    story = now.story
-    return now.supervisor_alive is False and bool(story.attempts) and story.state not in TERMINAL_STATES
+def seen_by(now: Situation) -> Literal["watched", "unwatched", "frozen"]:
+    """Whether anybody looks at the run now; one that is over needs nobody.
 
-
-def frozen(now: Situation) -> bool:
-    """Whether the run is not over and its supervisor lives but does not respond."""
-    return bool(now.frozen) and now.story.state not in TERMINAL_STATES
-
-
-def nobody_sees(now: Situation) -> bool:
-    """Whether the run is not over and nothing of it is seen now: its state and numbers are those of the last record."""
-    return unwatched(now) or frozen(now)
+    Without a supervisor, or with one that does not respond, its state and numbers are those of the last record.
+    """
+    if now.story.state in TERMINAL_STATES:
+        return "watched"
+    if now.supervisor_alive is False and now.story.attempts:
+        return "unwatched"
+    return "frozen" if now.frozen else "watched"
 
 
 def standstill(now: Situation) -> str:
@@ -35,7 +33,7 @@ def standstill(now: Situation) -> str:
     """
     if now.story.state != "running":
         return ""
-    if nobody_sees(now):
+    if seen_by(now) != "watched":
         return last_seen(now)
     late = last_step(now)
     silent = any(incident.kind in SILENT for incident in now.story.open_incidents)
@@ -47,8 +45,7 @@ def where(now: Situation) -> tuple[str, ...]:
     progress, late = run_progress(now), last_step(now)
     clauses: list[str] = []
     if progress.step is not None:
-        total = f" of {quantity.count(progress.total_steps)}" if progress.total_steps else ""
-        clauses.append(f"step {quantity.count(progress.step)}{total}")
+        clauses.append(f"step {quantity.out_of(progress.step, progress.total_steps)}")
     elif progress.epoch is not None:
         total = f" of {progress.total_epochs}" if progress.total_epochs else ""
         clauses.append(f"epoch {progress.epoch:g}{total}")
@@ -90,15 +87,12 @@ def last_seen_t(now: Situation) -> float:
 # What a state claims before it is so: a pause that nobody has confirmed, a given-up run whose trainer lives.
 
 
-PAUSE = "not confirmed yet"
-
-
 def unconfirmed(story: RunStory) -> str:
     """A clause; empty if the state is what it says."""
     attempt = story.attempt
     if story.state == "paused":
         asked = next((a for a in reversed(story.actions) if a.kind == "pause_attempt"), None)
-        return PAUSE if asked is not None and asked.done_t is None else ""
+        return "not confirmed yet" if asked is not None and asked.done_t is None else ""
     if story.state == "given_up" and attempt is not None and attempt.ended_t is None:
         pid = "" if attempt.pid is None else f" (pid {attempt.pid})"
         return f"but its trainer{pid} was not ended"

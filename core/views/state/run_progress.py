@@ -141,19 +141,15 @@ def eta_s(progress: Progress) -> float | None:
     """Seconds to the last step: as the supervisor measured them or the trainer said, else steps left times the pace."""
     if progress.eta_s is not None or progress.run_step is None or progress.run_total_steps is None:
         return progress.eta_s
-    return (
-        None
-        if progress.sec_per_step is None
-        else (progress.run_total_steps - progress.run_step) * progress.sec_per_step
-    )
+    pace_s = progress.sec_per_step
+    return None if pace_s is None else (progress.run_total_steps - progress.run_step) * pace_s
 
 
 def of_an_epoch(progress: Progress) -> str:
     """step 5 of 30 of an epoch, if it is not known where in the run that is; else empty. ``progress``: as printed."""
     if not progress.of_part or progress.step is None:
         return ""
-    total = f" of {quantity.count(progress.total_steps)}" if progress.total_steps else ""
-    return f"step {quantity.count(progress.step)}{total} of an epoch"
+    return f"step {quantity.out_of(progress.step, progress.total_steps)} of an epoch"
 
 
 def fraction(progress: Progress) -> float | None:

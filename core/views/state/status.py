@@ -15,7 +15,7 @@ from ..length_words import resume_object
 from ..metrics import view_command
 from ..run_summary import RunSummary, backup_state, summarise
 from ..words import commands, title_of
-from .concerns import current_readings, doubt_of, shown, troubles
+from .concerns import current_readings, doubt_of, troubles
 from .lost_time import lost_time
 from .position_words import unconfirmed
 from .run_progress import bounds_now, live_progress
@@ -124,7 +124,7 @@ def status_object(
         "resume": resume_object(resume),
         "loss": {"state": summary.loss_state, "floor": story.loss_floor},
         "supervisor": supervisor.shown(),
-        "troubles": shown(troubles(now, supervisor, own, run_id=run_id)),
+        "troubles": [msgspec.to_builtins(each) for each in troubles(now, supervisor, own, run_id=run_id)],
         "concerns": [{"level": each.level, "text": each.text, "incident": each.incident} for each in summary.troubles],
     }
 
