@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from . import quantity
 from .metrics import axis_unit, shown_points, stored_unit, tick_text, unit_of, words_of
 from .state.concerns import SILENT
 
+_x = itemgetter(0)
 Stretch = tuple[float, float]
 """(since, until) in run seconds."""
 
@@ -143,10 +145,6 @@ def silences(
         found.append((still_since_t, math.inf))
     found += [still for attempt in attempts for still in attempt.still]
     return tuple((since, until) for since, until in found if until > since)
-
-
-def _x(point: Point) -> float:
-    return point[0]
 
 
 # Ticks of the axes: round numbers, times since the start.

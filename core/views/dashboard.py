@@ -121,10 +121,6 @@ def _meter(
     return Meter(text=text, level=level, series=series, bounds=bounds, **{"label": row, **more})
 
 
-def _percent_of(used: float | None, total: float | None) -> float | None:
-    return None if used is None or not total else 100 * used / total
-
-
 def nothing_read(now: Situation) -> str:
     """Why there is no reading."""
     return "No reading: no supervisor is running" if now.supervisor_alive is False else "No reading yet"
@@ -181,7 +177,11 @@ def gpu_pane_view(now: Situation) -> GpuPaneView:
 
 def gpu_view(now: Situation, g: GpuReading, sample_trouble: str | None = None) -> GpuView:
     """Project one GPU. ``sample_trouble``: why none can be read."""
-    vram_pct, total, source = _percent_of(g.mem_used_bytes, g.mem_total_bytes), g.mem_total_bytes, f"gpu{g.index}"
+    vram_pct, total, source = (
+        quantity.share_pct(g.mem_used_bytes, g.mem_total_bytes),
+        g.mem_total_bytes,
+        f"gpu{g.index}",
+    )
     trouble, name = g.trouble, g.name or ""
     if trouble is None and sample_trouble is None and g.util_pct is None and g.mem_used_bytes is None:
         trouble = "has no readings"
@@ -230,7 +230,7 @@ def memory_view(now: Situation) -> MemoryView:
     total, swap, free = host.ram_total_bytes, host.swap_total_bytes, host.disk_free_bytes
     meters = [
         _meter(
-            now, "host", "ram_used", _percent_of(host.ram_used_bytes, total),
+            now, "host", "ram_used", quantity.share_pct(host.ram_used_bytes, total),
             quantity.memory_of(host.ram_used_bytes, total), label="RAM", high=total, of=total or 0.0,
         ),
         _meter(

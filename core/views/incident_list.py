@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..model.attempt import AttemptStory, Incident
+from ..model.attempt import Incident
 from ..model.progress import Level
 from ..model.story import Situation
 from . import quantity
@@ -84,15 +84,11 @@ def incident_view(i: Incident, now: Situation) -> IncidentView:
 
 
 def _seen(i: Incident) -> str:
-    """The reason, and the first evidence that adds to it."""
-    told = [] if i.kind not in {"crash", "hang"} else [i.reason]
-    told += [e.what for e in i.evidence if not _is_told(e.what, i.reason)][:3]
-    return " · ".join(told)
-
-
-def _is_told(what: str, quoted: str) -> bool:
-    """Also by a quotation that was cut: its end is the beginning of the same line."""
-    return what in quoted or (quoted.endswith("…") and what[:SAME_BEGINNING] in quoted)
+    """The reason, and the first evidence that adds to it; a quotation that was cut is the beginning of its line."""
+    told = [i.reason] if i.kind in {"crash", "hang"} else []
+    cut = i.reason.endswith("…")
+    new = [e.what for e in i.evidence if not (e.what in i.reason or (cut and e.what[:SAME_BEGINNING] in i.reason))]
+    return " · ".join([*told, *new[:3]])
 
 
 def evidence_words(i: Incident) -> tuple[str, ...]:
@@ -122,19 +118,13 @@ def _did(i: Incident, now: Situation) -> str:
         parts.append(f"resumed from step {quantity.count(i.resumed_step)}")
     elif i.resumed_from is not None:
         parts.append(f"resumed from {i.resumed_from.rstrip('/').rpartition('/')[2]}")
-    after = _attempt_after(i, now)
-    if after is not None:
+    after = next((a for a in now.story.attempts if a.number == i.attempt + 1), None)
+    if after is not None and i.kind in {"crash", "hang"}:
         if not parts:
             parts.append(f"started attempt {after.number}" + ("" if after.resume_from else " from the beginning"))
         parts += [change_words(msgspec.structs.replace(c, why="")) for c in after.changes if c.before is not None]
     parts += [f"needs your decision: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
     return " · ".join(parts)
-
-
-def _attempt_after(i: Incident, now: Situation) -> AttemptStory | None:
-    if i.kind not in {"crash", "hang"}:
-        return None
-    return next((a for a in now.story.attempts if a.number == i.attempt + 1), None)
 
 
 def _cost(i: Incident) -> str:

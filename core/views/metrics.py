@@ -194,32 +194,29 @@ def shown_values(metric: str, values: tuple[float | None, ...], unit: str, apart
     return values
 
 
+SHOWN_AS: dict[str, Callable[[float], str]] = {
+    MEMORY: quantity.memory,
+    BYTES: quantity.size,
+    RATE: lambda value: f"{quantity.size(value)}/s",
+    COUNT: quantity.count,
+    CORES: quantity.cores,
+}
+
+
 def value_text(value: float | None, unit: str) -> str:
     """A value with its unit."""
     if value is None:
         return quantity.UNKNOWN
-    if unit == MEMORY:
-        return quantity.memory(value)
-    if unit == BYTES:
-        return quantity.size(value)
-    if unit == RATE:
-        return f"{quantity.size(value)}/s"
-    if unit == COUNT:
-        return quantity.count(value)
-    if unit == CORES:
-        return quantity.cores(value)
-    return f"{quantity.number(value)} {unit}".rstrip()
+    return SHOWN_AS[unit](value) if unit in SHOWN_AS else f"{quantity.number(value)} {unit}".rstrip()
 
 
 def axis_unit(unit: str, low: float, high: float) -> tuple[float, str]:
     """(factor, word) of an axis: ticks are values divided by the factor."""
-    if unit == COUNT:
-        return 1.0, ""
-    if unit not in {MEMORY, BYTES, RATE}:
-        return 1.0, unit
     largest = max(abs(low), abs(high))
     if unit == MEMORY:
         return (GIB, "GiB") if largest >= LEAST_GIB * GIB else (MIB, "MiB")
+    if unit not in {BYTES, RATE}:
+        return 1.0, "" if unit == COUNT else unit
     factor, word = next(((f, w) for f, w in quantity.SIZE_UNITS if largest >= f), (1.0, "B"))
     return factor, f"{word}/s" if unit == RATE else word
 
@@ -278,18 +275,13 @@ def exposition(metrics: Iterable[Metric], samples: Iterable[Sample]) -> str:
     for sample in samples:
         found = lines[sample.name]
         if sample.value is not None and not math.isnan(sample.value):
-            found.append(_line(sample.name, sample.value, sample.labels))
-    parts = []
-    for metric in metrics:
-        if lines[metric.name]:
-            parts += [f"# HELP {metric.name} {_help(metric.help)}", f"# TYPE {metric.name} {metric.kind}"]
-            parts += lines[metric.name]
-    return "".join(f"{part}\n" for part in parts)
-
-
-def _line(name: str, value: float, labels: Mapping[str, str]) -> str:
-    words = ",".join(f'{key}="{_label(text)}"' for key, text in labels.items())
-    return f"{name}{{{words}}} {_number(value)}"
+            labels = ",".join(f'{key}="{_label(text)}"' for key, text in sample.labels.items())
+            found.append(f"{sample.name}{{{labels}}} {_number(sample.value)}\n")
+    return "".join(
+        f"# HELP {m.name} {_escaped(m.help)}\n# TYPE {m.name} {m.kind}\n{''.join(lines[m.name])}"
+        for m in metrics
+        if lines[m.name]
+    )
 
 
 def _number(value: float) -> str:
@@ -298,10 +290,10 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
 
 
-def _help(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("\n", r"\n")
 
 
 def _label(text: str) -> str:
     clean = text.encode(errors="replace").decode()  # a file name that is not UTF-8 has lone surrogates
-    return _help(clean).replace('"', r"\"")
+    return _escaped(clean).replace('"', r"\"")

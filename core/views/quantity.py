@@ -17,7 +17,6 @@ SIZE_UNITS = size_words.SIZE_UNITS
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
-LAST_YEAR = 9999
 S_PER_STEP, STEPS_PER_S = "s/step", "steps/s"
 
 
@@ -47,10 +46,13 @@ def out_of(value: float | None, total: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share in whole percent; below 10 with a decimal unless it is whole."""
-    if value is None or not math.isfinite(value):
-        return UNKNOWN
-    return f"{value:.0f} %"
+    """A share in whole percent."""
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f} %"
+
+
+def share_pct(part: float | None, whole: float | None) -> float | None:
+    """In per cent; None if one of them is unknown."""
+    return None if part is None or not whole else 100.0 * part / whole
 
 
 def cores(value: float | None, of: int | None = None) -> str:
@@ -100,7 +102,7 @@ def clock(wall: float | None, now_wall: float | None = None, *, seconds: bool = 
         moment = time.localtime(wall)
     except (OverflowError, ValueError, OSError):
         return UNKNOWN
-    if not 1 <= moment.tm_year <= LAST_YEAR:
+    if not 1 <= moment.tm_year <= 9999:
         return UNKNOWN
     text = time.strftime("%H:%M:%S" if seconds else "%H:%M", moment)
     if now_wall is None:
@@ -120,17 +122,12 @@ def pace(sec_per_step: float | None) -> str:
     if sec_per_step is None or not math.isfinite(sec_per_step) or sec_per_step <= 0:
         return f"{UNKNOWN} s/step"
     unit = pace_unit(sec_per_step)
-    return f"{three_digits(in_pace_unit(sec_per_step, unit))} {unit}"
+    return f"{three_digits(sec_per_step if unit == S_PER_STEP else 1 / sec_per_step)} {unit}"
 
 
 def pace_unit(sec_per_step: float) -> str:
     """s/step if a step takes a second or longer, else steps/s."""
     return STEPS_PER_S if float(f"{sec_per_step:.3g}") < 1 else S_PER_STEP
-
-
-def in_pace_unit(sec_per_step: float, unit: str) -> float:
-    """Seconds per step in a unit of ``pace_unit``."""
-    return sec_per_step if unit == S_PER_STEP else 1 / sec_per_step
 
 
 def plural(number: float, one: str, many: str | None = None) -> str:

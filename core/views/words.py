@@ -119,6 +119,20 @@ def change_words(c: Change) -> str:
     return change + (f" ({c.why})" if c.why else "")
 
 
+def switched(running: Sequence[Change], wanted: Sequence[Change]) -> Iterator[Change]:
+    """What differs between two launches.
+
+    Both are changes of the user's own config, so a key that only one of them has changes to or from the value there.
+    """
+    old, new = ({(c.where, c.key): c for c in changes} for changes in (running, wanted))
+    for place in dict.fromkeys((*old, *new)):
+        change = new.get(place) or msgspec.structs.replace(old[place], why="back to your own config")
+        before = old[place].after if place in old else change.before
+        after = new[place].after if place in new else old[place].before
+        if before != after:
+            yield msgspec.structs.replace(change, before=before, after=after)
+
+
 def passing(sought: str) -> Callable[[str], bool]:
     """Tells whether a text contains ``sought``, or matches it as a regular expression; upper case does not matter."""
     try:
@@ -187,36 +201,32 @@ class RemedyRow(msgspec.Struct, frozen=True, kw_only=True):
     cost: str
     applied: bool
     why: str = ""
+    incident: int | None = None
 
 
 def remedy_rows(story: RunStory) -> tuple[RemedyRow, ...]:
     """The applied ones, then those that wait."""
-    applied = [_row(r, applied=True) for r in story.remedies]
-    return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals))
+    return tuple(
+        RemedyRow(
+            name=each.name, title=each.title, cost=each.cost, applied=isinstance(each, RemedyApplied),
+            words=", ".join(
+                [*(f"{c.key} {shown(c.before)} → {shown(c.after)}" for c in each.changes),
+                 *([f"profile {each.profile}"] if each.profile else [])]
+            ),
+            why=each.why if isinstance(each, RemedyProposed) else "", incident=each.incident,
+        )
+        for each in (*story.remedies, *story.proposals)
+    )  # fmt: skip
 
 
 def of_incident(story: RunStory, incident: int) -> tuple[RemedyRow, ...]:
-    applied = [_row(r, applied=True) for r in story.remedies if r.incident == incident]
-    return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals if p.incident == incident))
-
-
-def difference_words(changes: Sequence[Change], profile: str | None) -> str:
-    """``vae_batch_size 2 → 1, accumulation 1 → 2``."""
-    said = [f"{c.key} {shown(c.before)} → {shown(c.after)}" for c in changes]
-    return ", ".join([*said, *([f"profile {profile}"] if profile else [])])
+    return tuple(row for row in remedy_rows(story) if row.incident == incident)
 
 
 def back_words(story: RunStory) -> str:
     """The change if all remedies are dropped: ``vae_batch_size 1 → 2``."""
     changes = [c for r in story.remedies for c in r.changes]
     return ", ".join(f"{c.key} {shown(c.after)} → {shown(c.before)}" for c in changes)
-
-
-def _row(fact: RemedyApplied | RemedyProposed, *, applied: bool, why: str = "") -> RemedyRow:
-    return RemedyRow(
-        name=fact.name, title=fact.title, words=difference_words(fact.changes, fact.profile), cost=fact.cost,
-        applied=applied, why=why,
-    )  # fmt: skip
 
 
 class Paragraph(msgspec.Struct, frozen=True):

@@ -9,16 +9,15 @@ from typing import Literal
 
 import msgspec
 
-from ...model.attempt import AttemptStory, EvidenceFile, Incident
-from ...model.preset import Change
+from ...model.attempt import EvidenceFile, Incident
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.story import ActionStory, RunStory, Situation, lacks_place
 from .. import quantity
-from ..checkpoint_list import resume_point
+from ..checkpoint_list import resume_point, step_words
 from ..incident_list import IncidentView, incident_view
 from ..state.concerns import reason_of
 from ..state.run_progress import last_step
-from ..words import how_likely, of_incident, sentence, shown, would_have
+from ..words import how_likely, of_incident, sentence, shown, switched, would_have
 
 Heading = Literal["happened", "why", "where", "done", "cost", "end"]
 HEADINGS: dict[Heading, str] = {
@@ -83,7 +82,6 @@ class IncidentCard(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     rows: tuple[CardRow, ...]
     choices: tuple[Choice, ...]
-    danger: bool
     log: str | None = None
     line: int | None = None
     captured: bool = False
@@ -107,7 +105,6 @@ def incident_card(now: Situation, number: int, where: Sequence[str] = ()) -> Inc
         title=f"{view.at}  {view.kind}: {view.title}",
         rows=rows,
         choices=tuple(_choices(now, incident, line if log else None, captured=captured)),
-        danger=view.open and view.level == "danger",
         log=log,
         line=line,
         captured=captured,
@@ -119,14 +116,17 @@ def innermost(files: Iterable[EvidenceFile]) -> tuple[str, ...]:
 
     A process in which no such frame is seen is left out.
     """
-    newest: dict[int, tuple[int, str]] = {}
-    for file in files:
-        if match := STACK_NAME.match(file.name):
-            pid, look = int(match["pid"]), int(match["round"])
-            if pid not in newest or look > newest[pid][0]:
-                newest[pid] = (look, file.text)
-    frames = ((pid, _own_frame(text)) for pid, (_, text) in sorted(newest.items()))
+    frames = ((pid, _own_frame(looks[-1].text)) for pid, looks in sorted(_looks(files).items()))
     return tuple(f"{frame} (pid {pid})" for pid, frame in frames if frame)[:MOST_PROCESSES]
+
+
+def _looks(files: Iterable[EvidenceFile]) -> dict[int, list[EvidenceFile]]:
+    """Process → its dumps, oldest first."""
+    dumps = [(match, file) for file in files if (match := STACK_NAME.match(file.name))]
+    found: dict[int, list[EvidenceFile]] = {int(match["pid"]): [] for match, _ in dumps}
+    for match, file in sorted(dumps, key=lambda each: int(each[0]["round"])):
+        found[int(match["pid"])].append(file)
+    return found
 
 
 def card_markdown(card: IncidentCard, run: str) -> str:
@@ -218,48 +218,26 @@ def _done(now: Situation, incident: Incident, actions: tuple[ActionStory, ...]) 
 
 
 def _outcome(action: ActionStory, *, over: bool) -> str:
+    """What an action says of its result, and the seconds it took unless it says them."""
     if action.done_t is None:
         return "" if over or action.kind in {"give_up", "end_watch"} else ": under way"
-    how, seconds = result_of(action)
+    how = "" if action.kind == "capture_stacks" else action.detail.removesuffix(" (0.0 s)")
     told = f": {'' if action.ok else 'failed: '}{how}" if how or not action.ok else ""
-    return f"{told} ({seconds:.0f} s)" if seconds else told
-
-
-def result_of(a: ActionStory) -> tuple[str, float]:
-    """What an action that is done says of its result, and the seconds it took: 0 if it says them, or if less than 1."""
-    how = "" if a.kind == "capture_stacks" else a.detail.removesuffix(" (0.0 s)")
-    seconds = 0.0 if a.done_t is None else a.done_t - a.t
-    return how, 0.0 if seconds < 1 or how.endswith((" s)", " s")) else seconds
+    seconds = action.done_t - action.t
+    return told if seconds < 1 or how.endswith((" s)", " s")) else f"{told} ({seconds:.0f} s)"
 
 
 def changes_after(story: RunStory, incident: Incident) -> tuple[str, ...]:
     """Changes of the next attempt: ``vae_batch_size 2 → 1 (CUDA out of memory)``."""
-    if incident.kind not in {"crash", "hang", "resume"}:
-        return ()
     before = next((a for a in story.attempts if a.number == incident.attempt), None)
     after = next((a for a in story.attempts if a.number > incident.attempt), None)
-    if before is None or after is None:
+    if incident.kind not in {"crash", "hang", "resume"} or before is None or after is None:
         return ()
-    said = [
-        f"{key}  {shown(one)} → {shown(two)}" + (f"  ({why})" if why else "")
-        for key, one, two, why in differences(before, after)
-    ]
-    if before.profile != after.profile:
-        said.insert(0, f"profile  {before.profile or 'none'} → {after.profile or 'none'}")
-    return tuple(said)
-
-
-def differences(before: AttemptStory, after: AttemptStory) -> list[tuple[str, object, object, str]]:
-    """(key, value in one attempt, value in the other, why) of each setting that differs between two launches."""
-    old: dict[str, Change] = {c.key: c for c in before.changes}
-    new: dict[str, Change] = {c.key: c for c in after.changes}
-    found = []
-    for key in dict.fromkeys([*old, *new]):
-        was = old[key].after if key in old else new[key].before
-        now = new[key].after if key in new else old[key].before
-        if was != now:
-            found.append((key, was, now, new[key].why if key in new else "back to your own config"))
-    return found
+    profile = (f"profile  {before.profile or 'none'} → {after.profile or 'none'}",)
+    return (profile if before.profile != after.profile else ()) + tuple(
+        f"{c.key}  {shown(c.before)} → {shown(c.after)}" + (f"  ({c.why})" if c.why else "")
+        for c in switched(before.changes, after.changes)
+    )
 
 
 def _cost(now: Situation, incident: Incident, view: IncidentView) -> str:
@@ -271,7 +249,7 @@ def _cost(now: Situation, incident: Incident, view: IncidentView) -> str:
     return "not known yet" if incident.open else "nothing that is known"
 
 
-def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
+def _without_repeats(rows: Iterable[CardRow], title: str) -> list[CardRow]:
     """Leave out what a row before says already, or the title; the row that says it gets the line of the log."""
     kept: list[CardRow] = []
     for row in rows:
@@ -281,25 +259,23 @@ def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
             kept.append(row)
         elif said is not None and kept[said].line is None:
             kept[said] = msgspec.structs.replace(kept[said], line=row.line)
-    yield from kept
+    return kept
 
 
-def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[CardRow]:
+def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> list[CardRow]:
     """Say in the first row of the reasons how likely they are; if all of them stand elsewhere, in a row of its own."""
-    sure = "" if incident.confidence is None else sentence(how_likely(incident.confidence))
-    hangs = CardRow(heading="why", text=f"{sure} that it would not go on")
-    for row in rows:
-        if sure and incident.kind == "hang" and row.heading != "happened":
-            yield hangs
-            sure = ""
-        if sure and row.heading == "why":
-            yield msgspec.structs.replace(row, text=f"{sure}: {row.text}")
-            sure = ""
-            continue
-        if sure and row.heading != "happened":
-            yield CardRow(heading="why", text=sure)
-            sure = ""
-        yield row
+    found = list(rows)
+    if incident.confidence is None:
+        return found
+    sure = sentence(how_likely(incident.confidence))
+    at = next(number for number, row in enumerate(found) if row.heading != "happened")
+    if incident.kind == "hang":
+        found.insert(at, CardRow(heading="why", text=f"{sure} that it would not go on"))
+    elif found[at].heading == "why":
+        found[at] = msgspec.structs.replace(found[at], text=f"{sure}: {found[at].text}")
+    else:
+        found.insert(at, CardRow(heading="why", text=sure))
+    return found
 
 
 def _plain(text: str) -> str:
@@ -318,7 +294,7 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
     elif incident.open and incident.kind in {"hang", "quiet", "stall"} and live:
         yield Choice(key="w", text="give it more time", act="wait")
     point = resume_point(now)
-    start = "from the beginning" if point is None else f"from {_place(point.step, point.name)}"
+    start = "from the beginning" if point is None else f"from {point.name if point.step is None else step_words(point)}"
     verb = "restart" if live else "resume"
     waiting = [row for row in of_incident(story, incident.id) if not row.applied]
     for letter, row in zip(LETTERS, waiting, strict=False):
@@ -342,10 +318,6 @@ def _choices(now: Situation, incident: Incident, line: int | None, *, captured: 
     yield Choice(key="y", text="copy as Markdown", act="copy", acts=False)
 
 
-def _place(step: int | None, name: str) -> str:
-    return name if step is None else f"step {quantity.count(step)}"
-
-
 # The evidence files of an incident: first and last stack dump of each process, then the others.
 
 
@@ -360,12 +332,7 @@ class EvidencePage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evidence_pages(files: Sequence[EvidenceFile]) -> Iterator[EvidencePage]:
-    looks: dict[int, list[tuple[int, EvidenceFile]]] = {}
-    for file in files:
-        if match := STACK_NAME.match(file.name):
-            looks.setdefault(int(match["pid"]), []).append((int(match["round"]), file))
-    for pid, rounds in looks.items():
-        found = [file for _, file in sorted(rounds, key=lambda r: r[0])]
+    for pid, found in _looks(files).items():
         shown = {"first look": found[0], "last look": found[-1]} if len(found) > 1 else {"one look": found[0]}
         texts = [tuple(file.text.splitlines()) for file in shown.values()]
         # Headings of threads say active or idle, which always differs: only frames are compared.

@@ -10,7 +10,7 @@ from ...model.run import TERMINAL_STATES
 from ...model.story import Situation
 from .. import quantity
 from ..timeline import checkpoint_t
-from ..words import shown
+from ..words import shown, switched
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,30 +114,13 @@ def _why(now: Situation, current: str | None, waiting: str | None, ladder: Seque
     return said
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting that a switch would change. ``where``: config, flag or env."""
-
-    where: str
-    key: str
-    before: str
-    after: str
-
-
-def switch_differences(running: Sequence[Change], wanted: Sequence[Change]) -> tuple[Difference, ...]:
-    """Differences from the current launch; ``wanted``: changes of a launch with the other profile.
-
-    Both are changes of the user's own config, so a key that only one of them has changes to or from the value there.
-    The path to resume from changes with every launch and is left out.
-    """
-    old = {(c.where, c.key): c for c in running if c.of != "resume"}
-    new = {(c.where, c.key): c for c in wanted if c.of != "resume"}
-    found = []
-    for place in dict.fromkeys([*old, *new]):
-        before = old[place].after if place in old else new[place].before
-        after = new[place].after if place in new else old[place].before
-        if before != after:
-            found.append(Difference(where=place[0], key=place[1], before=shown(before), after=shown(after)))
-    return tuple(found)
+def switch_differences(running: Sequence[Change], wanted: Sequence[Change]) -> tuple[Change, ...]:
+    """What a switch changes, values as text. The path to resume from is another one in each launch."""
+    return tuple(
+        msgspec.structs.replace(c, before=shown(c.before), after=shown(c.after))
+        for c in switched(running, wanted)
+        if c.of != "resume"
+    )
 
 
 def next_checkpoint_words(now: Situation) -> str:

@@ -81,7 +81,7 @@ def with_summary(card: RunCard, said: RunSummary, now: Situation) -> RunCard:
     story = now.story
     used = [g for g in now.gpu.gpus if g.own] if now.gpu is not None and said.live else []
     busy = [g.util_pct for g in used if g.util_pct is not None]
-    ram = None if now.host is None or not said.live else now.host.ram_used_bytes
+    host = now.host if said.live else None
     return msgspec.structs.replace(
         card,
         state=said.state,
@@ -96,9 +96,7 @@ def with_summary(card: RunCard, said: RunSummary, now: Situation) -> RunCard:
         loss_is_nan=said.nan,
         gpus=tuple(g.index for g in used),
         gpu_pct=sum(busy) / len(busy) if busy else None,
-        ram_pct=100 * ram / now.host.ram_total_bytes
-        if ram is not None and now.host and now.host.ram_total_bytes
-        else None,
+        ram_pct=None if host is None else quantity.share_pct(host.ram_used_bytes, host.ram_total_bytes),
         changed_wall=story.wall0 + said.since_t if story.run is not None else None,
         attempts=said.attempts,
     )

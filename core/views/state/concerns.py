@@ -195,32 +195,23 @@ def current_readings(
     found = dict(story.health)
     for metric, value, unit in _values(gpu, host):
         row = metric.rpartition(".")[2]
-        if metric in found or row == "util":
+        if value is not None and (metric in found or row == "util"):
             level = level_of(story, (metric,), bounds[row], value)
             found[metric] = HealthReading(metric=metric, value=value, unit=unit, level=level)
     return [found[metric] for metric in sorted(found)]
 
 
-def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tuple[str, float, str]]:
-    for reading in gpu.gpus if gpu is not None else ():
-        name = f"gpu{reading.index}"
-        if reading.temp_c is not None:
-            yield f"{name}.temp", reading.temp_c, "°C"
-        if reading.util_pct is not None and reading.own is not False:
-            yield f"{name}.util", reading.util_pct, "%"
-        if reading.mem_used_bytes is not None and reading.mem_total_bytes:
-            yield f"{name}.vram", 100.0 * reading.mem_used_bytes / reading.mem_total_bytes, "%"
-    if host is None:
-        return
-    if host.ram_used_bytes is not None and host.ram_total_bytes:
-        yield "ram_used", 100.0 * host.ram_used_bytes / host.ram_total_bytes, "%"
-    for metric, value in (
-        ("ram_available", host.ram_available_bytes),
-        ("swap_used", host.swap_used_bytes),
-        ("disk_free", host.disk_free_bytes),
-    ):
-        if value is not None:
-            yield metric, value, "B"
+def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tuple[str, float | None, str]]:
+    for each in gpu.gpus if gpu is not None else ():
+        name = f"gpu{each.index}"
+        yield f"{name}.temp", each.temp_c, "°C"
+        yield f"{name}.util", each.util_pct if each.own is not False else None, "%"
+        yield f"{name}.vram", quantity.share_pct(each.mem_used_bytes, each.mem_total_bytes), "%"
+    if host is not None:
+        yield "ram_used", quantity.share_pct(host.ram_used_bytes, host.ram_total_bytes), "%"
+        yield "ram_available", host.ram_available_bytes, "B"
+        yield "swap_used", host.swap_used_bytes, "B"
+        yield "disk_free", host.disk_free_bytes, "B"
 
 
 def reason_now(incident: Incident, now: Situation) -> str:

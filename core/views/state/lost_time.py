@@ -102,17 +102,8 @@ def lost_time(
     steps = repeated_steps(story) if redone_steps is None else redone_steps
     pace_s = story.progress.sec_per_step
     redone_s = 0.0 if steps == 0 else None if pace_s is None else min(sums["running"], steps * pace_s)
-    return LostTime(
-        wall_s=max(0.0, end_t - begin_t),
-        startup_s=sums["startup"],
-        detection_s=sums["detection"],
-        restart_s=sums["restart"],
-        waited_s=sums["waited"],
-        silent_s=sums["silent"],
-        frozen_s=sums["frozen"],
-        unknown_s=sums["unknown"],
-        redone_s=redone_s,
-    )
+    spent = {f"{what}_s": seconds for what, seconds in sums.items() if what != "running"}
+    return LostTime(wall_s=max(0.0, end_t - begin_t), redone_s=redone_s, **spent)
 
 
 def repeated_steps(story: RunStory) -> int:

@@ -93,29 +93,7 @@ def status_object(
         },
         "budget": {"used": story.budget_used, "max": story.budget_max, "made": story.restarts_made},
         "unconfirmed": unconfirmed(story),
-        "incidents": [
-            {
-                "id": i.id,
-                "t": i.t,
-                "kind": i.kind,
-                "class": i.class_,
-                "title": title_of(i),
-                "reason": i.reason,
-                "open": i.open,
-                "severity": i.severity,
-                "acknowledged": i.acknowledged,
-                "attempt": i.attempt,
-                "step": i.step,
-                "lost_steps": i.lost_steps,
-                "resumed_from": i.resumed_from,
-                "resumed_step": i.resumed_step,
-                "ending": i.ending,
-                "ended_by": i.ended_by,
-                "evidence": [msgspec.to_builtins(e) for e in i.evidence],
-                "explanation": i.explanation,
-            }
-            for i in story.incidents
-        ],
+        "incidents": [{**msgspec.to_builtins(i), "title": title_of(i)} for i in story.incidents],
         "ettr": ettr(story, now_t),
         "act": story.act or act,
         "question": _question(story),
@@ -133,28 +111,13 @@ def _question(story: RunStory) -> dict[str, Any] | None:
     """What was not done by itself and waits for a person."""
     if story.question is None:
         return None
-    action = story.question.action
-    return {
-        **_withheld(story.question),
-        "text": action.question,
-        "asks": action.asks,
-        "commands": dict(commands(story)),
-    }
+    action, answers = story.question.action, dict(commands(story))
+    return {**_withheld(story.question), "text": action.question, "asks": action.asks, "commands": answers}
 
 
 def _withheld(held: WithheldAction) -> dict[str, Any]:
-    action = held.action
-    return {
-        "t": held.t,
-        "action": action.action,
-        "would": action.sentence,
-        "why": action.why,
-        "price": action.price,
-        "lost_steps": action.lost_steps,
-        "checkpoint": action.checkpoint,
-        "incident": action.incident,
-        "attempt": action.attempt,
-    }
+    names = ("action", "why", "price", "lost_steps", "checkpoint", "incident", "attempt")
+    return {"t": held.t, "would": held.action.sentence, **{name: getattr(held.action, name) for name in names}}
 
 
 def ettr(story: RunStory, now_t: float) -> float | None:
@@ -181,14 +144,8 @@ def _output(story: RunStory) -> tuple[OutputPlace, ...]:
 def _score(found: Evaluation | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {
-        "path": found.path,
-        "step": found.step,
-        "metric": found.metric or None,
-        "score": found.score,
-        "values": found.values,
-        "why": found.why or None,
-    }
+    named = {"metric": found.metric or None, "why": found.why or None}
+    return {"path": found.path, "step": found.step, "score": found.score, "values": found.values, **named}
 
 
 def _uptime(story: RunStory, now_t: float) -> float | None:
