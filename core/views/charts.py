@@ -2,13 +2,12 @@
 
 import csv
 import io
-import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -40,24 +39,22 @@ class AttemptSpan(msgspec.Struct, frozen=True):
     still: tuple[Stretch, ...] = ()
 
 
-def attempt_spans(story: RunStory, now_t: float) -> tuple[AttemptSpan, ...]:
-    """All attempts, oldest first."""
-    starts = [a.t for a in story.attempts]
-    stills = tuple(_stills(story))
+def attempt_spans(story: RunStory, now_t: float, until_t: float | None = None) -> tuple[AttemptSpan, ...]:
+    """All attempts, oldest first. ``until_t``: of one that goes on; None = now, or the last record."""
+    last_t = max(now_t, story.t) if until_t is None else until_t
+    nexts, stills = [*(a.t for a in story.attempts[1:]), last_t], tuple(_stills(story))
     found = []
-    for attempt, next_t in itertools.zip_longest(story.attempts, starts[1:], fillvalue=max(now_t, story.t)):
-        assert not isinstance(attempt, float)
-        end_t = next_t if attempt.ended_t is None else min(attempt.ended_t, next_t)
+    for attempt, next_t in zip(story.attempts, nexts, strict=False):
         ended = attempt.ended_t is not None or attempt is not story.attempts[-1]
-        until_t = max(end_t, attempt.t)
-        still = tuple((since, until) for since, until in stills if since >= attempt.t and until <= until_t)
-        found.append(AttemptSpan(attempt.number, attempt.t, until_t, ended, still))
+        until = max(attempt.t, next_t if attempt.ended_t is None else min(attempt.ended_t, next_t))
+        still = tuple((since, end) for since, end in stills if since >= attempt.t and end <= until)
+        found.append(AttemptSpan(attempt.number, attempt.t, until, ended, still))
     return tuple(found)
 
 
 def _stills(story: RunStory) -> Iterator[Stretch]:
     """When a run was paused or silent, from the last step on, if that is over."""
-    for span, after in itertools.pairwise(story.states):
+    for span, after in pairwise(story.states):
         if span.state in HALTED_STATES:
             yield span.t, after.t
     for incident in story.incidents:
@@ -103,7 +100,7 @@ class StepOf:
         last_t = last_step_t(steps)
         known = [p for p in steps if last_t is not None and p[0] <= last_t]
         self._times = [p[0] for p in known]
-        self._steps = list(itertools.accumulate((p[2] for p in known), max))
+        self._steps = list(accumulate((p[2] for p in known), max))
         if self._steps:
             self._steps[-1] = max(self._steps[-1], known[-1][3])
 
@@ -131,8 +128,7 @@ def silences(
     came when it was due; None = it goes on.
     """
     found: list[Stretch] = []
-    for attempt, after in itertools.zip_longest(attempts, attempts[1:]):
-        assert attempt is not None, "there are fewer next ones"
+    for attempt, after in zip(attempts, [*attempts[1:], None], strict=False):
         if after is None and not attempt.ended:
             continue
         part = [(t, s) for t, s in steps if s is not None and attempt.since_t <= t <= attempt.until_t]

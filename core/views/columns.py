@@ -99,25 +99,16 @@ RUNS: tuple[Column[Shown], ...] = (
 )  # fmt: skip
 
 
-def _position(row: Kept) -> str:
-    step = [f"step {quantity.count(row[0].step)}"] if row[0].step is not None else []
-    epoch = [f"epoch {row[0].epoch}"] if row[0].epoch is not None else []
-    return ", ".join(step + epoch) or quantity.UNKNOWN
-
-
-def _verdict(row: Kept) -> str:
-    checkpoint, more = row
-    word = verdict_word(checkpoint.verdict)
-    return (f"{word}: {checkpoint.reason}" if checkpoint.reason else word) + more
-
-
 CHECKPOINTS: tuple[Column[Kept], ...] = (
     Column(title="written", text=lambda r: time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(r[0].mtime))),
     Column(title="size", text=lambda r: quantity.size(r[0].size_bytes), right=True),
     Column(title="name", text=lambda r: r[0].name),
-    Column(title="step", text=_position, right=True),
-    Column(title="verdict", text=_verdict),
-)
+    Column(title="step", right=True, text=lambda r: ", ".join([
+        *([] if r[0].step is None else [f"step {quantity.count(r[0].step)}"]),
+        *([] if r[0].epoch is None else [f"epoch {r[0].epoch}"]),
+    ]) or quantity.UNKNOWN),
+    Column(title="verdict", text=lambda r: ": ".join(filter(None, (verdict_word(r[0].verdict), r[0].reason))) + r[1]),
+)  # fmt: skip
 Queued = tuple[QueueEntry, int | None]
 """An entry, and its place if it waits."""
 
@@ -138,19 +129,13 @@ HOSTS: tuple[Column[dict[str, Any]], ...] = (
 )
 
 
-def _vram(trial: TrialResult) -> str:
-    if trial.vram_peak_bytes is None:
-        return quantity.UNKNOWN
-    of = f"/{gib(trial.vram_total_bytes)}" if trial.vram_total_bytes else ""
-    return f"{gib(trial.vram_peak_bytes)}{of} GiB"
-
-
 TRIALS: tuple[Column[TrialResult], ...] = (
     Column(title="profile", text=lambda r: r.profile),
     Column(title="speed", text=lambda r: "–" if r.s_per_step is None else quantity.pace(r.s_per_step), right=True),
-    Column(title="VRAM peak", text=_vram, right=True),
+    Column(title="VRAM peak", right=True, text=lambda r: quantity.UNKNOWN if r.vram_peak_bytes is None
+           else f"{gib(r.vram_peak_bytes)}{f'/{gib(r.vram_total_bytes)}' if r.vram_total_bytes else ''} GiB"),
     Column(title="RAM peak", text=lambda r: quantity.memory(r.ram_peak_bytes), right=True),
     Column(title="GPU", text=lambda r: quantity.percent(r.gpu_util_pct), right=True),
     Column(title="stable", text=lambda r: {True: "yes", False: "NO", None: "?"}[r.stable]),
     Column(title="ended", text=lambda r: r.exit),
-)
+)  # fmt: skip

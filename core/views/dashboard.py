@@ -12,7 +12,7 @@ from ..model.story import Situation
 from ..model.text import GIB
 from . import quantity
 from .checkpoint_list import CheckpointRow, checkpoint_views
-from .incident_list import IncidentView, folded, incident_views
+from .incidents import IncidentView, folded, incident_views
 from .run_summary import RunSummary, summarise
 from .state.run_progress import ALL_SAFE, Bounds, bounds_now, level_of
 from .state.verdict import Verdict

@@ -67,13 +67,6 @@ def rate(bytes_per_s: float | None) -> str:
     return value_text(bytes_per_s, RATE)
 
 
-def both_ways(traffic: Traffic) -> float | None:
-    """Sum of the two directions; None if one is unknown."""
-    if traffic.received is None or traffic.sent is None:
-        return None
-    return traffic.received + traffic.sent
-
-
 def command(words: str | None) -> str:
     """A command with the name of its program instead of the program's path; ``–`` if unknown."""
     if not words:
@@ -164,10 +157,15 @@ def _gauge_of(meter: Meter, now: Situation, host: HostDetails | None) -> Meter:
 
 def _devices(host: HostDetails) -> Iterator[tuple[str, str]]:
     """Disks and networks, the busiest first, what is swapped, and file systems."""
-    for disk in sorted(host.disks or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
+
+    def idle(traffic: Traffic) -> float:
+        known = traffic.received is not None and traffic.sent is not None
+        return -((traffic.received or 0.0) + (traffic.sent or 0.0)) if known else 0.0
+
+    for disk in sorted(host.disks or (), key=idle)[:3]:
         busy = f", busy {quantity.percent(disk.busy_pct)}"
         yield disk.name, f"{rate(disk.received)} read, {rate(disk.sent)} written{busy}"
-    for network in sorted(host.networks or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
+    for network in sorted(host.networks or (), key=idle)[:3]:
         yield network.name, f"{rate(network.received)} in, {rate(network.sent)} out"
     yield "swapping", f"{rate(host.swap_in)} in, {rate(host.swap_out)} out"
     for mount in host.mounts:

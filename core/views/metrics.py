@@ -19,14 +19,10 @@ if TYPE_CHECKING:
 
 # Metrics in words: title and unit of each series of the history, values as text, programs for metric files.
 
-PROGRAMS = {"tensorboard": ("tensorboard", "--logdir")}
-"""Kind of file → the words before its folder."""
-
 
 def view_command(source: str, folder: str) -> str | None:
-    """The command line that shows them; None if no program is known."""
-    words = PROGRAMS.get(source)
-    return None if words is None else shlex.join((*words, folder))
+    """The command line that shows metric files of this kind; None if no program is known."""
+    return shlex.join(("tensorboard", "--logdir", folder)) if source == "tensorboard" else None
 
 
 MEMORY, BYTES, RATE, PACE, COUNT = "memory", "bytes", "bytes/s", "pace", "count"
@@ -233,14 +229,10 @@ def fitted(tick: str, cells: int) -> str:
 
 def tick_text(value: float, step: float) -> str:
     """A tick with as many decimals as the distance of the ticks has: 0.050, 2.5, 1,200, 1e-5. ``step`` 0: not even."""
-    if value == 0:
-        return "0"
-    if not 1e-3 <= abs(value) < 1e6:
-        return quantity.number(value)
-    if step <= 0:
+    if value != 0 and (step <= 0 or not 1e-3 <= abs(value) < 1e6):
         return quantity.number(value)
     decimals = next((d for d in range(7) if abs(round(step, d) - step) < step / 1000), 6)
-    return f"{value:,.{decimals}f}"
+    return f"{value:,.{decimals}f}" if value else "0"
 
 
 # The Prometheus text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/.

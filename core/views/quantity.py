@@ -7,13 +7,11 @@ None becomes ``–``: unknown is never shown as 0. Clock times are local time.
 import math
 import time
 
-from ..model import text as memory_words
-from ..model import text as size_words
+from ..model import text
 
 UNKNOWN = "–"
-memory, memory_of = memory_words.memory, memory_words.memory_of
-size, size_of, three_digits = size_words.size, size_words.size_of, size_words.three_digits
-SIZE_UNITS = size_words.SIZE_UNITS
+memory, memory_of, size, size_of, three_digits = text.memory, text.memory_of, text.size, text.size_of, text.three_digits
+SIZE_UNITS = text.SIZE_UNITS
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400

@@ -106,11 +106,13 @@ def job_words(job: JobRecord | None, wall: float) -> str:
 def _worst_of(ranks: list[RankNow]) -> str:
     """The worst kind of rank apart, with its numbers: the title names a silent one."""
     first = ranks[0].standing if ranks else None
-    if first is None:
-        return ""
-    found = [str(row.rank) for row in ranks if row.standing == first]
-    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    return f"rank{'s' * (len(found) > 1)} {', '.join(found[:4])}{more} {first}"
+    found = [str(row.rank) for row in ranks if first is not None and row.standing == first]
+    return f"rank{'s' * (len(found) > 1)} {_first_of(found, 4)} {first}" if found else ""
+
+
+def _first_of(names: list[str], most: int) -> str:
+    """``node1, node2, node3 and 5 more``."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _is_told_apart(row: RankNow) -> bool:
@@ -121,6 +123,11 @@ def _is_told_apart(row: RankNow) -> bool:
 def _rank(row: RankNow, since_s: float) -> RankRow:
     # Its node writes no more, no supervisor reads, or its lines are not known.
     unknown = since_s + row.seen_age_s > OLD_S or not _is_told_apart(row)
+    age = quantity.UNKNOWN
+    if row.last_line_age_s is not None:
+        age_s = row.last_line_age_s + since_s
+        age = quantity.duration(age_s if row.standing is not None else age_s // ROUGH_S * ROUGH_S)
+        age = f"< {ROUGH_S:.0f} s" if row.standing is None and age_s < ROUGH_S else age
     return RankRow(
         rank=row.rank,
         node=row.node or "",
@@ -128,28 +135,20 @@ def _rank(row: RankNow, since_s: float) -> RankRow:
         state=STATES.get(row.state, row.state) if row.state else quantity.UNKNOWN,
         step=quantity.count(row.step),
         pace=quantity.UNKNOWN if row.sec_per_step is None else quantity.pace(row.sec_per_step),
-        age=_line_age(row, since_s),
+        age=age,
         standing=row.standing or "",
         line=row.last_line or "",
         level="unknown" if unknown else "safe" if row.standing is None else LEVELS[row.standing],
     )
 
 
-def _line_age(row: RankNow, since_s: float) -> str:
-    if row.last_line_age_s is None:
-        return quantity.UNKNOWN
-    age_s = row.last_line_age_s + since_s
-    if row.standing is not None:
-        return quantity.duration(age_s)
-    return quantity.duration(age_s // ROUGH_S * ROUGH_S) if age_s >= ROUGH_S else f"< {ROUGH_S:.0f} s"
-
-
 def _nothing(now: Situation) -> str:
     if now.supervisor_alive is False:
         return "No ranks are known: no supervisor is running"
-    if now.job is not None and now.job.phase == "queued":
-        return "No ranks yet: its job waits in the queue"
-    return "No ranks are known: fewer than two processes have a rank"
+    waits = now.job is not None and now.job.phase == "queued"
+    return (
+        f"No ranks {'yet: its job waits in the queue' if waits else 'are known: fewer than two processes have a rank'}"
+    )
 
 
 def _nodes(now: Situation, nodes: Nodes) -> Iterator[NodeRow]:
@@ -182,10 +181,8 @@ def _cell(now: Situation, gpu: GpuReading, *, silent: bool) -> GpuCell:
 def _nodes_title(rows: tuple[NodeRow, ...]) -> str:
     if not rows:
         return "nodes"
-    gpus = sum(len(row.cells) for row in rows)
-    silent = [row.name for row in rows if row.silent]
-    more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
-    told = f"{', '.join(silent[:3])}{more} silent" if silent else ""
+    gpus, silent = sum(len(row.cells) for row in rows), [row.name for row in rows if row.silent]
+    told = f"{_first_of(silent, 3)} silent" if silent else ""
     return " · ".join(filter(None, (quantity.plural(len(rows), "node"), quantity.plural(gpus, "GPU"), told)))
 
 

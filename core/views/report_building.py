@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.attempt import AttemptStory
 from ..model.decision import Record
 from ..model.fact import CommandReceived, Note, RampMoved
 from ..model.preset import Change
@@ -18,14 +17,14 @@ from ..model.story import Situation, Summary
 from ..views import quantity
 from . import checkpoint_list
 from .checkpoint_list import checkpoint_rows, scores_of
-from .incident_list import evidence_words, title_now
+from .incidents import evidence_words, title_now
 from .length_words import by_words
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources, state_words, targets
 from .run_summary import summarise
 from .state.concerns import next_by_itself, reason_of
 from .state.lost_time import LostTime, gone_back, last_step_of, lost_time
-from .state.position_words import last_seen_t, seen_by
 from .state.run_progress import last_step, live_progress, overall_step
+from .state.verdict import last_seen_t, seen_by
 from .words import STATES, change_words, would_have
 
 
@@ -140,39 +139,28 @@ def _withheld(now: Situation) -> Iterator[str]:
 def _attempts(now: Situation, sources: ReportSources) -> Iterator[AttemptRow]:
     story = now.story
     for a, later in zip_longest(story.attempts, story.attempts[1:]):
-        seen = a.ended_t is not None
-        if a.ended_t is not None:
-            ends = a.ended_t
-        elif later is not None:  # no supervisor saw its end
-            ends = later.t
-        else:
-            ends = story.state_t if _is_over(now) else now.now_t
+        ends, ended = a.ended_t, a.how or "ended"
+        status = f"exit code {a.code}" if a.code is not None else None if a.signal is None else f"signal {a.signal}"
+        ended += f" ({status})" if status else ""
+        if ends is None:  # of an older one, no supervisor saw its end
+            ends = later.t if later is not None else story.state_t if _is_over(now) else now.now_t
+            ended = "goes on" if later is None and story.state != "interrupted" else "unseen"
+        began = "adopted" if a.adopted else "the beginning"
+        if a.resume_from is not None:
+            step = "" if a.resume_step is None else f" (step {quantity.count(a.resume_step)})"
+            began = a.resume_from.rstrip("/").rpartition("/")[2] + step
         yield AttemptRow(
             number=a.number,
             began_wall=story.wall0 + a.t,
             ran_s=max(0.0, ends - a.t),
-            began_from=_from(a),
-            ended=_how(a) if seen or (later is None and story.state != "interrupted") else "unseen",
+            began_from=began,
+            ended=ended,
             last_step=last_step_of(a, sources.log_steps),
             adopted=a.adopted,
             changes=tuple(map(change_words, a.changes)),
             log=a.log,
             log_end=sources.log_ends.get(a.number, ()),
         )
-
-
-def _from(a: AttemptStory) -> str:
-    if a.resume_from is None:
-        return "adopted" if a.adopted else "the beginning"
-    name = a.resume_from.rstrip("/").rpartition("/")[2]
-    return name if a.resume_step is None else f"{name} (step {quantity.count(a.resume_step)})"
-
-
-def _how(a: AttemptStory) -> str:
-    if a.ended_t is None:
-        return "goes on"
-    status = f"exit code {a.code}" if a.code is not None else None if a.signal is None else f"signal {a.signal}"
-    return f"{a.how or 'ended'} ({status})" if status else a.how or "ended"
 
 
 def _incidents(now: Situation, particulars: Sequence[Record]) -> Iterator[IncidentRow]:
@@ -272,24 +260,23 @@ def _changes(now: Situation, particulars: Sequence[Record]) -> Iterator[tuple[fl
 
 
 def _environment(now: Situation, sources: ReportSources) -> Iterator[tuple[str, str]]:
-    spec, hide = sources.spec, _redaction(sources.spec)
+    spec, hide, gpu = sources.spec, _redaction(sources.spec), now.gpu
     yield "command", shlex.join(hide.words(spec.command))
     yield "working folder", spec.cwd
     yield "preset", spec.preset
-    for name, value in (("config", spec.config), ("output folder", spec.output_dir), ("project", spec.project)):
+    gpus = [f"{g.index}: {g.name}, {quantity.memory(g.mem_total_bytes)}" for g in (gpu.gpus if gpu else ()) if g.name]
+    simulated = " (simulated)" if gpu is not None and gpu.simulated else ""
+    ram = None if now.host is None else now.host.ram_total_bytes
+    for name, value in (
+        ("config", spec.config),
+        ("output folder", spec.output_dir),
+        ("project", spec.project),
+        ("environment", ", ".join(hide.environment(spec.env))),
+        ("GPU", ", ".join(gpus) + simulated if gpus else gpu and gpu.trouble),
+        ("RAM", None if ram is None else quantity.memory(ram)),
+    ):
         if value:
             yield name, value
-    env = hide.environment(spec.env)
-    if env:
-        yield "environment", ", ".join(env)
-    gpus = [g for g in now.gpu.gpus if g.name] if now.gpu is not None else []
-    if gpus and now.gpu is not None:
-        simulated = " (simulated)" if now.gpu.simulated else ""
-        yield "GPU", ", ".join(f"{g.index}: {g.name}, {quantity.memory(g.mem_total_bytes)}" for g in gpus) + simulated
-    elif now.gpu is not None and now.gpu.trouble:
-        yield "GPU", now.gpu.trouble
-    if now.host is not None and now.host.ram_total_bytes is not None:
-        yield "RAM", quantity.memory(now.host.ram_total_bytes)
 
 
 # The report in a few lines: what a person reads first in the morning.
@@ -316,24 +303,31 @@ def short_report(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    since = 0.0 if report.away is None else report.away.since_wall
-    yield from _time(report)
+    away, since = report.away, 0.0 if report.away is None else report.away.since_wall
+    if away is not None:
+        yield _went(f"away {quantity.duration(away.wall_s)}", away.lost, away.restarts)
+    elif report.wall_s is not None:
+        yield _went(f"{quantity.duration(report.wall_s)} in all", report.lost, report.restarts)
     if report.unproven:
         yield report.reason
     found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
     found = [i for i in found if not (i.kind == "quiet" and i.ended_by == "hang")]
     named = frozenset(need.incident for need in report.needs)
-    told = [i for i in found if not (i.open and i.id in named)]
-    yield from _newest([_incident_line(i, report) for i in told], MOST_INCIDENTS, "earlier incident")
+    told: list[str] = []
+    for i in found:
+        if not (i.open and i.id in named):
+            what = i.title if i.kind in {"crash", "hang"} and i.class_ != "unknown" else i.seen
+            end = i.ending.removeprefix("still ") if i.open else i.ending.partition(":")[0] or "closed"
+            again = "" if not i.lost_steps else f", {quantity.plural(i.lost_steps, 'step')} again"
+            told.append(f"{quantity.clock(i.wall, report.written_wall)}  {i.kind}: {what} → {end}{again}")
     walls = report.change_walls or [report.written_wall] * len(report.changes)
     made = zip(walls, report.changes, strict=True)
     changes = [f"changed: {text}" for wall, text in made if wall >= since]
-    yield from _newest(changes, MOST_CHANGES, "earlier change")
-    if (
-        report.away is not None
-        and report.wall_s
-        and not (found or report.unproven or any(need.is_due for need in report.needs))
-    ):
+    for lines, most, what in ((told, MOST_INCIDENTS, "earlier incident"), (changes, MOST_CHANGES, "earlier change")):
+        if len(lines) > most:
+            yield f"{quantity.plural(len(lines) - most, what)} not shown here"
+        yield from lines[-most:]
+    if away is not None and report.wall_s and not (found or report.unproven or any(n.is_due for n in report.needs)):
         yield "nothing went wrong"
     if report.loss.first is not None and report.loss.last is not None:
         last = "NaN" if report.loss_is_nan else quantity.three_digits(report.loss.last)
@@ -345,46 +339,18 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"done about {at}{by_words(report.total_by)}"
 
 
-def _newest(lines: Sequence[str], most: int, what: str) -> Iterator[str]:
-    if len(lines) > most:
-        yield f"{quantity.plural(len(lines) - most, what)} not shown here"
-    yield from lines[-most:]
-
-
-def _time(report: Report) -> Iterator[str]:
-    """``8 h 02 m in all, trained 7 h 31 m, lost 11 min (3 restarts)``; what is unknown is left out."""
-    away = report.away
-    if away is not None:
-        yield _went(f"away {quantity.duration(away.wall_s)}", away.lost, away.restarts)
-    elif report.wall_s is not None:
-        yield _went(f"{quantity.duration(report.wall_s)} in all", report.lost, report.restarts)
-
-
 def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
+    """``8 h 02 m in all, trained 7 h 31 m, lost 11 min (3 restarts)``; what is unknown is left out."""
     parts = [all_of_it]
     if lost is not None and lost.trained_s is not None:
         parts.append(f"trained {quantity.duration(lost.trained_s)}")
         gone_s = lost.detection_s + lost.restart_s + lost.waited_s + lost.frozen_s + (lost.redone_s or 0.0)
-        if gone_s >= 1:
-            parts.append(f"lost {quantity.duration(gone_s)}")
-        if lost.silent_s >= 1:
-            parts.append(f"no step for {quantity.duration(lost.silent_s)}")
-        if lost.unknown_s >= 1:
-            parts.append(f"not known for {quantity.duration(lost.unknown_s)}")
+        for what, seconds in (("lost", gone_s), ("no step for", lost.silent_s), ("not known for", lost.unknown_s)):
+            parts += [f"{what} {quantity.duration(seconds)}"] if seconds >= 1 else []
     return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 
 
-def _incident_line(row: IncidentRow, report: Report) -> str:
-    named = row.kind in {"crash", "hang"} and row.class_ != "unknown"
-    what = row.title if named else row.seen
-    end = row.ending.removeprefix("still ") if row.open else row.ending.partition(":")[0] or "closed"
-    again = "" if not row.lost_steps else f", {quantity.plural(row.lost_steps, 'step')} again"
-    return f"{quantity.clock(row.wall, report.written_wall)}  {row.kind}: {what} → {end}{again}"
-
-
 # The summary of a report in one sentence: duration, progress, trouble and open decisions.
-
-TIMES = ("", "once", "twice")
 
 
 def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diverged: bool) -> str:
@@ -400,9 +366,12 @@ def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diver
     if r.unproven:
         clauses.append("nothing in the log says that this was the end")
     counts = {word: sum(i.kind == kind for i in r.incidents) for kind, word in (("crash", "crashed"), ("hang", "hung"))}
+    times = {1: "once", 2: "twice"}
     if troubles := sum(counts.values()):
-        said = [f"{word} {_times(count)}" for word, count in counts.items() if count]
-        clauses.append("it " + " and ".join(said) + _brought_back(troubles, recovered))
+        said = " and ".join(f"{word} {times.get(n, f'{n} times')}" for word, n in counts.items() if n)
+        how_often = times.get(recovered, f"{recovered} times") if recovered < troubles else "each time"
+        again = "" if recovered == troubles == 1 else f" {how_often}"
+        clauses.append(f"it {said}" + (f" and was restarted{again}" if recovered else ""))
     elif r.wall_s is not None and not (r.loss_is_nan or diverged or r.unproven or r.last_seen):
         clauses.append("nothing went wrong")
     if r.loss_is_nan or diverged:
@@ -412,21 +381,9 @@ def summary_sentence(r: Report, recovered: int, lost_steps: int | None, *, diver
         again = f"{quantity.plural(lost_steps, 'step')} had to be repeated"
     if recovered:
         down_s = sum(i.down_s or 0.0 for i in r.incidents)
-        clauses.append(f"{again}, {quantity.duration(down_s)} without training")
-    elif lost_steps:
+        again += f", {quantity.duration(down_s)} without training"
+    if recovered or lost_steps:
         clauses.append(again)
     waiting = sum(need.is_due for need in r.needs)
     number = {0: "nothing needs", 1: "one thing needs"}.get(waiting, f"{waiting} things need")
     return "; ".join([*clauses, f"{number} your decision"]) + "."
-
-
-def _times(count: int) -> str:
-    return TIMES[count] if count < len(TIMES) else f"{count} times"
-
-
-def _brought_back(troubles: int, recovered: int) -> str:
-    if not recovered:
-        return ""
-    if recovered < troubles:
-        return f" and was restarted {_times(recovered)}"
-    return " and was restarted" + (" each time" if troubles > 1 else "")

@@ -13,7 +13,7 @@ from ..model.story import Look, Need, RunStory, Situation, how_to_resume
 from ..model.text import typed
 from ..views import quantity
 from .checkpoint_list import DAMAGED, resume_point
-from .incident_list import title_now
+from .incidents import title_now
 from .state.concerns import (
     NAN,
     SILENT,
@@ -27,10 +27,9 @@ from .state.concerns import (
     room_now,
     since_step,
 )
-from .state.position_words import last_seen, seen_by, standstill, unconfirmed
 from .state.run_progress import LastStep, fraction, last_step, live_progress, run_progress
-from .state.verdict import Verdict, verdict
-from .words import commands, sentence, would_have
+from .state.verdict import Verdict, last_seen, seen_by, standstill, unconfirmed, verdict
+from .words import answers, question_text, sentence
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,10 +216,8 @@ def _of_the_end(now: Situation, run: tuple[str, ...], attempt: int) -> Iterator[
         text = f"The trainer exited before the end: {reason}. Read the end of its log (`{read}`), then {on}."
         yield Need(kind="ended_early", text=text, incident=why.incident, subject=attempt)
     if story.question is not None:
-        asked = story.question.action
-        text = asked.question if asked.asks else would_have(story.question, story.wall0, now.now_wall)
-        answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
-        text = f"{text[:1].upper()}{text[1:]} {answers}."
+        text = question_text(story.question, story.wall0, now.now_wall)
+        text = f"{text[:1].upper()}{text[1:]} {answers(story)}."
         yield Need(kind="question", text=text, subject=int(story.question.t))
     elif story.state == "stopped" and why.kind == "person":  # who stopped it has decided
         how = _how_on(story, run)

@@ -1,5 +1,6 @@
 """The timeline: one time axis of the whole run with its events, and the charts that share the axis."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal, get_args
@@ -101,7 +102,7 @@ def timeline_view(now: Situation) -> TimelineView:
         done_t=done_t,
         marks=_marks(now),
         expected=_expected(now, now_t, done_t if done_t is not None else end_t) if not over else (),
-        bands=_bands(now, now_t if now.watched or over else min(now_t, max(story.t, now.progress_t))),
+        bands=tuple(_bands(now, now_t if now.watched or over else min(now_t, max(story.t, now.progress_t)))),
         title=_title(now),
         loss=_loss(now),
         pace=quantity.pace(progress.sec_per_step),
@@ -215,19 +216,13 @@ def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]
     return tuple(found)
 
 
-def _bands(now: Situation, now_t: float) -> tuple[Band, ...]:
-    story = now.story
-    bands: list[Band] = []
-    for index, attempt in enumerate(story.attempts):
-        end_t = attempt.ended_t
-        if end_t is None:
-            end_t = story.attempts[index + 1].t if index + 1 < len(story.attempts) else now_t
-        spans = [s for s in story.phases if s.attempt == attempt.number]
-        cuts = [(attempt.t, "load"), *((s.t, s.phase) for s in spans if s.t > attempt.t)]
-        for (since_t, phase), (until_t, _) in zip(cuts, [*cuts[1:], (end_t, "")], strict=True):
-            if min(until_t, end_t) > since_t:
-                bands.append(Band(since_t=since_t, until_t=min(until_t, end_t), phase=phase))
-    return tuple(bands)
+def _bands(now: Situation, now_t: float) -> Iterator[Band]:
+    for attempt in attempt_spans(now.story, now_t, until_t=now_t):
+        spans = [s for s in now.story.phases if s.attempt == attempt.number and s.t > attempt.since_t]
+        cuts = [(attempt.since_t, "load"), *((s.t, s.phase) for s in spans), (attempt.until_t, "")]
+        for (since_t, phase), (until_t, _) in pairwise(cuts):
+            if min(until_t, attempt.until_t) > since_t:
+                yield Band(since_t=since_t, until_t=min(until_t, attempt.until_t), phase=phase)
 
 
 def _title(now: Situation) -> str:

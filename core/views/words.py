@@ -154,30 +154,25 @@ ACT_WORDS: dict[Act, str] = {
 
 def by_itself(settings: Settings) -> str:
     """What will be done without a person, and how to have it otherwise; one sentence."""
-    match settings.restart.act:
-        case "all":
-            number = settings.restart.max_restarts
-            restarts = "never" if number == 0 else f"at most {number} time{'' if number == 1 else 's'}"
-            doing = [
-                "ends a trainer that hangs",
-                f"restarts one that hung or crashed ({restarts} without a new checkpoint in between)",
-            ]
-            if settings.profiles.ramp:
-                doing.append("switches between the profiles of the ladder")
-            if settings.checkpoints.keep_last:
-                doing.append(f"deletes checkpoints of this run but the newest {settings.checkpoints.keep_last}")
-            listed = ", ".join(doing[:-1]) + f" and {doing[-1]}"
-            return f"without you it {listed}; --act ask asks you first, --act notify only tells you"
-        case "ask":
-            return (
-                "it ends, starts and deletes nothing without your answer: it asks, with what each answer costs "
-                "(--act all acts by itself, --act notify only tells you)"
-            )
-        case "notify":
-            return (
-                "it ends, starts and deletes nothing: it tells you, and the report has what it would have done "
-                "(--act all acts by itself, --act ask asks you first)"
-            )
+    number = settings.restart.max_restarts
+    restarts = "never" if number == 0 else f"at most {number} time{'' if number == 1 else 's'}"
+    doing = [
+        "ends a trainer that hangs",
+        f"restarts one that hung or crashed ({restarts} without a new checkpoint in between)",
+    ]
+    if settings.profiles.ramp:
+        doing.append("switches between the profiles of the ladder")
+    if settings.checkpoints.keep_last:
+        doing.append(f"deletes checkpoints of this run but the newest {settings.checkpoints.keep_last}")
+    *first, last = doing
+    nothing = "it ends, starts and deletes nothing"
+    return {
+        "all": f"without you it {', '.join(first)} and {last}; --act ask asks you first, --act notify only tells you",
+        "ask": f"{nothing} without your answer: it asks, with what each answer costs "
+        "(--act all acts by itself, --act notify only tells you)",
+        "notify": f"{nothing}: it tells you, and the report has what it would have done "
+        "(--act all acts by itself, --act ask asks you first)",
+    }[settings.restart.act]
 
 
 # How many restarts are left, as the screen and ``status`` say it.
@@ -206,6 +201,7 @@ class RemedyRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def remedy_rows(story: RunStory) -> tuple[RemedyRow, ...]:
     """The applied ones, then those that wait."""
+    remedies: tuple[RemedyApplied | RemedyProposed, ...] = (*story.remedies, *story.proposals)
     return tuple(
         RemedyRow(
             name=each.name, title=each.title, cost=each.cost, applied=isinstance(each, RemedyApplied),
@@ -215,7 +211,7 @@ def remedy_rows(story: RunStory) -> tuple[RemedyRow, ...]:
             ),
             why=each.why if isinstance(each, RemedyProposed) else "", incident=each.incident,
         )
-        for each in (*story.remedies, *story.proposals)
+        for each in remedies
     )  # fmt: skip
 
 
@@ -256,14 +252,21 @@ def would_have(held: WithheldAction, wall0: float, now_wall: float | None = None
     return f"{place}, {action.how}" if action.how else place
 
 
+def question_text(held: WithheldAction, wall0: float, now_wall: float | None = None) -> str:
+    """The question, or what would have been done."""
+    return held.action.question if held.action.asks else would_have(held, wall0, now_wall)
+
+
 def commands(story: RunStory) -> Iterator[tuple[str, str]]:
     """What can be done about what waits, and the command for it."""
-    if story.question is None:
-        return
     name = story.run.run if story.run else "RUN"
-    for answer in story.question.action.answers:
+    for answer in story.question.action.answers if story.question is not None else ():
         what, _, command = answer.partition(": ")
         yield what, command.format(run=name)
+
+
+def answers(story: RunStory) -> str:
+    return "; ".join(f"{what}: `{command}`" for what, command in commands(story))
 
 
 def question_clause(now: Situation) -> str | None:
@@ -271,8 +274,5 @@ def question_clause(now: Situation) -> str | None:
     held = now.story.question
     if held is None:
         return None
-    if held.action.asks:
-        text = held.action.question
-        return f"{text[:1].upper()}{text[1:]} [Y] yes [c] no"
-    text = would_have(held, now.story.wall0, now.now_wall)
-    return f"{text[:1].upper()}{text[1:]}: [Y] do it"
+    text = question_text(held, now.story.wall0, now.now_wall)
+    return f"{text[:1].upper()}{text[1:]}{' [Y] yes [c] no' if held.action.asks else ': [Y] do it'}"

@@ -50,12 +50,10 @@ def _price(now: Situation, title: str, *lines: str, confirm: str) -> Price:
 def answer_price(now: Situation, held: WithheldAction) -> Price:
     """What was withheld, key Y."""
     action = held.action
-    text = action.question
-    since = quantity.age(max(0.0, now.now_t - held.t))
-    lines = [f"{action.why} ({since})", action.price, "Without an answer nothing is ended or started."]
+    why = f"{action.why} ({quantity.age(max(0.0, now.now_t - held.t))})"
     return Price(
-        title=f"{text[:1].upper()}{text[1:]}",
-        lines=tuple(filter(None, lines)),
+        title=f"{action.question[:1].upper()}{action.question[1:]}",
+        lines=tuple(filter(None, (why, action.price, "Without an answer nothing is ended or started."))),
         confirm=action.ask,
         lost_steps=action.lost_steps,
         typed=_typed(now, action.lost_steps),

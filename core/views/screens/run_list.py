@@ -217,16 +217,22 @@ def shown_name(card: RunCard) -> str:
     return f"{card.host}: {card.name}" if card.host and card.cwd else card.name
 
 
+def _name(row: RunRow) -> str:
+    return shown_name(row.card)
+
+
+def _name_style(row: RunRow) -> str:
+    return "accent" if row.open else "strong"
+
+
 def _state_style(row: RunRow) -> str:
     return row.level if row.level in {"warning", "danger"} else "text"
 
 
 RUN_COLUMNS: tuple[Column[RunRow], ...] = (
-    *(
-        Column(title="run", text=lambda r: shown_name(r.card), width=width, fit=True, after=after, from_width=at,
-               below_width=below, style=lambda r: "accent" if r.open else "strong")
-        for width, after, at, below in ((10, 1, 0, 54), (14, 2, 54, 88), (24, 2, 88, None))
-    ),
+    Column(title="run", text=_name, width=10, fit=True, after=1, style=_name_style, below_width=54),
+    Column(title="run", text=_name, width=14, fit=True, after=2, style=_name_style, from_width=54, below_width=88),
+    Column(title="run", text=_name, width=24, fit=True, after=2, style=_name_style, from_width=88),
     Column(title="project", text=lambda r: r.project, width=16, fit=True, after=2, style="label", from_width=136),
     # A narrow list leaves out what the sign before the name shows.
     Column(title="state", text=lambda r: r.state_word, width=15, fit=True, after=1, style=_state_style,

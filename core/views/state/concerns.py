@@ -15,7 +15,7 @@ from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble, lacks_place
 from ...model.text import typed
 from ...views import quantity
-from ..words import commands, sentence, title_of, would_have
+from ..words import answers, question_text, sentence, title_of
 from .run_progress import SEVERITY, Bounds, bounds_now, last_step, level_of, limit_in
 
 if TYPE_CHECKING:
@@ -274,10 +274,9 @@ def _troubles(now: Situation, life: SupervisorLife, own: Iterable[Trouble], run_
     told = {trouble.kind for trouble in life.troubles}
     yield from (trouble for trouble in own if trouble.kind not in told)
     if (held := story.question) is not None:
-        text = held.action.question if held.action.asks else would_have(held, story.wall0)
-        answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
+        text = f"{question_text(held, story.wall0)} {answers(story)}"
         kind = "question" if held.action.asks else "withheld"
-        yield Trouble(kind=kind, level="danger", text=f"{text} {answers}", since=story.wall0 + held.t)
+        yield Trouble(kind=kind, level="danger", text=text, since=story.wall0 + held.t)
     for i in story.open_incidents:
         text = reason_now(i, now) if i.kind in {"health", "disk"} else f"{title_of(i)}: {i.reason}"
         yield Trouble(kind=i.kind, level=i.severity, text=text, since=i.wall)

@@ -99,16 +99,13 @@ def lost_time(
                 sums[why] += seconds
                 lasted_s -= seconds
         sums[what] += lasted_s
-    steps = repeated_steps(story) if redone_steps is None else redone_steps
+    steps = redone_steps
+    if steps is None:  # after failures, and after a stop or a resume from an older checkpoint
+        steps = sum(i.lost_steps or 0 for i in story.incidents) + gone_back(story)
     pace_s = story.progress.sec_per_step
     redone_s = 0.0 if steps == 0 else None if pace_s is None else min(sums["running"], steps * pace_s)
     spent = {f"{what}_s": seconds for what, seconds in sums.items() if what != "running"}
     return LostTime(wall_s=max(0.0, end_t - begin_t), redone_s=redone_s, **spent)
-
-
-def repeated_steps(story: RunStory) -> int:
-    """Steps that were made twice: after failures, and after a stop or a resume from an older checkpoint."""
-    return sum(i.lost_steps or 0 for i in story.incidents) + gone_back(story)
 
 
 def last_step_of(attempt: AttemptStory, log_steps: Mapping[int, int] = {}) -> int | None:

@@ -1,6 +1,6 @@
-"""One incident as one card: what happened, why, where, what was done, what it cost, and what can be done about it.
+"""Incidents as a list, and one as a card: what happened, why, what was done, what it cost, what can be done about it.
 
-No fact stands there twice. Every choice has a letter; digits lead to screens.
+No fact stands on a card twice. Every choice has a letter; digits lead to screens.
 """
 
 import re
@@ -9,15 +9,141 @@ from typing import Literal
 
 import msgspec
 
-from ...model.attempt import EvidenceFile, Incident
-from ...model.run import LIVE_STATES, TERMINAL_STATES
-from ...model.story import ActionStory, RunStory, Situation, lacks_place
-from .. import quantity
-from ..checkpoint_list import resume_point, step_words
-from ..incident_list import IncidentView, incident_view
-from ..state.concerns import reason_of
-from ..state.run_progress import last_step
-from ..words import how_likely, of_incident, sentence, shown, switched, would_have
+from ..model.attempt import EvidenceFile, Incident
+from ..model.progress import Level
+from ..model.run import LIVE_STATES, TERMINAL_STATES
+from ..model.story import ActionStory, RunStory, Situation, lacks_place
+from ..model.text import LazyPattern
+from . import quantity
+from .checkpoint_list import resume_point, step_words
+from .state.concerns import reason_now, reason_of
+from .state.run_progress import last_step
+from .words import change_words, how_likely, of_incident, sentence, shown, switched, title_of, would_have
+
+SHORT_S = 0.5
+"""A shorter time would read *0 s*."""
+SAME_BEGINNING = 60
+"""Characters by which two texts of a line of the log are taken for the same one."""
+
+
+class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
+    """One incident as text. Empty parts are unknown."""
+
+    id: int
+    kind: str
+    title: str
+    at: str
+    level: Level
+    open: bool
+    acknowledged: bool
+    status: str
+    seen: str
+    cause: str
+    did: str
+    cost: str
+    evidence: tuple[str, ...] = ()
+    ending: str = ""
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Its status, from the longest text to the shortest: a list shows the first that fits."""
+        short = self.status.partition(",")[0]
+        full = (f"{self.status} · {self.cost}",) if self.cost else ()
+        words = short.rpartition(" ")[0].partition(" (")[0]
+        return (*full, self.status, short, "open" if self.open else words or short)
+
+
+def incident_views(now: Situation) -> tuple[IncidentView, ...]:
+    """All incidents, newest first, open ones before closed ones."""
+    ordered = sorted(now.story.incidents, key=lambda i: (i.open, i.t, i.id), reverse=True)
+    return tuple(incident_view(i, now) for i in ordered)
+
+
+def folded(views: Sequence[IncidentView]) -> tuple[IncidentView, ...]:
+    """Equal incidents as one, that of the newest, with how many there are and since when. In the order of the list."""
+    alike: dict[tuple[str, str, bool], list[IncidentView]] = {}
+    for view in views:
+        alike.setdefault((view.kind, view.title, view.open), []).append(view)
+    return tuple(
+        newest
+        if not older
+        else msgspec.structs.replace(newest, title=f"{newest.title} · {len(older) + 1} times since {older[-1].at}")
+        for newest, *older in alike.values()
+    )
+
+
+def incident_view(i: Incident, now: Situation) -> IncidentView:
+    return IncidentView(
+        id=i.id,
+        kind=i.kind,
+        title=title_now(i, now),
+        at=quantity.clock(i.wall, now.now_wall, seconds=True),
+        level="safe" if i.severity == "info" else i.severity,
+        open=i.open,
+        acknowledged=i.acknowledged,
+        status=_status(i, now),
+        seen=_seen(i),
+        cause=i.explanation,
+        did=_did(i, now),
+        cost=_cost(i),
+        ending=i.ending or "",
+        evidence=evidence_words(i),
+    )
+
+
+def _seen(i: Incident) -> str:
+    """The reason, and the first evidence that adds to it; a quotation that was cut is the beginning of its line."""
+    told = [i.reason] if i.kind in {"crash", "hang"} else []
+    cut = i.reason.endswith("…")
+    new = [e.what for e in i.evidence if not (e.what in i.reason or (cut and e.what[:SAME_BEGINNING] in i.reason))]
+    return " · ".join([*told, *new[:3]])
+
+
+def evidence_words(i: Incident) -> tuple[str, ...]:
+    """Each with its line of the log, if it is from there."""
+    return tuple(e.what if e.line is None else f"{e.what} (log line {quantity.count(e.line)})" for e in i.evidence)
+
+
+def title_now(i: Incident, now: Situation) -> str:
+    """The name of a crash or a hang; the reason of another one, with its newest value."""
+    return title_of(i) if i.kind in {"crash", "hang"} else reason_now(i, now)
+
+
+def _status(i: Incident, now: Situation) -> str:
+    if i.open:
+        return "acknowledged" if i.acknowledged else f"open for {quantity.duration(now.now_t - i.t)}"
+    ending = i.ending or "closed"
+    if i.closed_t is None:
+        return ending
+    at, took = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True), i.closed_t - i.t
+    return f"{ending.partition(':')[0]} {at}" + (f", {quantity.duration(took)}" if took >= SHORT_S else "")
+
+
+def _did(i: Incident, now: Situation) -> str:
+    parts: list[str] = []
+    if i.resumed_step is not None:
+        parts.append(f"resumed from step {quantity.count(i.resumed_step)}")
+    elif i.resumed_from is not None:
+        parts.append(f"resumed from {i.resumed_from.rstrip('/').rpartition('/')[2]}")
+    after = next((a for a in now.story.attempts if a.number == i.attempt + 1), None)
+    if after is not None and i.kind in {"crash", "hang"}:
+        if not parts:
+            parts.append(f"started attempt {after.number}" + ("" if after.resume_from else " from the beginning"))
+        parts += [change_words(msgspec.structs.replace(c, why="")) for c in after.changes if c.before is not None]
+    parts += [f"needs your decision: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
+    return " · ".join(parts)
+
+
+def _cost(i: Incident) -> str:
+    if i.lost_steps is None:
+        return ""
+    steps = f"{quantity.plural(i.lost_steps, 'step')} again"
+    if i.closed_t is None or i.detect_s is None:
+        return steps
+    return f"{steps} · {quantity.duration(i.closed_t - i.t + i.detect_s)} without training"
+
+
+# One incident as a card.
 
 Heading = Literal["happened", "why", "where", "done", "cost", "end"]
 HEADINGS: dict[Heading, str] = {
@@ -47,10 +173,10 @@ LETTERS = "abdefghimnop"
 """For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
 Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "copy"]
 MOST_PROCESSES = 8
-STACK_NAME = re.compile(r"^stacks-(?P<pid>\d+)-(?P<round>\d+)\.txt$")
-_FRAME = re.compile(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
-_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
-_LIBRARY_SHORT = re.compile(
+STACK_NAME = LazyPattern(r"^stacks-(?P<pid>\d+)-(?P<round>\d+)\.txt$")
+_FRAME = LazyPattern(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
+_LIBRARY = LazyPattern(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
+_LIBRARY_SHORT = LazyPattern(
     r"^(torch|threading|selectors|queue|socket|subprocess|multiprocessing|asyncio|concurrent|ssl|connection|popen)\b"
 )
 
@@ -156,7 +282,11 @@ def _rows(
     causes, others = _evidence(incident)
     if _plain(incident.reason) != _plain(view.title):  # else the title says it
         yield CardRow(heading="happened", text=sentence(_without_cause(incident.reason, causes)))
-    yield CardRow(heading="happened", text=_state(view, incident))
+    at = "" if incident.step is None else f" at step {quantity.count(incident.step)}"
+    number = f"attempt {incident.attempt}" if incident.attempt else "before the first attempt"
+    late_s = incident.detect_s
+    seen = "" if late_s is None else " · seen at once" if late_s < 1 else f" · seen after {quantity.duration(late_s)}"
+    yield CardRow(heading="happened", text=f"{view.status} · {number}{at}{seen}")
     yield from causes
     if incident.explanation:
         yield CardRow(heading="why", text=incident.explanation)
@@ -170,7 +300,10 @@ def _rows(
         if row.applied:
             price = f"; cost: {row.cost}" if row.cost else ""
             yield CardRow(heading="done", text=f"{row.title}: {row.words}{price}")
-    yield CardRow(heading="cost", text=_cost(now, incident, view))
+    step, cost = last_step(now), "not known yet" if incident.open else "nothing that is known"
+    if incident.open and step is not None and step.level != "safe":
+        cost = f"no step for {quantity.duration(step.age_s)} so far"
+    yield CardRow(heading="cost", text=view.cost or cost)
     if incident.ending:
         yield CardRow(heading="end", text=incident.ending)
 
@@ -181,15 +314,6 @@ def _evidence(incident: Incident) -> tuple[list[CardRow], list[CardRow]]:
     cause = next((row for e, row in rows if incident.kind == "crash" and not e.then and e.line is not None), None)
     first = ([] if cause is None else [cause]) + [row for e, row in rows if e.then]
     return first, [row for e, row in rows if row is not cause and not e.then]
-
-
-def _state(view: IncidentView, incident: Incident) -> str:
-    step = "" if incident.step is None else f" at step {quantity.count(incident.step)}"
-    seen = ""
-    if incident.detect_s is not None:
-        seen = " · seen at once" if incident.detect_s < 1 else f" · seen after {quantity.duration(incident.detect_s)}"
-    number = f"attempt {incident.attempt}" if incident.attempt else "before the first attempt"
-    return f"{view.status} · {number}{step}{seen}"
 
 
 def _without_cause(reason: str, causes: Sequence[CardRow]) -> str:
@@ -238,15 +362,6 @@ def changes_after(story: RunStory, incident: Incident) -> tuple[str, ...]:
         f"{c.key}  {shown(c.before)} → {shown(c.after)}" + (f"  ({c.why})" if c.why else "")
         for c in switched(before.changes, after.changes)
     )
-
-
-def _cost(now: Situation, incident: Incident, view: IncidentView) -> str:
-    if view.cost:
-        return view.cost
-    step = last_step(now)
-    if incident.open and step is not None and step.level != "safe":
-        return f"no step for {quantity.duration(step.age_s)} so far"
-    return "not known yet" if incident.open else "nothing that is known"
 
 
 def _without_repeats(rows: Iterable[CardRow], title: str) -> list[CardRow]:
