@@ -76,23 +76,6 @@ def last_step_t(steps: Sequence[Point]) -> float | None:
     return next(p[0] for p in steps if p[3] >= highest)
 
 
-def without_stills(points: Sequence[Point], span: AttemptSpan) -> list[tuple[Point, ...]]:
-    """The points of an attempt in parts: none in a stretch without steps, where the last value was only repeated."""
-    parts: list[tuple[Point, ...]] = [tuple(points)]
-    for since, until in sorted(span.still):
-        last = parts.pop()
-        parts += [last[: bisect_right(last, since, key=_x)], last[bisect_left(last, until, key=_x) :]]
-    return [part for part in parts if part]
-
-
-def until_last_step(points: Sequence[Point], steps: Sequence[Point]) -> tuple[Point, ...]:
-    """Without the repetitions of the last value after the last step. ``steps``: of the same attempt."""
-    last_t = last_step_t(steps)
-    if last_t is None:
-        return tuple(points)
-    return tuple(points[: bisect_right(points, last_t, key=_x)])
-
-
 class StepOf:
     """The step at a time of one attempt, between its points interpolated; None before its first and after its last."""
 
@@ -379,11 +362,14 @@ def _parts(
         return [points]
     parts: list[tuple[Point, ...]] = []
     for span in attempts:
-        part = within(points, span)
-        if metric.startswith("progress."):
-            part = until_last_step(part, within(steps, span))
-        parts += without_stills(part, span)
-    return parts
+        part, last_t = within(points, span), last_step_t(within(steps, span))
+        if metric.startswith("progress.") and last_t is not None:  # after it the last value is only repeated
+            part = part[: bisect_right(part, last_t, key=_x)]
+        for since, until in sorted(span.still):  # so it is in a stretch without steps
+            parts.append(part[: bisect_right(part, since, key=_x)])
+            part = part[bisect_left(part, until, key=_x) :]
+        parts.append(part)
+    return [part for part in parts if part]
 
 
 def _line(points: Sequence[tuple[float, float]], colour: str, width: float = 1.0, more: str = "") -> str:

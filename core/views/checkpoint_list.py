@@ -131,11 +131,23 @@ def checkpoint_rows(
     now_wall: float,
     story: RunStory = UNTOLD,
 ) -> tuple[CheckpointRow, ...]:
-    """Newest first, as given. A verification counts while the checkpoint is unchanged since."""
-    known = [(c, _verification(c, verifications)) for c in checkpoints]
-    judged = [_with_damage(c if v is None else v.checkpoint, v, story) for c, v in known]
-    doubts = {c.path: doubt_of(c, story) for c in judged}
-    resume = newest_resumable([c for c in judged if doubts[c.path] != AFTER_NAN], story.set_aside)
+    """Newest first, as given. A verification counts while the checkpoint is unchanged since.
+
+    So does the damage that the run's journal knows of, unless all of the file was read again since.
+    """
+    damage = {_same(k): k for k in reversed(story.checkpoints) if k.verdict in DAMAGED}
+    judged: list[tuple[Checkpoint, Verification | None]] = []
+    for known in checkpoints:
+        v, c = verifications.get(known.path), known
+        v = v if v is not None and _same(v.checkpoint) == _same(known) else None
+        c = known if v is None else v.checkpoint
+        worse = damage.get(_same(c))
+        if worse is not None and c.verdict not in DAMAGED and not (v is not None and v.deep):
+            found = {name: getattr(worse, name) for name in ("verdict", "reason", "nonfinite", "nan")}
+            c = msgspec.structs.replace(c, **found)
+        judged.append((c, v))
+    doubts = {c.path: doubt_of(c, story) for c, _ in judged}
+    resume = newest_resumable([c for c, _ in judged if doubts[c.path] != AFTER_NAN], story.set_aside)
     best, aside = story.best, story.set_aside
     return tuple(
         CheckpointRow(
@@ -148,27 +160,13 @@ def checkpoint_rows(
             evaluation=story.evaluation(c),
             best=best is not None and best.path == c.path,
         )
-        for c, (_, v) in zip(judged, known, strict=True)
+        for c, v in judged
     )
 
 
-def _verification(c: Checkpoint, verifications: Mapping[str, Verification]) -> Verification | None:
-    known = verifications.get(c.path)
-    same = known is not None and (known.checkpoint.mtime, known.checkpoint.size_bytes) == (c.mtime, c.size_bytes)
-    return known if same else None
-
-
-def _with_damage(c: Checkpoint, v: Verification | None, story: RunStory) -> Checkpoint:
-    """With the damage that the run's journal knows of the unchanged file, unless all of it was read again since."""
-    if c.verdict in DAMAGED or (v is not None and v.deep):
-        return c
-    same = (k for k in story.checkpoints if (k.path, k.mtime, k.size_bytes) == (c.path, c.mtime, c.size_bytes))
-    known = next((k for k in same if k.verdict in DAMAGED), None)
-    if known is None:
-        return c
-    return msgspec.structs.replace(
-        c, verdict=known.verdict, reason=known.reason, nonfinite=known.nonfinite, nan=known.nan
-    )
+def _same(c: Checkpoint) -> tuple[str, float, int]:
+    """What is equal of one that was not written again."""
+    return c.path, c.mtime, c.size_bytes
 
 
 def verdict_clause(verdict: str) -> str:

@@ -281,7 +281,10 @@ def _rows(
 ) -> Iterator[CardRow]:
     causes, others = _evidence(incident)
     if _plain(incident.reason) != _plain(view.title):  # else the title says it
-        yield CardRow(heading="happened", text=sentence(_without_cause(incident.reason, causes)))
+        # Without the line of the log whose beginning it ends with, if the card shows more of it as the cause.
+        head, _, tail = incident.reason.partition(": ")
+        begins = tail.endswith("…") and any(cause.text.startswith(tail[:-1]) for cause in causes)
+        yield CardRow(heading="happened", text=sentence(head if begins else incident.reason))
     at = "" if incident.step is None else f" at step {quantity.count(incident.step)}"
     number = f"attempt {incident.attempt}" if incident.attempt else "before the first attempt"
     late_s = incident.detect_s
@@ -314,13 +317,6 @@ def _evidence(incident: Incident) -> tuple[list[CardRow], list[CardRow]]:
     cause = next((row for e, row in rows if incident.kind == "crash" and not e.then and e.line is not None), None)
     first = ([] if cause is None else [cause]) + [row for e, row in rows if e.then]
     return first, [row for e, row in rows if row is not cause and not e.then]
-
-
-def _without_cause(reason: str, causes: Sequence[CardRow]) -> str:
-    """The reason without a line of the log whose beginning it ends with, if the card shows more of it as the cause."""
-    head, colon, tail = reason.partition(": ")
-    begins = tail.endswith("…") and any(cause.text.startswith(tail[:-1]) for cause in causes)
-    return head if colon and begins else reason
 
 
 def _done(now: Situation, incident: Incident, actions: tuple[ActionStory, ...]) -> Iterator[CardRow]:

@@ -159,25 +159,16 @@ def unit_of(metric: str, points: Sequence["Point"]) -> str:
 def shown_points(metric: str, points: Sequence["Point"], unit: str) -> tuple["Point", ...]:
     """The points in a unit of ``unit_of``: rates of totals, the pace as s/step or steps/s."""
     words = words_of(metric)
-    if words.total:
-        return _rates(points)
+    if words.total:  # what it grew by in a second, between neighbours; it begins anew with each attempt
+        grown = [(a, b) for a, b in pairwise(points) if b[2] >= a[2] and b[0] > a[0]]
+        rates = (((b[0] + a[0]) / 2, (b[2] - a[2]) / (b[0] - a[0])) for a, b in grown)
+        return tuple((t, rate, rate, rate) for t, rate in rates)
     if words.unit != PACE:
         return tuple(points)
     known = [p for p in points if p[1] > 0]
     if unit == quantity.S_PER_STEP:
         return tuple(known)
     return tuple((t, 1 / high, 1 / mean, 1 / low) for t, low, mean, high in known)
-
-
-def _rates(points: Sequence["Point"]) -> tuple["Point", ...]:
-    """What a total grew by in a second, between neighbours. It begins anew with each attempt."""
-    found: list[Point] = []
-    for before, after in pairwise(points):
-        grown = after[2] - before[2]
-        if grown >= 0 and after[0] > before[0]:
-            rate = grown / (after[0] - before[0])
-            found.append(((after[0] + before[0]) / 2, rate, rate, rate))
-    return tuple(found)
 
 
 def shown_values(metric: str, values: tuple[float | None, ...], unit: str, apart_s: float) -> tuple[float | None, ...]:
