@@ -65,7 +65,10 @@ def status_object(
         "overall": {"step": summary.position.step, "total_steps": summary.position.total_steps},
         "last_step_age_s": None if now.step_t is None else max(0.0, now_t - now.step_t),
         "expected": msgspec.to_builtins(expected) if expected is not None and seen.step is None else None,
-        "health": [msgspec.to_builtins(r) for r in current_readings(story, gpu, host, bounds_now(now))],
+        "health": [
+            {"metric": r.metric, "value": r.value, "unit": r.unit, "level": r.level}
+            for r in current_readings(story, gpu, host, bounds_now(now))
+        ],
         "gpus": [{k: v for k, v in msgspec.to_builtins(r).items() if v is not None} for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
         "host": {k: v for k, v in msgspec.to_builtins(host).items() if k not in {"kind", "t"}} if host else {},
