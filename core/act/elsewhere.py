@@ -12,14 +12,12 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from .. import processes, spool
 from ..bound_process import bound
 from ..model.ports import AttemptTarget
-from ..model.run import ProcessIdentity
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord, Layer, layers
-from . import processes
-from .launch import spool
-from .launch.spool import read_exit, read_order
-from .processes import ATTEMPT_VARIABLE, Process, read_process
+from ..processes import ATTEMPT_VARIABLE, Process, read_process
+from ..spool import read_exit, read_order
 from .stop_sequence import SAVE_POLL_S, StopStep
 from .stopping import members
 
@@ -127,10 +125,7 @@ class Container(NamedTuple):
             text = self._call("inspect", "--format", "{{.State.Pid}}", each).strip()
             process = processes.read_process(int(text)) if text.isdecimal() and int(text) > 1 else None
             if process is not None and _is_of(process.pid, each):
-                identity = ProcessIdentity(
-                    boot_id=processes.boot_id(), pid=process.pid, start_ticks=process.start_ticks
-                )
-                return ContainerRecord(id=each, identity=identity)
+                return ContainerRecord(id=each, identity=processes.identity_of(process))
         return None
 
     def _others(self) -> list[processes.Process]:
@@ -160,14 +155,8 @@ def container_of(directory: str) -> Container | None:
 
 def _is_of(pid: int, container: str) -> bool:
     """Whether the process is the first of a container: its control group names it, or it is number 1 of a namespace."""
-    try:
-        if container in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace"):
-            return True
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    spaces = next((line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")), [])
-    return len(spaces) > 1 and spaces[-1] == "1"
+    spaces = processes.status_fields(pid).get("NSpid", "").split()
+    return container in processes.kernel_text(f"/proc/{pid}/cgroup") or (len(spaces) > 1 and spaces[-1] == "1")
 
 
 FIRST_S, LONGEST_S = 1.0, 30.0
@@ -311,11 +300,7 @@ def _foreign(target: AttemptTarget) -> list[Process]:
 
 
 def _owner(process: Process) -> int | None:
-    try:
-        owner = Path(f"/proc/{process.pid}").stat().st_uid
-    except OSError:
-        return None
-    same = read_process(process.pid)
+    owner, same = processes.owner_of(process.pid), read_process(process.pid)
     return owner if same is not None and same.key == process.key else None
 
 

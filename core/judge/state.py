@@ -373,10 +373,14 @@ class StepBuilder:
         """
         number = self.open_incident(kind, class_, reason, severity="warning", **fields)
         if not self.warned_lately(kind, class_):
-            self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
             body = "; ".join(filter(None, [reason if title else "", fields.get("explanation", "")]))
-            self.notify("warning", title or reason, body, incident=number)
+            self.notify_of(kind, class_, title or reason, body, number)
         return number
+
+    def notify_of(self, kind: IncidentKind, class_: str, title: str, body: str, number: int) -> None:
+        """Notify people of an incident of this kind and class, and remember when."""
+        self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
+        self.notify("warning", title, body, incident=number)
 
     def warned_lately(self, kind: IncidentKind, class_: str) -> bool:
         """Return whether people were notified of such an incident less than ``notify.again_s`` ago."""

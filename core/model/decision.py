@@ -111,7 +111,7 @@ class CopyAside(DecisionBase, frozen=True, kw_only=True, tag="copy_aside"):
 class StartAttempt(OfAttempt, frozen=True, kw_only=True, tag="start_attempt"):
     """Launch. ``resume_from`` None = from the beginning; ``changes``: settings beyond the profile (remedies).
 
-    ``steps_done``, ``epochs_done``: what the whole run had done at the resume point, for trainers whose
+    ``steps_done`` (at least), ``epochs_done``: what the whole run had done at the resume point, for trainers whose
     count starts again and that must be given the rest. Outcome data: ``start``, ``order``, ``directory``, ``resume``
     ("state", "weights", "none"), ``told_resume``, ``resume_named`` (place: "derived config", "command line").
     """

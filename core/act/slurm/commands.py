@@ -13,7 +13,7 @@ import msgspec
 
 from ...bound_process import bound
 from ...model.run import JobCause, JobHandle, JobPhase
-from ..processes import ATTEMPT_VARIABLE
+from ...processes import ATTEMPT_VARIABLE
 
 # Reads what Slurm's commands print. Pure. Source: squeue(1), scontrol(1) of 22.05 to 26.05.
 

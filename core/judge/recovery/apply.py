@@ -380,7 +380,7 @@ def nan_began_t(state: JudgeState, read: Reading) -> float:
     saved = (
         k.t
         for k in state.checkpoints.known
-        if k.own and k.t >= start_t and k.position is not None and at is not None and k.position > at
+        if k.own and k.t >= start_t and k.latest is not None and at is not None and k.latest > at
     )
     return min(saved, default=state.time.t)
 

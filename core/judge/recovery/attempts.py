@@ -329,7 +329,7 @@ def is_wanted(builder: StepBuilder) -> bool:
     if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"} or not attempt.place_is_sure:
         return False
     newest = resume_point.newest_verified(state.checkpoints)
-    saved = None if newest is None else newest.position
+    saved = None if newest is None else newest.latest
     return attempt.position is None or saved is None or saved < attempt.position
 
 

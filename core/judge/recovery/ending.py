@@ -95,7 +95,7 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     complete = last is not None and last.complete
     final = last is not None and complete and FINAL.search(base_name(last.path)) is not None
     gap, run_at = max(1, state.attempt.stride, now.interval), state.attempt.position
-    near = last is None or last.position is None or run_at is None or run_at - last.position <= gap
+    near = last is None or last.latest is None or run_at is None or run_at - last.latest <= gap
     of_last_step = last is not None and complete and near
     writing = last is not None and not last.complete and last.bad is None
     total, resumed = state.attempt.run_total_before, state.attempt.resumed_at

@@ -175,7 +175,7 @@ def _answers(action: ActionWithheld) -> tuple[str, ...]:
 
 
 def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, int | None, int | None]:
-    """Path, step and position of the checkpoint that a restart would begin from, as it is known now."""
+    """Path, step and position (None: not known) of the checkpoint that a restart would begin from."""
     state, support = builder.state, builder.support
     if plan.fresh or builder.knowledge.preset.resume == "none":
         return None, None, 0
@@ -185,7 +185,8 @@ def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, 
         state.checkpoints, support, wanted=wanted, before_t=plan.before_t, first=attempt.resume_from
     )
     if known is not None:
-        return path, known.step, known.position if known.position is not None else known.step
+        at = known.position if known.position is not None else known.step
+        return path, known.step, at if not known.spread else None
     return (None, None, 0) if path is None else (path, attempt.resume_step, attempt.resumed_at)
 
 

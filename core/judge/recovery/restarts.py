@@ -374,7 +374,7 @@ def _recover(builder: StepBuilder) -> None:
     taken, resumed_at = attempt.resume_verdict == "taken", None
     if attempt.resume_from is None or attempt.resume_verdict == "ignored":
         resumed_at = 0
-    elif taken or attempt.weights_only:
+    elif (taken or attempt.weights_only) and (attempt.elsewhere or not attempt.resume_spread):
         resumed_at = attempt.resumed_at
     lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
     # If the printed step starts again, the run's own count is the one that continues.
@@ -450,7 +450,7 @@ def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None
             builder.set(attempt=replace(attempt, resume_verdict="taken"))
             _proved(builder, found)
     before = builder.state.budget
-    position = known.position if known.position is not None else known.step
+    position = known.latest if known.latest is not None else known.step
     if position is not None and not builder.attempt.place_is_sure:
         position -= builder.attempt.resumed_at or 0  # else one that begins anew each time would be progress
     new = memory.saved(before, position, known.epochs_done)

@@ -136,6 +136,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         resume_from=start.resume_from,
         resume_step=start.resume_step if start.resume_step is not None else known.step if known else None,
         resume_position=known.position if known is not None else None,
+        resume_spread=known.spread if known is not None else 0,
         profile=start.profile,
         adopted=start.adopted,
         adopted_t=builder.t if start.adopted else None,

@@ -26,7 +26,8 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     ``disk_bytes``: what it takes on the disk, None = unknown.
     ``nonfinite``: tensors with NaN or Inf, None = not read; ``nan``: NaN is among them; ``values``: a sentence about
-    them. ``position``: of the run at that time. ``changed``: time of its last change (seconds since the epoch) if its
+    them. ``position``: of the run at that time, at least; ``spread``: so much more it may be, if neither its files nor
+    the log tell it better. ``changed``: time of its last change (seconds since the epoch) if its
     modification time cannot be right.
     ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run; ``unsure``: it
     cannot be told whether it was.
@@ -56,6 +57,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     step: int | None = None
     epoch: int | None = None
     position: int | None = None
+    spread: int = 0
     log_epoch: float | None = None
     epochs_done: int | None = None
     complete: bool = False
@@ -90,6 +92,11 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     def shape(self) -> Form:
         """Whether its path names a file or a directory."""
         return self.form if self.form is not None else "file" if has_checkpoint_suffix(self.path) else "directory"
+
+    @property
+    def latest(self) -> int | None:
+        """The furthest position that it may hold."""
+        return None if self.position is None else self.position + self.spread
 
 
 def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
@@ -235,12 +242,13 @@ def with_event(
     *,
     position: int | None,
     created_wall: float,
+    spread: int = 0,
     epochs_before: int = 0,
     log_epoch: float | None = None,
     fresh: bool = False,
     of_epoch: bool = False,
 ) -> CheckpointIndex:
-    """Add a change of a checkpoint. ``position``: of the run now. ``fresh``: the trainer is at its step.
+    """Add a change of a checkpoint. ``position``, ``spread``: as it gets them. ``fresh``: the trainer is at its step.
 
     ``of_epoch``: the step that it holds is counted within its epoch, so that its step of the run is not known.
     ``epochs_before``: what to add to its epoch. A file from before ``created_wall`` (of an adopted training: its real
@@ -250,7 +258,7 @@ def with_event(
     written_before = before is not None and (before.complete or before.rewriting)
     if index.looked_t is not None and index.looked_from is None:
         index = replace(index, looked_from=event.t)
-    t, writing = _written_t(event, created_wall), event.verdict == "writing"
+    t, writing = written_t(event, created_wall), event.verdict == "writing"
     if before is not None and written_before and writing:
         # What is known of it holds until it is complete again, with another modification time or with the same one.
         again = replace(before, complete=False, rewriting=True, damage=None, t=t, fresh=fresh, kept=None)
@@ -277,6 +285,7 @@ def with_event(
         of_epoch=of_epoch,
         epoch=epoch,
         position=None if old else position,
+        spread=0 if old else spread,
         log_epoch=None if old else log_epoch,
         epochs_done=None if epoch is None else epoch if old else epoch + epochs_before,
         complete=complete,
@@ -308,8 +317,8 @@ def with_event(
 
 
 _OF_A_SAVE = (
-    "t", "position", "epochs_done", "bad", "left", "aside", "nonfinite", "nan", "values", "damage", "reported",
-    "written",
+    "t", "position", "spread", "epochs_done", "bad", "left", "aside", "nonfinite", "nan", "values", "damage",
+    "reported", "written",
 )  # fmt: skip
 """What is known of a save, and stays when it is found again unchanged."""
 
@@ -406,12 +415,12 @@ def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: flo
     if index.went_back is None or event.mtime is None or created_wall <= 0.0:
         return None
     older, launch_t, why = index.went_back
-    t = _written_t(event, created_wall)
+    t = written_t(event, created_wall)
     written = created_wall + t if has_wrong_time(event, created_wall) else event.mtime
     return why if written > older and t < launch_t else None
 
 
-def _written_t(event: CheckpointEvent, created_wall: float) -> float:
+def written_t(event: CheckpointEvent, created_wall: float) -> float:
     """Return the run time at which it was written; a failure after that is not in it.
 
     By its modification time, if that is after the last look that did not see it; else by the time of its last change,

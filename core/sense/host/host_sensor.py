@@ -14,7 +14,7 @@ import msgspec
 from ...model.machine_details import HostDetails, Mount, Traffic
 from ...model.observation import HostSample, Observation
 from ...model.ports import AttemptTarget, DetailDesk, Inbox
-from ..process.proc_stat import PAGE_BYTES, kernel_text
+from ...processes import PAGE_BYTES, kernel_text
 from ..sampler import Common, Sampler
 from .disk_space import DiskSpace, mount_points
 
