@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..act import processes
+from .. import processes, spool
 from ..act.adopt import (
     AdoptionError,
     LogPlace,
@@ -32,17 +32,16 @@ from ..act.adopt import (
     unreadable_terminal,
 )
 from ..act.config.trainer_config import config_of
-from ..act.launch import spool
 from ..act.launch.launching import find_attempt
-from ..act.launch.spool import read_start
 from ..act.local_engine import BASELINE
-from ..act.processes import Process
 from ..config.project import FILE_NAME, Overrides, find_project, load_project, settings_with
 from ..model.run import RunSpec
 from ..model.settings import Profiles, Settings, Tmux
 from ..model.text import typed
+from ..processes import Process
 from ..sense.gpu.gpu_sensor import pids_are_comparable
 from ..sense.process.run_tree import tree_pids
+from ..spool import read_start
 from ..store.home import make_private, runs_folder
 from ..store.lock import holder_pid, is_held
 from ..store.run_directory import RunDirectory, new_run_id

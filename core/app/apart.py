@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..act import processes
+from .. import processes
 from ..act.overlay import NoOverlayError, enter
 from ..model.decision import Record
 from ..model.run import RunSpec

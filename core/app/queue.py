@@ -26,12 +26,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..act.processes import ATTEMPT_VARIABLE, boot_id, variables_of
 from ..bound_process import bound
 from ..config.project import Overrides
 from ..model.launch import LABEL, Queue, QueueEntry
 from ..model.run import RunSpec
 from ..model.text import memory, typed
+from ..processes import ATTEMPT_VARIABLE, boot_id, variables_of
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
 from ..store.learned import ListUnreadable, QueueFile

@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...act import processes
-from ...act.adopt import is_trainwatch, started_wall
-from ...act.launch.launching import find_attempt, identify, is_alive
+from ... import processes
+from ...act.adopt import is_trainwatch
+from ...act.launch.launching import find_attempt
 from ...act.launch.output_locks import NAME
-from ...act.processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants
 from ...act.stopping import members
 from ...model import observation as told
 from ...model.ports import AttemptTarget
@@ -29,6 +28,7 @@ from ...model.redact import EDGE
 from ...model.resume import written_in
 from ...model.run import APART
 from ...model.text import printable, typed
+from ...processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants, identify, is_alive
 from ...sense.files.inotify import descriptors
 from ...source.launch_target import (
     Training,
@@ -72,7 +72,7 @@ class OtherTrainer(NamedTuple):
     def began(self) -> str:
         """When it was started, for people; "" = unknown."""
         identity = identify(self.process.pid)
-        return "" if identity is None else clock(started_wall(identity), time.time())
+        return "" if identity is None else clock(time.time() - processes.age_s(identity.start_ticks), time.time())
 
 
 def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:

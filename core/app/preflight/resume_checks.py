@@ -12,7 +12,6 @@ import msgspec
 from ...act.config.derive import Derived, DeriveError, read_config
 from ...act.config.edits import leaves
 from ...act.config.trainer_config import config_in_command
-from ...act.launch.spool import read_order
 from ...checkpoints import inspect, show
 from ...model.checkpoint import Checkpoint, LoadRefusal
 from ...model.preset import Preset
@@ -21,6 +20,7 @@ from ...model.run import RunSpec, is_below
 from ...model.text import typed
 from ...source import words
 from ...source.trainer_source import source_of
+from ...spool import read_order
 from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan, settings_in, settings_of

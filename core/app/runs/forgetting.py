@@ -5,11 +5,11 @@ import os
 import shutil
 from pathlib import Path
 
-from ...act.launch.spool import read_start
 from ...model.launch import TrialResult
 from ...model.run import TERMINAL_STATES
 from ...model.text import plural, typed
-from ...sense.process.proc_stat import is_alive
+from ...processes import is_alive
+from ...spool import read_start
 from ...store.history_writer import remove_recent
 from ...store.journal import JournalTooNew, load_story
 from ...store.learned import newest_trials

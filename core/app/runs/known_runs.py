@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...act.launch.spool import read_order
 from ...model.redact import EDGE, url_secrets
 from ...model.run import RunSpec
 from ...private_folder import NotOurs, check_ours
+from ...spool import read_order
 from ...store.home import NoHomeError, runs_folder, trainwatch_home
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory as RunDirectory  # noqa: PLC0414  front ends name it, too
