@@ -451,7 +451,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A failure that is to be answered. ``retryable``: a restart alone may help. ``advice``: what to look at.
 
     ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how certain the class is, 0
-    to 1. ``job``: why the job ended that the attempt ran as.
+    to 1. ``job``: why the job ended that the attempt ran as; None = it ran on this machine, or that is not known.
     """
 
     cause: Cause

@@ -134,12 +134,12 @@ class Cleaning(Variant, frozen=True, tag="cleaning"):
 class Listing(Variant, frozen=True, tag="listing"):
     """The output folder is being listed, so that the newest checkpoint is known.
 
-    ``held``: it takes long, and ``why``. ``folders``: how many output folders were known when it was ordered.
+    ``why``: it takes long, so that the launch is held; "" = it does not. ``folders``: how many output folders were
+    known when it was ordered.
     """
 
     order: int
     plan: RestartPlan
-    held: bool = False
     why: str = ""
     folders: int = 0
 
@@ -226,6 +226,12 @@ Machine = (
     | WaitingForRoom | WaitingForGpu | Paused | Suspended | Queued | Stopped | Interrupted | Finished | EndedEarly
     | GivenUp
 )  # fmt: skip
+
+Between = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
+"""Between two attempts: it goes on by itself."""
+Over = Finished | EndedEarly | GivenUp
+Trains = Running | Hung | Paused | Suspended | Queued
+"""A trainer exists that is neither started nor ended."""
 
 State = Literal[
     "idle", "starting", "running", "hung", "paused", "suspended", "queued", "stopping", "cleaning", "listing",
@@ -407,7 +413,7 @@ def is_live(machine: Machine) -> bool:
         case Stopping():
             return machine.gone_t is None and not machine.exited
         case _:
-            return isinstance(machine, Running | Hung | Paused | Suspended | Queued)
+            return isinstance(machine, Trains)
 
 
 def is_watched(machine: Machine) -> bool:

@@ -10,11 +10,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
+from .attempt import Launched
 from .checkpoint import LoadRefusal, Made, Whose
 from .fact import Base as Base  # noqa: PLC0414  an outcome is an observation, too
 from .fact import Outcome as Outcome  # noqa: PLC0414
-from .preset import Change
-from .resume import ScriptChange
 from .run import Habits, JobCause, JobPhase
 from .settings import Act
 
@@ -66,20 +65,12 @@ class Learned(Base, frozen=True, kw_only=True, tag="learned"):
     habits: Habits
 
 
-class Start(Base, frozen=True, kw_only=True, tag="start"):
+class Start(Launched, frozen=True, kw_only=True, tag_field="kind", tag="start", omit_defaults=True):
     """A trainer process exists. ``adopted``: it was already running when a supervisor found it."""
 
+    t: float
     attempt: int
     pid: int
-    adopted: bool = False
-    resume_from: str | None = None
-    resume_step: int | None = None
-    runner_pid: int | None = None
-    log: str | None = None
-    directory: str | None = None
-    profile: str | None = None
-    changes: tuple[Change, ...] = ()
-    script: ScriptChange | None = None
 
 
 class GpuReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

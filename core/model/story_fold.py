@@ -12,7 +12,6 @@ from .checkpoint import Evaluation, age_order
 from .decision import Decision, EndWatch, EvaluateCheckpoint, NotifyPeople, Record
 from .fact import Outcome
 from .preset import ALLOWED_AGAIN, FailedRung
-from .progress import HealthReading
 from .run import OutputPlace
 
 T = TypeVar("T")
@@ -153,8 +152,7 @@ def _apply_fact(
             incidents = tuple(fact.incident if i.id == fact.incident.id else i for i in story.incidents)
             return replace(story, incidents=incidents)
         case facts.HealthChanged():
-            reading = HealthReading(metric=fact.metric, value=fact.value, unit=fact.unit, level=fact.level)
-            return replace(story, health={**story.health, fact.metric: reading})
+            return replace(story, health={**story.health, fact.metric: fact})
         case facts.BudgetChanged():
             return story.charged(fact.used, fact.max)
         case facts.ProfileChanged():

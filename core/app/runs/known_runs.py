@@ -61,6 +61,15 @@ def all_runs() -> list[RunDirectory]:
     return [know_secrets(run) for run in list_runs(home())]
 
 
+def runs_saving_to(spec: RunSpec) -> Iterator[tuple[RunDirectory, RunSpec]]:
+    """The runs that were launched into the output folder of a run, newest first; none if it is not known."""
+    wanted = None if spec.output_dir is None else os.path.realpath(Path(spec.cwd, spec.output_dir))
+    for run in all_runs() if wanted is not None else ():
+        other = run.load_spec()
+        if other.output_dir and os.path.realpath(Path(other.cwd, other.output_dir)) == wanted and run.attempt_folders():
+            yield run, other
+
+
 def example_verb(spec: RunSpec) -> str | None:
     """The verb whose example this run is; None for other runs."""
     place, state = Path(spec.cwd).resolve(), home().resolve()

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 from zlib import crc32
 
@@ -90,9 +89,7 @@ class Vitality:
         threading.Thread(target=self._until_begun, name="starting", daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._begun.set()
         self._manager.stopping()
         self.keeper.close()

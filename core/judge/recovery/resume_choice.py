@@ -23,7 +23,6 @@ from ..resume.checkpoint_index import (
     DOUBTED,
     KnownCheckpoint,
     base_name,
-    cleared,
     is_verified,
     passed_over,
     values_of,
@@ -60,7 +59,7 @@ def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str 
     state, reason = builder.state, "list the checkpoints before the launch"
     saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
     order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
-    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=len(state.outputs.known))
+    listing = Listing(order=order, plan=plan, why=held, folders=len(state.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
 
 
@@ -68,7 +67,7 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
     """The folder is listed: choose. Or it cannot be listed: a person may name a checkpoint, a restart waits."""
     plan, reason = machine.plan, machine.why
     if outcome.ok or plan.wanted is not None:
-        if machine.held:
+        if reason:
             again = "the output folder is listed again"
             builder.note(again)
             builder.fact(StateChanged(state=WORDS["listing"], reason=again))
@@ -77,7 +76,7 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
         else:
             _choose_from_list(builder, plan)
         return
-    if not machine.held:
+    if not reason:
         why, named = outcome.detail or "no reason given", builder.typed("resume", "--from", "CHECKPOINT")
         reason = f"the checkpoints cannot be listed, so the newest is not known: {why}"
         how = f"it goes on when they can be; `{named}` or `--fresh` does not wait"
@@ -237,4 +236,5 @@ def clear_doubt(builder: StepBuilder) -> None:
     """An older checkpoint ends in the same way: go back to the newest."""
     paths = builder.index.doubt.paths
     builder.fact(CheckpointsSetAside(paths=paths, why=""))
-    builder.set(checkpoints=checkpoint_index.changed(cleared(builder.index), paths, aside=None))
+    index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))  # none is to blame
+    builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None))

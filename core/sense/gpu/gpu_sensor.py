@@ -14,7 +14,7 @@ import msgspec
 
 from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.observation import GpuReading, GpuSample
-from ...model.ports import AttemptTarget, DetailDesk, NoDetails
+from ...model.ports import AttemptTarget, DetailDesk
 from ...model.settings import Watch
 from ...processes import age_s, all_processes, read_process, variables_of
 from ..process.process_tree import Member, TreeActivity
@@ -326,7 +326,7 @@ class GpuSensor(Observer):
         self._start_limit_s = start_limit_s
         self._backoff_s = backoff_s
         self._command = command
-        self._desk = details or NoDetails()
+        self._desk = details
         self._details = GpuDetailReadings()
         self._picture = GpuList()
         self._answered_s = 0.0
@@ -408,7 +408,7 @@ class GpuSensor(Observer):
         os.set_blocking(fd, False)
         started_s, answered, held = time.monotonic(), False, b""
         while not self._stopping:
-            if self._desk.wanted() and child.stdin is not None:
+            if self._desk is not None and self._desk.wanted() and child.stdin is not None:
                 with contextlib.suppress(OSError):
                     os.write(child.stdin.fileno(), b"d")
             self._pause(min(LATE_FACTOR * self._watch.interval_s, self._watch.gpu_timeout_s), fd)
@@ -435,7 +435,7 @@ class GpuSensor(Observer):
         """Put a sample of these readings. Returns whether a GPU answered."""
         limit_s, target = self._watch.gpu_timeout_s, self.target
         detailed = [d for d in devices if d[0].detail is not None and d[0].code is None and d[0].age_s <= limit_s]
-        if detailed and self._desk.wanted():
+        if detailed and self._desk is not None and self._desk.wanted():
             own = target if self._trust_pids else None
             self._desk.put(self._details.of(detailed, self._clock.now(), own=own, comparable=self._trust_pids))
         own_pids = None

@@ -8,7 +8,7 @@ from typing import NamedTuple, Unpack
 
 from ...model.machine_details import TreeDetails, TreeProcess
 from ...model.observation import ProcessSample
-from ...model.ports import AttemptTarget, DetailDesk, NoDetails
+from ...model.ports import AttemptTarget, DetailDesk
 from ...processes import TICKS_PER_S, Process, ProcessIo, age_s, all_processes, read_io
 from ..sampler import Common, Sampler
 from .ranks import Ranks
@@ -36,7 +36,7 @@ class ProcessTree(Sampler):
         **common: Unpack[Common],
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
-        self._desk = details or NoDetails()
+        self._desk = details
         self._rows = TreeDetailReadings()
         self._tree = tree or RunTree()
         self._followed: AttemptTarget | None = None
@@ -92,7 +92,7 @@ class ProcessTree(Sampler):
         )
         for ended in ranks.ended:
             self._inbox.put(ended)
-        if self._desk.wanted():
+        if self._desk is not None and self._desk.wanted():
             self._desk.put(self._rows.look(members, all_processes(), t))
 
 
