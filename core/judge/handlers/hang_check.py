@@ -183,12 +183,21 @@ def _capture(builder: StepBuilder, why: str, incident: int) -> int:
 def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
     """Add what the stacks show to the incident *quiet*; a save lasts until its file is complete."""
     _see_save(builder, outcome)
-    incident = builder.find_incident(quiet.incident)
-    signs = evidence.signs_of(outcome)
-    if incident is not None and signs:
-        said = tuple(sign.what for sign in signs)
-        builder.update_incident(incident.id, evidence=(*incident.evidence, *_evidence(said)))
-        builder.set(quiet=replace(quiet, kind=signs[0].kind, signs=said))
+    if signs := _add_signs(builder, quiet.incident, outcome):
+        builder.set(quiet=replace(quiet, kind=signs[0].kind, signs=tuple(sign.what for sign in signs)))
+
+
+def _add_signs(
+    builder: StepBuilder, number: int, outcome: Outcome | None, *, names: bool = False
+) -> tuple[evidence.Sign, ...]:
+    """Add what the stacks show to the evidence of an open incident. ``names``: it gets the kind that they show."""
+    incident, signs = builder.find_incident(number), evidence.signs_of(outcome)
+    if incident is None or not signs:
+        return ()
+    class_ = signs[0].kind if names else incident.class_
+    said = (*incident.evidence, *_evidence(sign.what for sign in signs))
+    builder.update_incident(number, evidence=said, class_=class_)
+    return signs
 
 
 def _check_lost_gpu(builder: StepBuilder, run: HangInput) -> None:
@@ -263,14 +272,11 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
         follow_trainer(builder, "a save is in progress")
         return
-    incident, signs = builder.find_incident(machine.incident), evidence.signs_of(outcome)
-    if incident is not None and signs:
-        # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
-        known = incident.class_ == "exiting" or builder.state.pause.stopped == "part"
-        class_ = incident.class_ if known else signs[0].kind
-        said = _evidence(sign.what for sign in signs)
-        builder.update_incident(machine.incident, evidence=(*incident.evidence, *said), class_=class_)
-        incident = builder.find_incident(machine.incident)
+    incident = builder.find_incident(machine.incident)
+    # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
+    known = incident is None or incident.class_ == "exiting" or builder.state.pause.stopped == "part"
+    _add_signs(builder, machine.incident, outcome, names=not known)
+    incident = builder.find_incident(machine.incident)
     if must_wait(builder):
         mounts = builder.state.liveness.silent_mounts
         for_what = f"until {', '.join(mounts)} answers" if mounts else "until it is free"
@@ -388,7 +394,7 @@ def save_in_progress(state: JudgeState) -> str:
     """Return what shows a save that is not complete, as a clause; "" = nothing does."""
     attempt = state.attempt
     last_t = attempt.start_t if attempt.beat_t is None else attempt.beat_t
-    newest = [known for known in state.checkpoints.known if known.own and known.t >= last_t - deadlines.LATE_S]
+    newest = [known for known in state.checkpoints.known if known.own and known.t >= last_t - pauses.READ_LATE_S]
     unfinished = next((known for known in newest if _is_unfinished(known)), None)
     if unfinished is not None:
         return f"{base_name(unfinished.path)} is not complete"

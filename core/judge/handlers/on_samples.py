@@ -248,7 +248,7 @@ def _see_ranks(builder: StepBuilder, sample: observations.ProcessSample) -> None
     if not sample.ranks and not state.ranks and not sample.agents:
         return
     found = ranks.with_processes(state.ranks, sample.ranks, builder.t)
-    known, again = launcher.with_sample(state.launcher, sample)
+    known, again = launcher.with_sample(state.launcher, state.ranks, sample)
     most = max((agent.max_restarts or 0 for agent in known.agents), default=0)
     if most and not known.told:
         known = replace(known, told=True)
@@ -419,7 +419,9 @@ def _follow_pause(builder: StepBuilder) -> None:
         stopped_s, min_s = builder.t - pause.since_t, builder.settings.hang.min_s
         how = f"`{builder.typed('resume')}` (or `kill -CONT PID`) lets it go on"
         reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
-        if builder.open_of(SUSPENDED) is None and stopped_s >= (min(pauses.SETTLED_S, min_s) if pause.sure else min_s):
+        if builder.open_of(SUSPENDED) is None and stopped_s >= (
+            min(pauses.READ_LATE_S, min_s) if pause.sure else min_s
+        ):
             builder.open_incident("stall", SUSPENDED, reason, severity="warning")
         known = builder.open_of(SUSPENDED)
         told_t = builder.state.warned.get(f"stall:{SUSPENDED}", -1.0)

@@ -205,8 +205,6 @@ def _is_another(peak: StepPeak, step: int, total: int | None, epoch: int | None)
 # A step ends the phase: a trainer that saves in the background goes on. So does the completed file, whatever the last
 # line says. Known false alarms: a trainer that prepares a further file for minutes after the first one is complete.
 
-LATE_S = 10.0
-"""A file this much older than the last step may be younger: lines of the log may be read a little late."""
 SLACK_S = 2.0
 """The same of a complete file, which ends the phase: the log is read once a second."""
 
@@ -226,11 +224,9 @@ class SavePhase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_SAVE = SavePhase()
 
 
-SPIN = 4.2
-"""x ``min_s`` (380 s): some GPU is near 100 % at low power and none works. Ranks that wait in a barrier look the same
-while rank 0 computes metrics on its CPU."""
 UNCERTAIN = 4.2
-"""x ``min_s`` (380 s): no sign of life, but the log still prints, or the run has made fewer steps than its warm-up and
+"""x ``min_s`` (380 s): honest work could look like this: a GPU near 100 % at low power while none works (ranks wait in
+a barrier while rank 0 computes metrics on its CPU), a log that still prints, or fewer steps than the warm-up, so that
 the next one may compile."""
 EXPECTED = 6.2
 """x ``min_s`` (560 s): no step is due: a phase such as an evaluation was announced, or the training is done."""
@@ -239,8 +235,11 @@ AMBIGUOUS = 9.2
 without GPU readings, a spin in an announced phase whose log still prints."""
 LONG_WORK = 17.0
 """x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
-PARTLY_SEEN = 2.0
-"""x the deadline when GPU readings or process readings are missing: work may be going on where nothing can be read."""
+UNSEEN_FACTOR = 2.0
+"""x the deadline if GPUs, processes or both cannot be read: work may be going on where nothing is seen."""
+OVER = 2.0
+"""x ``min_s`` (180 s): nothing for this long is no accident. A log without a new line does not print any more; no sign
+of life at all, where none is expected, needs no weighing of costs."""
 BLOCKED_S = 600.0
 """A process is blocked in the kernel (state D): network mounts come back after minutes, however short ``min_s`` is."""
 BLOCKED_MOST_S = 880.0
@@ -269,8 +268,6 @@ STARTUP_SHARE = 0.9
 """x ``hang.startup_s``: leaves time to notice before it has passed."""
 STARTUP_FACTOR = 6.0
 """x the longest known start of this command: a first start finds cold caches."""
-PRINTED_LATELY = 2.0
-"""x ``min_s`` (180 s): a log whose newest line is older does not print any more."""
 
 
 class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -421,7 +418,7 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def still_prints(self) -> bool:
         """The log has grown by more than one line since the last step, the newest of them lately."""
         at = self.log_activity.printed_at
-        lately = at is not None and self.now - at <= PRINTED_LATELY * self.hang.min_s
+        lately = at is not None and self.now - at <= OVER * self.hang.min_s
         return lately and self.log_activity.printed_lines > 1
 
     @property
@@ -467,10 +464,10 @@ def for_spin(run: HangInput) -> float:
     if run.clock.beats == 0:
         # One GPU alone waits for no other, and a small model on a big GPU draws little.
         several = len(seen.normals) > 1 and log.phase not in {"preprocess", "compile"}
-        factor = SPIN if several or seen.spin_known else AMBIGUOUS
+        factor = UNCERTAIN if several or seen.spin_known else AMBIGUOUS
         known_s = max(known_s, run.phase_times.start.longest_s)
     elif not run.announced:
-        factor = SPIN
+        factor = UNCERTAIN
     else:
         factor = AMBIGUOUS if run.still_prints else EXPECTED
     return max(factor * run.hang.min_s, KNOWN_FACTOR * known_s)
@@ -531,7 +528,7 @@ def _for_silence(run: HangInput, *, partly_seen: bool) -> float:
         return _for_start(run)
     usual_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - run.period_s
     usual_s = usual_s if usual_s >= min_s else run.floor_s
-    longest_s = [usual_s * PARTLY_SEEN if partly_seen and seen.gpu_at is not None else usual_s]
+    longest_s = [usual_s * UNSEEN_FACTOR if partly_seen and seen.gpu_at is not None else usual_s]
     if seen.longest_silence_s >= PAUSE_BY_DESIGN_S:
         longest_s.append(PAUSE_BY_DESIGN * min_s)
     if run.still_prints or (warms_up and clock.slow_s is None):

@@ -20,8 +20,6 @@ CPU_NORMAL_SHARE = 0.3
 """Share of the usual CPU from which it is a sign, if less than ``idle_cpu_cores``: some trainers need little."""
 CPU_STARVED_SHARE = 0.5
 """Share of the usual CPU from which it is a sign while workers are dead or blocked: the main process polls for them."""
-ALIVE_S = 20.0
-"""How old the newest sign of life may be for a printed phase to be believed: watchdogs of dead trainers print, too."""
 
 
 class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -207,9 +205,12 @@ def last_sign(seen: Liveness, *, cpu: bool) -> float:
 
 
 def was_alive(seen: Liveness, beat_at: float, now: float, margin_s: float) -> bool:
-    """Return whether the trainer was alive when it printed what came ``now``, or nothing can be seen at all."""
+    """Return whether the trainer was alive when it printed what came ``now``, or nothing can be seen at all.
+
+    Watchdogs of dead trainers print, too.
+    """
     unseen = seen.process_at is None and seen.gpu_at is None
-    return unseen or now - max(beat_at, last_sign(seen, cpu=True)) <= ALIVE_S + margin_s
+    return unseen or now - max(beat_at, last_sign(seen, cpu=True)) <= WINDOW_S + margin_s
 
 
 def silence_now(seen: Liveness, now: float, beat_at: float) -> float:
@@ -260,7 +261,8 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
 # Signs of life from samples of the run's processes: CPU, bytes read, written and sent, and what blocks them.
 
 WINDOW_S = 20.0
-"""CPU and I/O count as a sign if most samples of this window show them: a metrics thread wakes up for 3 s a minute."""
+"""CPU and I/O count as a sign if most samples of this window show them: a metrics thread wakes up for 3 s a minute. A
+sign of life that is older is over."""
 WINDOW_MIN = 3
 """Samples in that window at least, however slow the sampling is."""
 WINDOW_MAX = 15

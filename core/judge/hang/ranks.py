@@ -11,11 +11,10 @@ from ...model.observation import Rank
 from ...model.text import LazyPattern
 from ..text.counters import find_step
 from ..text.lines import own_text
+from .pauses import READ_LATE_S
 
 AT_MOST = 512
 """Ranks remembered."""
-BEHIND_S = 10.0
-"""A rank whose newest line is so much older than that of the others is behind; x2 the usual distance of its lines."""
 LINE_KEPT = 120
 """Characters kept of a line."""
 
@@ -140,7 +139,7 @@ def _behind(ranks: Ranks, now_t: float) -> str:
         found = [each for each in told if each.step == min(steps)]
         return _all_but_some(ranks, found, f"is behind at step {min(steps)}, the others are at {max(steps)}")
     newest = max(each.line_t or 0.0 for each in told)
-    found = [each for each in told if newest - (each.line_t or 0.0) > BEHIND_S]
+    found = [each for each in told if newest - (each.line_t or 0.0) > READ_LATE_S]
     if not found:
         return ""
     last = f"{now_t - max(each.line_t or 0.0 for each in found):.0f} s"
@@ -153,7 +152,7 @@ def stopped(ranks: Ranks) -> str:
         each
         for each in ranks
         if each.state == "T"
-        or (each.stopped_t is not None and each.gone_t is not None and each.gone_t - each.stopped_t <= BEHIND_S)
+        or (each.stopped_t is not None and each.gone_t is not None and each.gone_t - each.stopped_t <= READ_LATE_S)
     ]
     return _all_but_some(ranks, found, "was stopped (state T), and the others waited for it")
 

@@ -95,21 +95,15 @@ class Verdict(Case, frozen=True, kw_only=True):
 POLLING_CORES = 0.5
 """Cores, and share of the usual CPU, from which processes may be polling for their GPU, if no GPU can be read."""
 CONCLUSIVE = 2.0
-"""x the deadline: evidence that lasts this long needs no missing progress line, and a busy core no longer counts."""
-READINGS_LOST = 2.0
-"""x ``hang.max_s``: all readings went away together with the steps, so the monitoring is more likely to have failed."""
+"""x the deadline: evidence that lasts this long needs no missing progress line, and busy cores no longer count."""
 POLLING_WITHOUT_GPU = 3.0
 """x ``hang.max_s``: one core is busy and no GPU can be read, so that this core is all that could be seen of work."""
-POLLING = 2.0
-"""x ``hang.max_s``: several cores are busy, but no GPU works and no byte moves: a polling loop."""
 QUIET_SHARE = 0.65
 """x the deadline from which a run is quiet."""
 TOLD_S = 165.0
 """Without a sign of life for so long before the first step, or after the end, people are told."""
 STILL_S = 4.0
 """Without a sign of life for so long, people are told when the silence would be a hang."""
-DEAD_FOR_SURE = 2.0
-"""x ``min_s`` (180 s): no sign of life at all for this long, where none is expected, needs no weighing of costs."""
 
 Answer = Verdict | Literal["alive"] | None
 """*alive*: not hung, or too early to tell. None: the rule says nothing."""
@@ -134,7 +128,7 @@ def without_readings(run: HangInput, share: float) -> Answer:
     if run.clock.beats == 0:
         deadline_s = max(deadline_s, hang.startup_s)
     if seen.process_at is not None or seen.gpu_at is not None:
-        deadline_s *= READINGS_LOST
+        deadline_s *= deadlines.UNSEEN_FACTOR
     kind: HangKind = "exiting" if run.ended_well else "idle"
     reason = "no step for very long, and nothing else can be seen"
     early = run.silence_s < share * deadline_s
@@ -284,7 +278,7 @@ def one_busy_core(run: HangInput, share: float) -> Answer:
 def polling(run: HangInput, share: float) -> Answer:
     """Cores are busy, and nothing comes of it."""
     idle_s = run.now - max(liveness.last_work(run.liveness), run.clock.last)
-    most_s, waits = max(POLLING * run.hang.max_s, _most_s(run)), not run.clock.beats or run.announced
+    most_s, waits = max(CONCLUSIVE * run.hang.max_s, _most_s(run)), not run.clock.beats or run.announced
     if waits or idle_s < share * most_s:
         return "alive"
     reason = "no step for very long; cores are busy, but no GPU works"
@@ -404,7 +398,7 @@ def _dead(run: HangInput, kind: HangKind, reason: str, silent_s: float, deadline
         sure_s = deadline_s
     else:
         # It is said within this time, so one sampling period to lose the last sign and one to notice are left.
-        sure_s = DEAD_FOR_SURE * (run.hang.min_s - run.period_s)
+        sure_s = deadlines.OVER * (run.hang.min_s - run.period_s)
     partly = seen.gpu_at is not None and (seen.process_at is None or seen.process_at < seen.start_at)
     weight: Weight = "certain" if run.silence_s >= sure_s and not partly else "strong"
     return _verdict(run, kind, reason, silent_s, deadline_s, weight=weight)
