@@ -117,9 +117,8 @@ def evidence_of(run: HangInput) -> list[str]:
         lines.append(f"last traffic of its sockets {duration(now - seen.net_at)} ago")
     if run.stopped_s is not None:
         lines.append(f"{stopped_in(run, 'has', 'have')} been stopped (state T) for {duration(run.stopped_s)}")
-    if seen.blocked:
-        since = seen.blocked_from if seen.blocked_from is not None else now
-        lines.append(f"a process has been blocked in the kernel (state D) for {duration(now - since)}")
+    if seen.blocked_from is not None:
+        lines.append(f"a process has been blocked in the kernel (state D) for {duration(now - seen.blocked_from)}")
     if seen.silent_mounts:
         lines.append(f"does not answer: {', '.join(seen.silent_mounts)}")
     if seen.zombies > seen.zombies_normal:

@@ -80,10 +80,8 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes moved over sockets for most of the window."""
     procs: int | None = None
     procs_normal: int | None = None
-    blocked: int = 0
-    """Samples in a row with a process in state D."""
     blocked_from: float | None = None
-    """When the first of them came."""
+    """The first of the newest samples in a row with a process in state D; None = the newest has none."""
     answer_from: float | None = None
     """Since when all mounts answer although a process is blocked."""
     stuck: bool = False
@@ -325,7 +323,7 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     )
     if sample.net_bytes is not None:
         after = _with_net(after, sample.net_bytes, now, beat_at)
-    return after if not states.get("D") and not seen.blocked else _with_blocked(after, sample, now, hang)
+    return after if not states.get("D") and seen.blocked_from is None else _with_blocked(after, sample, now, hang)
 
 
 def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> Liveness:
@@ -351,15 +349,14 @@ def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang)
     mounts = sample.silent_mounts
     if not sample.states.get("D", 0):
         freed_at = now if is_blocked(seen) else seen.unblocked_at
-        free: dict[str, object] = {"blocked": 0, "stuck": False, "blocked_from": None, "answer_from": None}
+        free: dict[str, object] = {"stuck": False, "blocked_from": None, "answer_from": None}
         return msgspec.structs.replace(seen, unblocked_at=freed_at, silent_mounts=mounts, **free)
     answer_from = seen.answer_from if seen.answer_from is not None else now
     blocked_from = seen.blocked_from if seen.blocked_from is not None else now
     return msgspec.structs.replace(
         seen,
-        blocked=seen.blocked + 1,
         blocked_from=blocked_from,
-        stuck=seen.blocked > 0 and 2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
+        stuck=2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
         silent_mounts=mounts,
         answer_from=answer_from if mounts == () else None,
     )
