@@ -362,20 +362,16 @@ class Supervisor:
         for sensor in self.sensors:
             sensor.stop()
         self._actions.close()
-        self._write_last_outcomes()
-        self.recorder.commit(self._t, self.state)
-        self._write((self._snapshot_fact(), facts.SupervisorEnded(pid=self.pid, why=self._end_reason)))
-        self.journal.close()
-        self.recorder.close()
-
-    def _write_last_outcomes(self) -> None:
-        """Wait for notices and for a launch in progress: the run's lock is held until its trainer can be found."""
-        while self._actions.unfinished:
+        while self._actions.unfinished:  # notices, and a launch: the run's lock is held until its trainer can be found
             self.turning()
             self._write_outcome(self.inbox.take(LAST_POLL_S))
         self.inbox.close()
         while (observation := self.inbox.take(0.0)) is not None:
             self._write_outcome(observation)
+        self.recorder.commit(self._t, self.state)
+        self._write((self._snapshot_fact(), facts.SupervisorEnded(pid=self.pid, why=self._end_reason)))
+        self.journal.close()
+        self.recorder.close()
 
 
 def _started(outcome: Outcome, t: float) -> tuple[AttemptTarget, Start]:

@@ -186,7 +186,7 @@ def on_process(builder: StepBuilder, sample: observations.ProcessSample) -> None
     seen = liveness.with_process(state.liveness, sample, now, builder.settings.hang, state.clock.last)
     # Something that is not stopped still runs if a GPU of the run or its CPU is busy now.
     fresh = seen.gpu_at is not None and now - seen.gpu_at <= pauses.longest_gap(state.time.period_s)
-    works = bool(seen.cpu_bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
+    works = bool(seen.working.bits & 1) or (fresh and not activity.LOADED.isdisjoint(seen.gpu))
     pause = pauses.with_process(state.pause, sample, builder.t, others_work=works)
     builder.set(peak=peak, liveness=seen, pause=pause)
     _see_ranks(builder, sample)

@@ -41,6 +41,15 @@ PAUSE_FADE = 0.9
 """x the longest pause, at each shorter one: one odd pause does not count forever."""
 
 
+class Block(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The block under way: lines, their time together, the longest distance, and steps."""
+
+    n: int = 0
+    sum_s: float = 0.0
+    max_s: float = 0.0
+    steps: int = 0
+
+
 class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All times in active seconds. ``slow_s``, ``typical_s`` and ``step_s`` are None until the first block is full.
 
@@ -51,10 +60,7 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     start: float = 0.0
     last: float = 0.0
     beats: int = 0
-    block_n: int = 0
-    block_sum_s: float = 0.0
-    block_max_s: float = 0.0
-    block_steps: int = 0
+    block: Block = Block()
     slowest: tuple[float, ...] = ()
     means: tuple[float, ...] = ()
     slow_s: float | None = None
@@ -69,13 +75,10 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When a time ended in which nothing was read: lines that were printed in it may come at once. None = none do."""
 
 
-_NO_BLOCK: dict[str, float] = {"block_n": 0, "block_sum_s": 0.0, "block_max_s": 0.0, "block_steps": 0}
-
-
 def begin_attempt(clock: StepClock, now: float) -> StepClock:
     """Start the clock of a new attempt; what is usual for this run stays known."""
     return msgspec.structs.replace(
-        clock, start=now, last=now, beats=0, far_n=0, longest_s=0.0, behind_from=None, **_NO_BLOCK
+        clock, start=now, last=now, beats=0, far_n=0, longest_s=0.0, behind_from=None, block=Block()
     )
 
 
@@ -103,20 +106,20 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
 
 
 def _in_block(clock: StepClock, interval: float, steps: int) -> dict[str, object]:
-    n, total = clock.block_n + 1, clock.block_sum_s + interval
-    most, count = max(clock.block_max_s, interval), clock.block_steps + steps
-    if total < BLOCK_S:
-        return {"block_n": n, "block_sum_s": total, "block_max_s": most, "block_steps": count}
-    slowest = (*clock.slowest, most)[-BLOCKS:]
-    means = (*clock.means, total / n)[-BLOCKS:]
+    old = clock.block
+    new = Block(old.n + 1, old.sum_s + interval, max(old.max_s, interval), old.steps + steps)
+    if new.sum_s < BLOCK_S:
+        return {"block": new}
+    slowest = (*clock.slowest, new.max_s)[-BLOCKS:]
+    means = (*clock.means, new.sum_s / new.n)[-BLOCKS:]
     return {
-        **_NO_BLOCK,
+        "block": Block(),
         "slowest": slowest,
         "means": means,
         # The second slowest of the blocks, the slowest of fewer than four: one odd step does not count.
         "slow_s": sorted(slowest)[-1 if len(slowest) < 4 else -2],
         "typical_s": sorted(means)[len(means) // 2],
-        "step_s": total / max(count, 1),
+        "step_s": new.sum_s / max(new.steps, 1),
     }
 
 
@@ -127,7 +130,7 @@ def usual_s(clock: StepClock) -> float | None:
 
 def told_usual_s(clock: StepClock) -> float | None:
     """Return the same as people are told it: without the wait for the first line (imports, data)."""
-    return clock.block_max_s if clock.slow_s is None and clock.block_n else usual_s(clock)
+    return clock.block.max_s if clock.slow_s is None and clock.block.n else usual_s(clock)
 
 
 def restart_wait(clock: StepClock, now: float) -> StepClock:
@@ -140,7 +143,7 @@ def after_gap(clock: StepClock, now: float) -> StepClock:
 
     What it printed then is read at once; the block in which that happens would show a pace that never was.
     """
-    return msgspec.structs.replace(clock, last=now, behind_from=now, **_NO_BLOCK)
+    return msgspec.structs.replace(clock, last=now, behind_from=now, block=Block())
 
 
 # The second, slow clock: when the step last was higher than ever in this attempt.
@@ -442,12 +445,6 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """How long no step was higher than ever and no evaluation or save advanced."""
         works_at = max(self.liveness.file_at or 0.0, self.log_activity.work_bar_at)
         return self.now - max(self.peak.at, works_at if works_at > self.clock.last else 0.0)
-
-    @property
-    def stall_limit_s(self) -> float | None:
-        """How long that is usual at most; None if no distance of lines is known yet."""
-        usual = usual_s(self.clock)
-        return None if usual is None else max(self.hang.max_s, STALL_FACTOR * usual)
 
 
 def for_save(run: HangInput) -> float:

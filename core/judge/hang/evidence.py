@@ -113,8 +113,8 @@ def evidence_of(run: HangInput) -> list[str]:
         moved = seen.bytes_at
         none_yet = f"{few} read and written so far"
         lines.append(none_yet if moved is None else f"last bytes moved {duration(now - moved)} ago ({few} since)")
-    if seen.net_at is not None:
-        lines.append(f"last traffic of its sockets {duration(now - seen.net_at)} ago")
+    if seen.sending.at is not None:
+        lines.append(f"last traffic of its sockets {duration(now - seen.sending.at)} ago")
     if run.stopped_s is not None:
         lines.append(f"{stopped_in(run, 'has', 'have')} been stopped (state T) for {duration(run.stopped_s)}")
     if seen.blocked_from is not None:

@@ -28,7 +28,6 @@ class SeenRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rank: int
     pid: int | None = None
     state: str | None = None
-    since_t: float | None = None
     gone_t: float | None = None
     stopped_t: float | None = None
     """When it was last seen stopped (state T): while it is killed it has other states for a moment."""
@@ -61,12 +60,10 @@ def _with_process(each: SeenRank, process: Rank | None, t: float) -> SeenRank:
     if process is None or process.state in "ZX":
         gone = each.gone_t is not None or each.pid is None
         return each if gone else msgspec.structs.replace(each, gone_t=t)
-    same = (process.pid, process.state) == (each.pid, each.state)
     return msgspec.structs.replace(
         each,
         pid=process.pid,
         state=process.state,
-        since_t=each.since_t if same else t,
         gone_t=None,
         stopped_t=t if process.state == "T" else each.stopped_t,
     )

@@ -261,7 +261,7 @@ def step_is_not_due(run: HangInput, _share: float) -> Answer:
 def gpus_of_others(run: HangInput, share: float) -> Answer:
     """GPUs are busy, and they are known to be of others."""
     seen, most_s = run.liveness, _most_s(run)
-    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.cpu_alive_at or 0.0, run.since)
+    own_s = (seen.process_at or 0.0) - max(liveness.last_byte(seen), seen.working.at or 0.0, run.since)
     if not seen.foreign or own_s < share * most_s:
         return None
     reason = "no step and no sign of life, and the busy GPUs are not this run's"
@@ -319,8 +319,11 @@ def no_progress(run: HangInput) -> Verdict | None:
 
     It is ended from the deadline on, if its readings are there and no phase that works was announced (``may_end``).
     """
-    stalled_s, limit_s = run.stalled_s, run.stall_limit_s
-    if limit_s is None or stalled_s < limit_s:
+    stalled_s, usual_s = run.stalled_s, deadlines.usual_s(run.clock)
+    if usual_s is None:
+        return None
+    limit_s = max(run.hang.max_s, deadlines.STALL_FACTOR * usual_s)
+    if stalled_s < limit_s:
         return None
     works = run.now - max(liveness.last_sign(run.liveness, cpu=True), run.clock.last) <= run.fresh_s
     reason, kind = f"no new highest step for {duration(stalled_s)}", "spin" if works else _kind(run)
@@ -356,7 +359,7 @@ def dead_from(run: HangInput) -> Case | None:
 
 def can_loop(run: HangInput) -> bool:
     """Return whether nothing but busy processes has been seen for so long that a look at them is worth it."""
-    if not run.is_fresh(run.liveness.cpu_alive_at) or run.ended_well or run.save or run.silence_s < run.late_s:
+    if not run.is_fresh(run.liveness.working.at) or run.ended_well or run.save or run.silence_s < run.late_s:
         return False
     if not run.sees_process or run.load:  # the GPUs show more
         return False
