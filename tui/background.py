@@ -173,25 +173,20 @@ class LongTask:
 
         def progress(done: int, total: int) -> None:
             if self._cancel.is_set():
-                raise Cancelled
+                raise Cancelled(f"{title}: cancelled")
             self._state = LongTaskState(title=title, done=done, total=total)
             if not self._drawing:  # not more often than the screen draws it
                 self._drawing = True
                 self._queue.show(self._draw)
 
-        def task() -> Show:
-            result, trouble = None, ""
+        def task() -> Any:
             try:
-                result = work(progress)
-            except Cancelled:
-                trouble = f"{title}: cancelled"
-            except Exception as error:
-                trouble = sentence_of(error)
-            self._state = None
-            self._ended.set()
-            return lambda: then(result, trouble)
+                return work(progress)
+            finally:
+                self._state = None
+                self._ended.set()
 
-        self._queue.submit(task)
+        self._queue.fetch(task, then)
         return True
 
     def cancel(self) -> None:

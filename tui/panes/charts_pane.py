@@ -9,7 +9,7 @@ from ...core.model.text import MIB
 from ...core.views.charts import value_range
 from ...core.views.metrics import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text, words_of
 from ...core.views.timeline import TimelineView
-from ..ui.cells import Line, cut, pad, right, spread, width_of, wrap_words
+from ..ui.cells import Line, cut, pad, right, sentence, spread, width_of
 from ..ui.chart import Columns, SeriesQuery, TimeWindow, tick_rows
 from .timeline_pane import STEPS, AxisPane
 
@@ -87,7 +87,7 @@ class ChartsPane(AxisPane):
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.charts:
-            return [(("label", row),) for row in wrap_words(self.message, width)]
+            return sentence(self.message, width)
         across, down, each = self.grid(width, height)
         shown, gap, lines = self.in_view, ("text", " " * GAP), list[Line]()
         for row in range(down):
