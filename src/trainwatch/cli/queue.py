@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import print_json, put, warn
-from .start import add_launch_options, overrides_of
+from .start import launch_options, overrides_of
 from .verb import Verbs, act_part, add_part, add_parts, arg, flag
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
         arg("--profile", help="profile of training settings (see `trainwatch profiles`)"),
         arg("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"'),
         flag("--fresh", "start from the beginning, even over the checkpoints that are there"),
+        *launch_options(queued=True),
     ):
         argument(add)
-    add_launch_options(add, adopted=False, queued=True)
     entry = arg("entry", type=int, help="the number of the entry")
     place = arg("place", type=int, help="its new place among those that wait; 1 is the next one")
     detach = flag("--detach", "in the background")
