@@ -161,8 +161,9 @@ class LaunchScreen(PlaceScreen):
         return tuple(msgspec.structs.replace(k, label=label) if k.action == "go" else k for k in super().offered())
 
     def idle(self) -> tuple[str, ...]:
-        """A run that was started before has its profile already."""
-        return () if self.opens is None else ("profile",)
+        """A run that was started before has its profile already, and for some frameworks there is none."""
+        none = self.opens is not None or (self.plan is not None and not self.plan.profiles)
+        return ("profile",) if none else ()
 
     @property
     def offer(self) -> LaunchOffer | None:
