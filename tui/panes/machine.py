@@ -8,7 +8,7 @@ from ...core.views.machine_page import GPU_COLUMNS, Fact, GpuCard, axis_label, r
 from ...core.views.quantity import UNKNOWN
 from ...core.views.ranks_page import NodeRow, RanksPageView
 from ...core.views.state.run_progress import SEVERITY, level_in
-from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of
+from ..ui.cells import LEVEL_WORDS, Line, Span, beside, cut, fit, pad, right, sentence, width_of, wrap_words
 from ..ui.chart import Charts, Columns, SeriesQuery, curve, spark, spark_range, stretch
 from .dashboard_panes import meter_spark
 from .pane import ScrolledPane
@@ -38,15 +38,21 @@ class FactsPane(ScrolledPane):
         down = -(-len(self.facts) // across)
         each = (width - GAP * (across - 1)) // across
         label = max(len(fact.label) for fact in self.facts) + 2
-        cells = [self._fact(fact, label) for fact in self.facts] + [()] * (across * down - len(self.facts))
+        if across == 1:
+            return list(self.in_view([row for fact in self.facts for row in self._fact(fact, label, each)], height))
+        cells = [self._fact(fact, label)[0] for fact in self.facts] + [()] * (across * down - len(self.facts))
         lines = [beside([cells[column * down + row] for column in range(across)], each, GAP) for row in range(down)]
         return list(self.in_view(lines, height))
 
-    def _fact(self, fact: Fact, label: int) -> Line:
+    def _fact(self, fact: Fact, label: int, width: int = 0) -> list[Line]:
+        """In rows of so many cells; 0: in one row."""
         bad = fact.level in {"warning", "danger"}
         style = fact.level if bad or fact.level == "unknown" else "text"
         sign = f"{self.glyphs.levels[fact.level]} " if bad else ""
-        return (("label", fact.label.ljust(label)), (style, f"{sign}{fact.text}"))
+        text = f"{sign}{fact.text}"
+        rows = wrap_words(text, max(8, width - label)) if width else [text]
+        labels = (fact.label, *("" for _ in rows))
+        return [(("label", name.ljust(label)), (style, row)) for name, row in zip(labels, rows, strict=False)]
 
 
 # Gauges: readings with their curves in a grid, or a line each if there is little room.
