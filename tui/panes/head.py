@@ -157,6 +157,9 @@ def _keys(text: str, style: str) -> tuple[Span, ...]:
 # The footer: the keys that apply now.
 
 
+MESSAGE_ROWS = 3
+
+
 class KeyBar(Bar):
     """Shows keys; a click on one presses it."""
 
@@ -169,8 +172,14 @@ class KeyBar(Bar):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        del height
-        return [(("accent", cut(self.message, width)),)] if self.message else [self.row(width)]
+        if not self.message:
+            return [self.row(width)]
+        rows = wrap_words(self.message, width)
+        return [(("accent", row),) for row in (*rows[: height - 1], cut(" ".join(rows[height - 1 :]), width))]
+
+    def rows_at(self, width: int) -> int:
+        """Rows that a message needs, in so many columns of the screen; keys need one."""
+        return max(1, min(MESSAGE_ROWS, len(wrap_words(self.message, max(1, width - 2)))))
 
     def parts(self, width: int) -> list[Part]:
         """Help and leave always fit: they replace the last others."""
