@@ -50,14 +50,12 @@ class DashboardLog:
         return source.file.path if source is not None else None
 
     def show(self) -> None:
-        viewer, pane = self.viewer, self._pane
-        parts = ["log", "following" if pane.following else "held"]
-        if self.path is not None and self._columns >= PATH_COLUMNS:
-            parts.append(self.path)
-        if viewer.pattern is not None:
-            parts.append(f"/{viewer.pattern.pattern}")
+        pane, pattern = self._pane, self.viewer.pattern
+        path = self.path if self._columns >= PATH_COLUMNS else None
+        searched = "" if pattern is None else f"/{pattern.pattern}"
         pane.message = self._message()
-        pane.set_title(" · ".join(parts), "" if pane.following else "[space] follow")
+        title = " · ".join(filter(None, ("log", "following" if pane.following else "held", path, searched)))
+        pane.set_title(title, "" if pane.following else "[space] follow")
         pane.redraw()
 
     def follow(self, yes: bool) -> None:

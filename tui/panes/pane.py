@@ -35,6 +35,11 @@ class Sheet(Widget, can_focus=False):
         """The style of spans with this name."""
         raise NotImplementedError
 
+    @property
+    def columns(self) -> int:
+        """Cells of each line."""
+        return self.size.width
+
     def painted(self) -> None:
         """A line is repainted."""
 
@@ -59,7 +64,7 @@ class Sheet(Widget, can_focus=False):
         strip = self._strips.get(y)
         if strip is None:
             self.painted()
-            width = self.size.width
+            width = self.columns
             line = self._lines[y] if y < len(self._lines) else (("text", " " * width),)
             strip = self._strips[y] = Strip([Segment(text, self.styled(style)) for style, text in line], width)
         return strip
@@ -310,6 +315,11 @@ class Piece(Sheet):
         super().__init__()
         self.first, self.cells = 0, 0
         self.styled, self.painted = pane.styled, pane.painted  # type: ignore[method-assign]
+
+    @property
+    def columns(self) -> int:
+        """As it is placed: its size follows a frame later."""
+        return self.cells
 
     def put(self, first: int, cells: int, height: int) -> None:
         """Place it over these columns of the pane."""

@@ -60,19 +60,20 @@ TIME_KEYS: tuple[Key, ...] = (
 )
 
 
-class MachineState:
+class MachineState(msgspec.Struct):
     """What the page restores when it is opened again."""
 
-    def __init__(self) -> None:
-        self.details = MachineDetails()
-        self.focused = ""
-        self.whole = False
-        self.sort = 0
-        self.chosen: int | None = None
-        """Place of the GPU that a person chose; None = none yet."""
-        self.narrow = self.wide = False
-        """Only the processes of the run on the GPUs; also those of others on the host."""
-        self.filter = ""
+    details: MachineDetails = MachineDetails()
+    focused: str = ""
+    whole: bool = False
+    sort: int = 0
+    chosen: int | None = None
+    """Place of the GPU that a person chose; None = none yet."""
+    narrow: bool = False
+    """Only the processes of the run on the GPUs."""
+    wide: bool = False
+    """Also the processes of others on the host."""
+    filter: str = ""
 
 
 class MachineScreen(RunPage):

@@ -162,16 +162,9 @@ def _split(word: str, width: int) -> list[str]:
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
     """Hard wrap at ``width`` cells, continuation lines indented."""
-    if width <= 0:
-        return []
-    if text.isascii():
-        if len(text) <= width:
-            return [text]
-        rows = [text[:width]]
-        step = max(1, width - len(indent))
-        rows += [indent + text[i : i + step] for i in range(width, len(text), step)]
-        return rows
-    rows, row, used = [], "", 0
+    if size_of(text) <= width:
+        return [text]
+    rows, row, used = list[str](), "", 0
     for char in text:
         size = cell_len(char)
         if used + size > width:
