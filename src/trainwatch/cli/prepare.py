@@ -13,7 +13,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import jsonable, printable, put, warn
 from .parser import every_action, whole_parser
-from .start import overrides_of
+from .start import asked_plan, overrides_of, words_of
 from .verb import JSON, RUN, Verbs, add_part, add_parts, arg, command_words, flag, one_of, usage
 
 if TYPE_CHECKING:
@@ -86,22 +86,17 @@ def doctor_verb(args: argparse.Namespace) -> int:
 )
 def rehearse_verb(args: argparse.Namespace) -> int:
     """0 if the rehearsal found nothing that would stop the real run."""
-    from msgspec import structs
-
-    from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
     from trainwatch.core.app.plan.trainer_folders import not_used_for_a_command
     from trainwatch.core.app.rehearse import Limits, rehearse
     from trainwatch.core.views.length_words import rehearsal_lines
 
     scratch = _scratch_of(args)
-    words = tuple(args.command_after_dashes or args.words)
-    options = overrides_of(args)
-    plan = plan_command(words, options) if words else plan_project(args.name, structs.replace(options, name=None))
+    plan = asked_plan(args, overrides_of(args))
     if plan is None:
         raise CliError(
             ExitCode.USAGE, "no command to rehearse: trainwatch rehearse -- COMMAND, or write a trainwatch.toml"
         )
-    if words and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
+    if words_of(args) and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
         warn(unused)
     limits = Limits(limit_s=args.timeout, scratch=scratch, keep=args.keep)
     result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))

@@ -163,19 +163,32 @@ def _given(typed: Sequence[str]) -> tuple[str, ...]:
     return tuple(left[1:])
 
 
-def _plan(args: argparse.Namespace) -> "LaunchPlan":
-    """The plan of the command, or without one of the run of this folder's trainwatch.toml."""
+def words_of(args: argparse.Namespace) -> tuple[str, ...]:
+    """The trainer's command line, as it was typed."""
+    return tuple(args.command_after_dashes or args.words)
+
+
+def asked_plan(args: argparse.Namespace, options: "Overrides") -> "LaunchPlan | None":
+    """The plan of the command, or of the run of this folder's trainwatch.toml; None without either."""
     from msgspec import structs
 
     from trainwatch.core.app.plan.launch_plan import plan_command, plan_project
 
-    words = tuple(args.command_after_dashes or args.words)
-    found = None if words else plan_project(args.name, structs.replace(overrides_of(args), name=None))
-    plan = plan_command(words, overrides_of(args)) if found is None else found
+    if words := words_of(args):
+        return plan_command(words, options)
+    return plan_project(args.name, structs.replace(options, name=None))
+
+
+def _plan(args: argparse.Namespace) -> "LaunchPlan":
+    """The plan of the command, or without one of the run of this folder's trainwatch.toml."""
+    from msgspec import structs
+
+    from trainwatch.core.app.plan.launch_plan import plan_command, plan_launch
+    from trainwatch.core.app.plan.trainer_settings import asked_changes, without_a_place
+
+    plan = asked_plan(args, overrides_of(args)) or plan_command((), overrides_of(args))
     if not args.settings and args.lr is None:
         return plan
-    from trainwatch.core.app.plan.launch_plan import plan_launch
-    from trainwatch.core.app.plan.trainer_settings import asked_changes, without_a_place
 
     changes = asked_changes(plan, args.settings, args.lr)
     for doubt in without_a_place(plan, changes):
@@ -257,7 +270,7 @@ def _print_refused(args: argparse.Namespace, problem: str) -> None:
 
     unknown = ("preset", "preset_why", "output_dir", "output_why", "start", "goes_on_with", "checkpoint", "rehearsed")
     empty: dict[str, Any] = {"warnings": [], "checks": [], "changes": [], "engine": None, "job_script": None}
-    argv = list(args.command_after_dashes or args.words)
+    argv = list(words_of(args))
     told = {"run": args.name, "argv": argv, "problem": problem, "resume": resume_object(None)}
     print_json({**dict.fromkeys(unknown), **empty, **told})
 
@@ -355,7 +368,7 @@ def init_verb(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.specs import write_project
     from trainwatch.core.views.length_words import resume_line
 
-    path, preset, output_dir, resume = write_project(tuple(args.command_after_dashes or args.words), overrides_of(args))
+    path, preset, output_dir, resume = write_project(words_of(args), overrides_of(args))
     saves = f", output_dir {output_dir}" if output_dir else ""
     print(f"{path}: written (preset {preset}{saves}); check its values, then: trainwatch check, trainwatch")
     print(printable(resume_line(resume)))
