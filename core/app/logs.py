@@ -1,18 +1,25 @@
 """Read any log: why a run failed, and its progress. Uses the patterns of the trainwatch.toml of the working folder."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ..config.location import find_project
+from ..config.shipped import FILE_NAME, load_failures, load_log_shapes, read_patterns, text_with, with_learned
+from ..judge.failure.catalogue import CompiledCatalogue
+from ..judge.failure.circumstances import Circumstances, last_line, pattern_of
+from ..judge.progress import MetricReader, progress_of
+from ..judge.recovery.ending import diagnosis_of
+from ..judge.text.shapes import ShapeTable
 from ..model.progress import Progress
 from ..model.settings import Settings
 from ..model.shipped import Diagnosis
+from ..store.home import write_atomically
 
 if TYPE_CHECKING:
-    from ..judge.progress import MetricReader
-    from ..judge.text.shapes import ShapeTable
     from .runs.ended_attempt import EndedAttempt
 
 Warn = Callable[[str], None]
@@ -33,12 +40,6 @@ def diagnose_log(
     ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines;
     ``folder``: of learned patterns, if not of ``end`` or of the working folder's project.
     """
-    from ..config.shipped import load_failures, load_log_shapes, with_learned
-    from ..judge.failure.catalogue import CompiledCatalogue
-    from ..judge.failure.circumstances import Circumstances
-    from ..judge.recovery.ending import diagnosis_of
-    from ..judge.text.shapes import ShapeTable
-
     project = project_settings(warn)
     shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
     learned = folder or (end.folder if end is not None else project_folder())
@@ -50,13 +51,9 @@ def diagnose_log(
 
 def project_folder() -> Path:
     """The folder of the trainwatch.toml here or above, else the working folder."""
-    from ..config.location import find_project
-
-    try:
-        path = find_project(Path.cwd())
-    except FileNotFoundError:
-        return Path()
-    return Path.cwd() if path is None else path.parent
+    with contextlib.suppress(FileNotFoundError):  # the working folder was deleted
+        return project.parent if (project := _project()) is not None else Path.cwd()
+    return Path()
 
 
 def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path, str]:
@@ -66,9 +63,6 @@ def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path
     Raises ValueError (one line) for an unknown class, a line without words, or a file that is damaged.
     """
     from ..config.bounds import failure_patterns
-    from ..config.shipped import FILE_NAME, read_patterns, text_with
-    from ..judge.failure.circumstances import last_line, pattern_of
-    from ..store.home import write_atomically
 
     cause = None if found.failure == "unknown" else found.cause
     line = last_line(tail) if cause is None else cause.text
@@ -92,15 +86,11 @@ class LogMetrics(NamedTuple):
 
 def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
     """The progress after the last line."""
-    from ..judge.progress import progress_of
-
     return progress_of(blocks, _shapes(warn))
 
 
 def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetrics]:
     """The progress after the last line, and the numbers that the trainer prints by name."""
-    from ..judge.progress import MetricReader, progress_of
-
     shapes = _shapes(warn)
     reader = MetricReader(shapes)
     progress = progress_of(_passed(blocks, reader), shapes)
@@ -108,14 +98,11 @@ def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetr
     return progress, LogMetrics(reader.values, reader.left_out)
 
 
-def _shapes(warn: Warn) -> "ShapeTable":
-    from ..config.shipped import load_log_shapes
-    from ..judge.text.shapes import ShapeTable
-
+def _shapes(warn: Warn) -> ShapeTable:
     return ShapeTable(load_log_shapes(), project_settings(warn).progress.shapes)
 
 
-def _passed(blocks: Iterable[str], reader: "MetricReader") -> Iterator[str]:
+def _passed(blocks: Iterable[str], reader: MetricReader) -> Iterator[str]:
     for block in blocks:
         reader.read(block)
         yield block
@@ -126,12 +113,7 @@ def project_settings(warn: Warn) -> Settings:
 
     One that has problems is left out with a warning: a log can be read without it.
     """
-    from ..config.location import find_project
-
-    try:
-        path = find_project(Path.cwd())
-    except FileNotFoundError:  # the working folder was deleted; the log may be elsewhere
-        path = None
+    path = _project()
     if path is None:
         return Settings()
     from ..config.document import ConfigError
@@ -142,3 +124,11 @@ def project_settings(warn: Warn) -> Settings:
     except ConfigError as error:
         warn(f"{error.problems[0]} (its patterns are not used)")
         return Settings()
+
+
+def _project() -> Path | None:
+    """The trainwatch.toml here or above; None also if the working folder was deleted: the log may be elsewhere."""
+    try:
+        return find_project(Path.cwd())
+    except FileNotFoundError:
+        return None

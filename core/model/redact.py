@@ -217,7 +217,7 @@ class Redaction:
             text = pattern.sub(HIDDEN, text)
         small = text.casefold()
         for pattern in [pattern for hint, pattern in _FORMS if hint in small]:
-            text = pattern.sub(_hide_all_but_kept, text)
+            text = pattern.sub(lambda found: f"{found.groupdict().get('keep', '')}{HIDDEN}", text)
         return _hide_labelled(text) if _may_name(text) else text
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
@@ -250,6 +250,24 @@ class Redaction:
 
     def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.text(text) for text in texts)
+
+    def value(self, value: Any, name: str = "") -> Any:
+        """The same without secrets, however deep: texts, lists, mappings, msgspec structs. ``name``: of the field."""
+        if isinstance(value, str):
+            return HIDDEN if is_secret(name, value) else self.text(value)
+        if isinstance(value, dict):
+            return {key: self.value(inner, str(key)) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            if name in COMMAND_FIELDS and all(isinstance(word, str) for word in value):
+                return type(value)(self.words(value))
+            return type(value)([self.value(inner, name) for inner in value])
+        if not hasattr(value, "__struct_fields__"):
+            return value
+        from msgspec.structs import replace  # not in processes that have only texts
+
+        new = {field: self.value(getattr(value, field), field) for field in value.__struct_fields__}
+        changed = {field: inner for field, inner in new.items() if inner != getattr(value, field)}
+        return replace(value, **changed) if changed else value
 
 
 def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
@@ -342,10 +360,6 @@ def _is_open(name: str) -> bool:
     return name.startswith(OPEN_PREFIXES) and not is_secret_name(name)
 
 
-def _hide_all_but_kept(found: re.Match[str]) -> str:
-    return f"{found.groupdict().get('keep', '')}{HIDDEN}"
-
-
 def _hide_labelled(text: str) -> str:
     parts: list[str] = []
     done = 0
@@ -394,23 +408,9 @@ class Edge:
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
         return self._redaction.words(argv)
 
-    def value(self, value: Any, name: str = "") -> Any:
-        """The same without secrets, however deep: texts, lists, mappings, msgspec structs. ``name``: of the field."""
-        if isinstance(value, str):
-            return HIDDEN if is_secret(name, value) else self.text(value)
-        if isinstance(value, dict):
-            return {key: self.value(inner, str(key)) for key, inner in value.items()}
-        if isinstance(value, list | tuple):
-            if name in COMMAND_FIELDS and all(isinstance(word, str) for word in value):
-                return type(value)(self._redaction.words(value))
-            return type(value)([self.value(inner, name) for inner in value])
-        if not hasattr(value, "__struct_fields__"):
-            return value
-        from msgspec.structs import replace  # not in processes that have only texts
-
-        new = {field: self.value(getattr(value, field), field) for field in value.__struct_fields__}
-        changed = {field: inner for field, inner in new.items() if inner != getattr(value, field)}
-        return replace(value, **changed) if changed else value
+    def value(self, value: Any) -> Any:
+        """The same without secrets, however deep."""
+        return self._redaction.value(value)
 
 
 EDGE = Edge()

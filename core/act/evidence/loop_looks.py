@@ -26,8 +26,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ... import processes
 from ...bound_process import bound
-from .. import processes
 from ..stop_sequence import STOPPED_STATES
 
 PROCESSES = 16
@@ -285,12 +285,8 @@ class _Sources:
 
     def __init__(self, process: processes.Process) -> None:
         self.root = f"/proc/{process.pid}/root"
-        self.cwd = ""
-        self.started = 0.0
-        with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/uptime", "rb") as file:  # noqa: PTH123
-            age_s = float(file.read().split()[0]) - process.start_ticks / os.sysconf("SC_CLK_TCK")
-            self.started = time.time() - age_s
-            self.cwd = os.readlink(f"/proc/{process.pid}/cwd")  # noqa: PTH115
+        self.cwd = processes.link_of(f"/proc/{process.pid}/cwd")
+        self.started = time.time() - processes.age_s(process.start_ticks)
 
     def read(self, file: str) -> str | None:
         path = self.root + os.path.join(self.cwd, file)  # noqa: PTH118

@@ -7,7 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...store.run_directory import RunDirectory
+from ...store.latest import latest_of
+from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
+from ...store.run_lookup import unreadable_runs
 from ..errors import CliError, ExitCode
 from .known_runs import all_runs, example_verb, find_run_to_read, here, home
 
@@ -46,12 +48,11 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
     """The rows of ``runs --json``, newest first, each with what is said while no step is seen (``standstill``).
 
     ``stand_in``: the verb whose example run it is (demo or drill). ``trouble``: the worst that is wrong now;
-    ``needs_you``: the most urgent that a person has to do or decide. Sentences, or None.
+    ``needs_you``: the most urgent that a person has to do or decide. Sentences, or None. ``resume_step``: where the
+    newest attempt began.
     ``warn`` is called for each run that cannot be read; the others are listed.
     """
     from ...store.journal import JournalTooNew
-    from ...store.run_directory import RunUnreadable
-    from ...store.run_lookup import unreadable_runs
 
     for problem in unreadable_runs(home()):
         warn(problem)
@@ -72,6 +73,7 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
                     "attempt": status["attempt"],
                     "step": status["overall"]["step"],
                     "total_steps": status["overall"]["total_steps"],
+                    "resume_step": said.resumed_at,
                     "eta_s": said.position.eta_s,
                     "trouble": said.troubles[0].text if said.troubles else None,
                     "needs_you": said.needs_you,
@@ -92,7 +94,6 @@ def idle_status(name: str) -> dict[str, Any] | None:
     from ...config.document import ConfigError
     from ...config.project import find_project, load_project
     from ...model.story import Situation
-    from ...store.run_directory import run_id_for
     from ...views.state.status import status_object
 
     try:
@@ -126,13 +127,13 @@ def read_situation(run: RunDirectory, *, ask: bool = False) -> "tuple[Situation,
     ``ask``: ask the supervisor for its own troubles and its newest step, too.
     """
     from ...store.journal import load_story
-    from ...store.latest import latest_of
     from .supervisor_life import as_found, situation_of, supervisor_life
 
     latest = latest_of(run.history)
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
-    return situation_of(spec, story, life, latest), life
+    created, health = spec.created_wall, spec.settings.health
+    return situation_of(story, life, latest, created_wall=created, health=health), life
 
 
 def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], RunSummary, Situation]":
