@@ -70,25 +70,12 @@ def _matches(preset: Preset, command: Sequence[str], config: Path | None, source
     used = source.use_of(preset.detect_imports)
     if used is not None:
         yield _Match(preset, (2, 0), f"{used.place} imports {used.name}", by_import=True)
-    folder = _folder_of(preset, source)
-    if folder is not None:
-        yield _Match(preset, (2, 1), f"{' and '.join(preset.detect_files)} in {folder}")
-    keys = () if config is None else _keys_of(preset, config_keys(config))
-    if config is not None and keys:
+    files = preset.detect_files
+    for folder in [f for f in map(Path, source.folders) if files and all((f / name).is_file() for name in files)][:1]:
+        yield _Match(preset, (2, 1), f"{' and '.join(files)} in {folder}")
+    keys = [] if config is None else [key for key in preset.detect_config_keys if key in config_keys(config)]
+    if config is not None and keys and len(keys) >= min(_KEYS_NEEDED, len(preset.detect_config_keys)):
         yield _Match(preset, (1, len(keys)), f"{config.name} has {', '.join(keys[:3])}")
-
-
-def _folder_of(preset: Preset, source: SourceFacts) -> Path | None:
-    if not preset.detect_files:
-        return None
-    return next(
-        (f for f in map(Path, source.folders) if all((f / name).is_file() for name in preset.detect_files)), None
-    )
-
-
-def _keys_of(preset: Preset, keys: frozenset[str]) -> tuple[str, ...]:
-    hits = tuple(key for key in preset.detect_config_keys if key in keys)
-    return hits if len(hits) >= min(_KEYS_NEEDED, len(preset.detect_config_keys)) else ()
 
 
 def config_keys(config: Path) -> frozenset[str]:

@@ -2,24 +2,25 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from ..model.run import Host
-from ..model.settings import Rule
 from .document import Document
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_DESTINATION = re.compile(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*")
-"""One word for ssh that it cannot take for an option."""
-_NO_DESTINATION = 'must be one word for ssh, such as "user@box1", not an option'
+
+
+def _destination(value: str) -> str | None:
+    known = re.fullmatch(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*", value)
+    return 'must be one word for ssh, such as "user@box1", not an option' if known is None else None
 
 
 class HostTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of ``[hosts.NAME]``; see ``model.host.Host``."""
+    """The keys of ``[hosts.NAME]``; see ``model.run.Host``."""
 
-    ssh: str = ""
+    ssh: Annotated[str, _destination] = ""
     command: str = ""
     folder: str = ""
 
@@ -34,7 +35,7 @@ def user_hosts(path: Path) -> dict[str, Host]:
         if key == "hosts":
             hosts = read_hosts(document, value)
         else:
-            document.unknown_key((key,), {"hosts": None}, {})
+            document.unknown_key((key,), ("hosts",))
     document.finish()
     return hosts
 
@@ -53,7 +54,7 @@ def read_hosts(document: Document, value: Any) -> dict[str, Host]:
     for name, entry in document.table(("hosts",), value).items():
         at = ("hosts", name)
         table = document.table(at, entry)
-        good = document.struct_values(at, table, HostTable, rules=_RULES)
+        good = document.struct_values(at, table, HostTable)
         if not _NAME.fullmatch(name):
             document.add(at, f'"{name}" is no name for a host: letters, digits, ".", "_" and "-"')
         elif name == "all":
@@ -63,6 +64,3 @@ def read_hosts(document: Document, value: Any) -> dict[str, Host]:
         elif good.get("ssh"):
             hosts[name] = Host(name=name, **good)
     return hosts
-
-
-_RULES: dict[str, Rule] = {"ssh": lambda value: None if _DESTINATION.fullmatch(value) else _NO_DESTINATION}
