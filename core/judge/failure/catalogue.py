@@ -4,6 +4,7 @@ import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -33,7 +34,8 @@ OWN_WEIGHT = 1.0
 class Proof(msgspec.Struct, frozen=True):
     """What one sign proves: a class, and how much (0..1). ``meaning``: the sign in words, for kernel lines.
 
-    ``told``: by the words of a message or the line that raised it, not by the type of an exception alone.
+    ``told``: by the words of a message or the line that raised it, not by the type of an exception alone. ``fatal``:
+    the GPU works again only after a reset (Xid numbers).
     """
 
     failure: str
@@ -42,6 +44,7 @@ class Proof(msgspec.Struct, frozen=True):
     told: bool = False
     role: str = "root"
     warned: bool = False
+    fatal: bool = False
 
 
 class CompiledSignature(msgspec.Struct, frozen=True):
@@ -121,17 +124,18 @@ class CompiledCatalogue:
         self.key_errors = tuple(
             _proofs((each.name, row, bounded(row.pattern)) for each in classes for row in each.key_errors)
         )
-        messages = sorted(((each.name, row) for each in classes for row in each.messages), key=_order)
-        self.messages = tuple(_proofs((name, row, _message(row, catalogue.concepts)) for name, row in messages))
-        kernel = sorted(((each.name, row) for each in classes for row in each.kernel_lines), key=_order)
-        self.kernel_lines = tuple(_proofs((name, row, bounded(row.pattern)) for name, row in kernel))
-        self.xids = {row.number: Proof(each.name, row.weight, row.meaning) for each in classes for row in each.xids}
-        self.fatal_xids = frozenset(row.number for each in classes for row in each.xids if row.fatal)
-        """After these the GPU works again only after a reset."""
-        numbers = SIGNALS
-        self.signals = {
-            numbers[name]: Proof(each.name, weight) for each in classes for name, weight in each.signals.items()
+        messages = sorted(((row.order, each.name, row) for each in classes for row in each.messages), key=itemgetter(0))
+        self.messages = tuple(_proofs((name, row, _message(row, catalogue.concepts)) for _, name, row in messages))
+        kernel = sorted(
+            ((row.order, each.name, row) for each in classes for row in each.kernel_lines), key=itemgetter(0)
+        )
+        self.kernel_lines = tuple(_proofs((name, row, bounded(row.pattern)) for _, name, row in kernel))
+        self.xids = {
+            row.number: Proof(each.name, row.weight, row.meaning, fatal=row.fatal)
+            for each in classes
+            for row in each.xids
         }
+        self.signals = {SIGNALS[name]: Proof(each.name, w) for each in classes for name, w in each.signals.items()}
         self.exit_codes = {int(code): Proof(each.name, w) for each in classes for code, w in each.exit_codes.items()}
 
     def class_of(self, name: str) -> FailureClass:
@@ -139,6 +143,11 @@ class CompiledCatalogue:
         return self._classes.get(name) or FailureClass(
             name=name, title=name.replace("_", " "), mechanism="", retryable=False, explanation=""
         )
+
+    def names_mechanism(self, kind: str) -> bool:
+        """Whether the type of an exception alone tells more than that the program has an error."""
+        known = self.exceptions.get(kind)
+        return known is not None and kind not in self.generic_exceptions and known.failure != "code_bug"
 
     def in_known_words(self, line: str) -> str:
         """The line with the names of other makers' parts replaced by those of the parts that the catalogue names."""
@@ -210,10 +219,6 @@ def _compiled(failure: str, role: str, weight: float, literal: str, pattern: str
     )
 
 
-def _order(named: tuple[str, MessageWords | KernelPattern]) -> int:
-    return named[1].order
-
-
 def _proofs(
     rows: Iterable[tuple[str, KeyErrors | MessageWords | KernelPattern, str]],
 ) -> Iterator[tuple[LazyPattern, Proof]]:
@@ -265,7 +270,11 @@ class StatusCodes:
     """The codes of all classes, compiled for ``find``."""
 
     def __init__(self, classes: Iterable[FailureClass]) -> None:
-        rows = [(each.name, code) for each in classes for code in (*each.codes, *_of_system(each.errnos))]
+        rows = [(each.name, code) for each in classes for code in each.codes]
+        for each in classes:
+            for name, weight in each.errnos.items():
+                code = StatusCode(system="errno", weight=weight, number=getattr(errno, name), names=(name,))
+                rows.append((each.name, code))
         self._names = {name: (failure, code) for failure, code in rows for name in code.names}
         self._numbers: dict[tuple[str, int | None], tuple[str, StatusCode]]
         self._numbers = {(code.system, code.number): (failure, code) for failure, code in rows}
@@ -288,26 +297,15 @@ class StatusCodes:
         """The codes that a line names."""
         if not self._is_coded(shape_of(line)):
             return
-        for found in self._name.finditer(line):
-            yield self._coded(self._names[found[0]], found)
-        for found in self._text.finditer(line):
-            yield self._coded(self._texts[(found["clear"] or found["short"]).lower()], found)
+        rows = [(found, self._names[found[0]]) for found in self._name.finditer(line)]
+        rows += [(m, self._texts[(m["clear"] or m["short"]).lower()]) for m in self._text.finditer(line)]
         for system, pattern in _NUMBERS.items():
             for found in pattern.finditer(line):
                 number = int(found[found.lastgroup or 0])
                 row = self._numbers.get((system, number)) or self._numbers.get((system, None))
-                if row is not None and number:
-                    yield self._coded(row, found)
-
-    @staticmethod
-    def _coded(row: tuple[str, StatusCode], found: re.Match[str]) -> Match:
-        failure, code = row
-        return Match(failure, "root", code.weight, *found.span())
-
-
-def _of_system(errnos: Mapping[str, float]) -> Iterator[StatusCode]:
-    for name, weight in errnos.items():
-        yield StatusCode(system="errno", weight=weight, number=getattr(errno, name), names=(name,))
+                rows += [(found, row)] if row is not None and number else []
+        for found, (failure, code) in rows:
+            yield Match(failure, "root", code.weight, *found.span())
 
 
 # What a message means, by the kinds of things it speaks of, in any order and in any library's words.
@@ -330,22 +328,16 @@ def pattern_of_meaning(meaning: str, concepts: Mapping[str, Sequence[str]]) -> s
     parts = []
     for term in meaning.split():
         absent = term.startswith("!")
-        words = [_words_of(name, concepts, meaning) for name in term.removeprefix("!").split("~")]
-        if len(words) == 2:
-            first, second = words
-            gap = rf".{{0,{NEAR_CHARS}}}?"
-            found = rf"(?:{first}{gap}{second}|{second}{gap}{first})"
-        else:
-            found = words[0]
+        words = []
+        for name in term.removeprefix("!").split("~"):
+            if name not in concepts:
+                raise ValueError(f"meaning {meaning!r}: no [concepts] entry {name!r}")
+            each = _GAP.sub(lambda found: found[0] if found[0] != " " else "[ _-]", "|".join(concepts[name]))
+            words.append(rf"(?<![a-z0-9])(?:{each})(?![a-z])")
+        gap = rf".{{0,{NEAR_CHARS}}}?"
+        found = rf"(?:{gap.join(words)}|{gap.join(reversed(words))})" if len(words) > 1 else words[0]
         parts.append(f"(?!.*?{found})" if absent else f"(?=.*?{found})")
     return rf"\A{''.join(parts)}"
-
-
-def _words_of(name: str, concepts: Mapping[str, Sequence[str]], meaning: str) -> str:
-    if name not in concepts:
-        raise ValueError(f"meaning {meaning!r}: no [concepts] entry {name!r}")
-    words = _GAP.sub(lambda found: found[0] if found[0] != " " else "[ _-]", "|".join(concepts[name]))
-    return rf"(?<![a-z0-9])(?:{words})(?![a-z])"
 
 
 # Kernel log lines about the GPU and memory: NVIDIA Xid numbers, the OOM killer, WSL2's GPU channel.
@@ -363,8 +355,8 @@ def read_kernel_line(text: str, catalogue: CompiledCatalogue) -> Proof | None:
     found = XID.search(text)
     if found is not None:
         known = catalogue.xids.get(int(found["number"]), UNKNOWN_XID)
-        name = f"Xid {found['number']}"
-        return Proof(known.failure, known.weight, f"{name}: {known.meaning}" if known.meaning else name)
+        meaning = f"Xid {found['number']}{': ' if known.meaning else ''}{known.meaning}"
+        return msgspec.structs.replace(known, meaning=meaning)
     low = text.lower()
     return next((proof for pattern, proof in catalogue.kernel_lines if pattern.search(low)), None)
 

@@ -6,13 +6,12 @@ one. A contradiction lowers the confidence and says why; it never names another 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from ...model.attempt import EndFacts
-from ...model.shipped import Diagnosis, FailureClass
+from ...model.shipped import Diagnosis, EvidenceLine, FailureClass
 from ...model.text import LazyPattern, plural, size
 from ..text.lines import peel, plain, unglued
 from .catalogue import XID, CompiledCatalogue, read_kernel_line
@@ -67,17 +66,9 @@ def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) 
     strongest = max(facts, key=lambda fact: fact.alone, default=None)
     if strongest is not None and strongest.alone and found.failure != strongest.shows and _is_open(found, strongest):
         known = catalogue.class_of(strongest.shows)
-        found = msgspec.structs.replace(
-            found,
-            failure=known.name,
-            title=known.title,
-            retryable=known.retryable,
-            explanation=known.explanation,
-            remedies=known.remedies,
-            retry_reason=retry_reason(known),
-            confidence=strongest.alone,
-        )
-        found = _said(found, strongest.words)
+        other = diagnosis_of_class(known, strongest.alone)
+        kept = {name: getattr(found, name) for name in ("cause", "cascade", "place")}
+        found = _said(msgspec.structs.replace(other, **kept), strongest.words)
         facts = [fact for rule in RULES for fact in rule(about, found)]
         facts = [fact for fact in facts if fact.words != strongest.words and fact.against != known.name]
     for fact in facts:
@@ -195,14 +186,24 @@ _WAITS = {
 }
 
 
-def is_lasting(known: FailureClass, cause: str) -> bool:
-    """Whether the cause line shows that such a failure would return, although the class may go away."""
-    return bool(known.lasting) and _pattern(known.lasting).search(cause.lower()) is not None
+def diagnosis_of_class(known: FailureClass, sure: float, line: EvidenceLine | None = None, text: str = "") -> Diagnosis:
+    """What an end by a failure of this class means. ``line``: shown as its cause; ``text``: the cause, if it is known.
 
-
-@cache
-def _pattern(text: str) -> LazyPattern:
-    return LazyPattern(text)
+    The class may have other words for such a line, and may say that what this text shows would return.
+    """
+    shown = "" if line is None else line.text
+    lasting = bool(known.lasting and text) and re.search(known.lasting, text.lower()) is not None
+    said = next((each for each in known.variants if re.search(each.pattern, shown)), known)
+    return Diagnosis(
+        failure=known.name,
+        retryable=known.retryable and not lasting,
+        confidence=round(sure, 3),
+        cause=line,
+        explanation=said.explanation,
+        remedies=said.remedies,
+        title=said.title,
+        retry_reason=retry_reason(known, lasting=lasting),
+    )
 
 
 def retry_reason(known: FailureClass, *, lasting: bool = False) -> str:
@@ -232,6 +233,8 @@ def retry_reason(known: FailureClass, *, lasting: bool = False) -> str:
 # must be that of a GPU of the run.
 
 _ADDRESS = LazyPattern(r"PCI:([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})", re.IGNORECASE)
+
+
 LOST = "gpu_lost"
 
 
@@ -244,11 +247,8 @@ class SeenGpu(NamedTuple):
 
 def names_lost_gpu(text: str, catalogue: CompiledCatalogue) -> bool:
     """Return whether the line says that a GPU is lost until a reset."""
-    found = XID.search(text)
-    if found is not None:
-        return int(found["number"]) in catalogue.fatal_xids
     known = read_kernel_line(text, catalogue)
-    return known is not None and known.failure == LOST
+    return known is not None and (known.fatal if XID.search(text) is not None else known.failure == LOST)
 
 
 def is_of_run(text: str, gpus: tuple[SeenGpu, ...]) -> bool:
@@ -278,7 +278,7 @@ def short_address(pci: str) -> str:
 
 CHANNEL = LazyPattern(r"\bdxg", re.IGNORECASE)
 NO_NEW_PROCESS = LazyPattern(r"\bdxg.{0,200}create_process failed:? ?-75", re.IGNORECASE)
-BREAKS = frozenset({"gpu_lost", "cuda_unknown_error"})
+BREAKS = frozenset({LOST, "cuda_unknown_error"})
 """Failure classes of a trainer that lost the channel, and of kernel lines that report it."""
 
 ChannelState = Literal["working", "failing", "lost"]
@@ -291,7 +291,7 @@ def channel_state(kernel: Iterable[str], catalogue: CompiledCatalogue) -> Channe
         if CHANNEL.search(line) is None:
             continue
         clue = read_kernel_line(line, catalogue)
-        if NO_NEW_PROCESS.search(line) is not None or (clue is not None and clue.failure == "gpu_lost"):
+        if NO_NEW_PROCESS.search(line) is not None or (clue is not None and clue.failure == LOST):
             return "lost"
         if clue is not None and clue.failure in BREAKS:
             state = "failing"

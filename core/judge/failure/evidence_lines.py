@@ -40,7 +40,6 @@ from .tracebacks import (
     proof_of,
     proof_of_message,
     proof_of_words,
-    reads_configuration,
 )
 from .tracebacks import RaisedAt as Named
 
@@ -110,17 +109,16 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         state = with_block(state, opened, hot=TRACEBACK_SEGMENTS)
         return msgspec.structs.replace(state, traceback=number, watch=state.watch or _NO_PROGRESS)
     open_block = block if block is not None and not block.ended else None
-    if text[:1] in " \t│[" and any(word in text for word in CONFIG_READS) and reads_configuration(text):
-        state = msgspec.structs.replace(state, config_read=number)
-        return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
-    if text[:1] in " \t│[" and any(word in text for word in CHECKPOINT_READS) and "rror" not in text:
-        state = msgspec.structs.replace(state, restored=number)
-        return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
+    if text[:1] in " \t│[":
+        config = any(word in text for word in CONFIG_READS) and tracebacks.CONFIGURED.search(text) is not None
+        if config or ("rror" not in text and any(word in text for word in CHECKPOINT_READS)):
+            state = msgspec.structs.replace(state, **{"config_read" if config else "restored": number})
+            return state if open_block is None else with_block(state, tracebacks.with_inner(open_block, text))
     if open_block is not None and tracebacks.is_inner(text):
         return with_block(state, tracebacks.with_inner(open_block, text))
     if state.hot and text.strip():
         state = with_place(with_detail(state, source, number, text), source, number, text)
-    link = tracebacks.link_of(text)
+    link = next((link for words, link in tracebacks.LINKS.items() if words in text), "")
     if link:
         known = block if block is not None and block.ended else _untraced(state, source, number)
         return with_block(state, msgspec.structs.replace(known, link=link))
@@ -134,9 +132,9 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         return msgspec.structs.replace(state, header=(number, frame.place))
     if _UNRAISED.match(text):
         return msgspec.structs.replace(state, unraised=number)
-    if goes_on(text) and not state.report:
+    if _GOES_ON.match(text) and not state.report:
         return without_handled(state, number)
-    if tracebacks.opens_report(text):
+    if tracebacks.OPENS_REPORT.match(text):
         state = msgspec.structs.replace(state, report=number, hot=max(state.hot, DETAIL_LINES))
     return _weigh(state, number, carried, open_block, catalogue)
 
@@ -260,7 +258,7 @@ def is_of_traceback(line: str) -> bool:
 
 def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.0) -> Proof | None:
     """What the words of a line prove that names no exception and that no signature knows; None below ``least``."""
-    if catalogue.matches(text) is None or is_talk(text, carried.level):
+    if is_talk(text, carried.level):
         return None
     proof = proof_of_words(text, catalogue)
     return None if proof is None or proof.weight < least else proof
@@ -470,11 +468,6 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
     if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
         return "handled"
     return "warning" if level == "warning" and failure not in PLANNED else "event"
-
-
-def goes_on(text: str) -> bool:
-    """True for a line that says how the program goes on after what the line before it reports."""
-    return _GOES_ON.match(text) is not None
 
 
 def is_talk(text: str, level: str) -> bool:

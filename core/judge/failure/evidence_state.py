@@ -166,6 +166,10 @@ class DiagnosisState(msgspec.Struct, frozen=True):
             if text.strip():
                 yield self.fold.lines + 1 - back, text.rstrip()
 
+    def of_class(self, failure: str) -> Finding | None:
+        """The first finding of a class."""
+        return next((each for each in self.findings if each.failure == failure), None)
+
     def block(self, source: str) -> Block | None:
         """The newest traceback of a rank or process."""
         return next((each for each in self.blocks if each.source == source), None)

@@ -34,8 +34,9 @@ from ..failure.diagnosis import (
     line_of,
     read_evidence,
     with_last_line,
+    with_lines,
 )
-from ..failure.evidence_state import DiagnosisState, kept_text
+from ..failure.evidence_state import CASCADE_KEPT, DiagnosisState, kept_text
 from ..knowledge import Knowledge
 from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
@@ -421,9 +422,11 @@ def judge_end(
     signal: int | str | None = None,
     about: Circumstances | None = None,
 ) -> End:
-    """``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end."""
-    catalogue, log = knowledge.catalogue, with_last_line(state.diagnosis, knowledge.catalogue)
-    state = msgspec.structs.replace(state, diagnosis=log)
+    """``code`` negative or above 128: a signal; None = lost. ``about``: what else was so at the end.
+
+    The log of ``state`` is read to its end (``with_last_line``).
+    """
+    catalogue, log = knowledge.catalogue, state.diagnosis
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
     if signal is None and code in knowledge.preset.success_exit_codes:
@@ -484,16 +487,14 @@ def diagnosis_of(
         log = read_evidence(log, chunk, catalogue)
         reading = read_progress(reading, chunk, catalogue.shapes, skim=True)
     attempt = AttemptProgress(number=1, beat_t=0.0 if reading.heartbeats or reading.progress.step is not None else None)
+    log = with_last_line(log, catalogue)
     state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
     found = judge_end(state, knowledge, code=exit_code, about=about).diagnosis
     if found.failure != "unknown":
         return found
     last = (EvidenceLine(at, kept_text(line.strip())) for at, line in itertools.islice(log.last_lines(), LAST_LINES))
-    shown = {each.line: each for each in (*last, *found.cascade)}
-    if found.cause is not None:
-        shown.pop(found.cause.line, None)
-    return msgspec.structs.replace(found, cascade=tuple(shown[line] for line in sorted(shown)))
+    return with_lines(found, (*last, *found.cascade), CASCADE_KEPT + LAST_LINES)
 
 
 LAST_LINES = 3
