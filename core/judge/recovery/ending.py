@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable
-from typing import Literal, assert_never
+from typing import Literal
 
 import msgspec
 
@@ -64,38 +64,22 @@ class Place(msgspec.Struct, frozen=True):
     is_last_line: bool = False
 
 
-class Proven(msgspec.Struct, frozen=True):
-    """The training is done. ``by``: its counter alone; words or a checkpoint's name; its counter and the last save.
+class Ending(msgspec.Struct, frozen=True):
+    """Whether the training was over. ``done`` None: nothing proves it and nothing speaks against it.
 
-    The last one counts whatever error the log shows after it.
+    ``why``: what shows that; of an open end where it was, "" = unknown. ``by``: its counter alone; words or a
+    checkpoint's name; its counter and the last save, which counts whatever error the log shows after it. It was not the
+    end by a failure that the log shows, NaN weights, a signal or an order of which the log tells, the settings' length,
+    one NaN at the very end of a log without steps, or nothing known. ``is_last_line``: as in ``Place``: the log has all
+    the lines that a training to the end prints.
     """
 
-    why: str
-    by: Literal["counter", "words", "save"]
-
-
-class Contradicted(msgspec.Struct, frozen=True):
-    """It ended before the end of the training.
-
-    ``by``: a failure that the log shows, NaN weights, a signal of which the log tells, the settings' length,
-    one NaN at the very end of a log without steps, or nothing known.
-    """
-
-    why: str
-    by: Literal["failure", "nan", "signal", "order", "settings", "doubt", "unknown"] = "unknown"
-
-
-class Unproven(msgspec.Struct, frozen=True):
-    """Nothing proves the end and nothing speaks against it. ``place``: where it was, "" = unknown.
-
-    ``is_last_line``: as in ``Place``: the log has all the lines that a training to the end prints.
-    """
-
-    place: str = ""
+    done: bool | None
+    why: str = ""
+    by: Literal["counter", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt", "unknown"] = (
+        "unknown"
+    )
     is_last_line: bool = False
-
-
-Ending = Proven | Contradicted | Unproven
 
 
 def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
@@ -131,40 +115,26 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     found += [f'"{now.end_text}"'] if said is not None else []
     found += [f"{base_name(last.path)} is saved"] if last is not None and (of_last_step or final) else []
     proof, short = ", ".join(found), f"the last progress is {at.words}{although}"
-    rules: tuple[tuple[bool, Ending], ...] = (
-        (bool(nan), Contradicted(nan, "nan")),
-        (done and saved and not writing and not another, Proven(proof, "save")),
-        (hidden is not None, Contradicted(f"{'' if hidden is None else line_of(hidden)}{where}", "failure")),
-        (done, Proven(proof, "words" if now.end_words else "counter")),
-        (
-            bool(ordered),
-            Contradicted(f"it was told to end: {ordered}{where}", "signal" if is_bare(ordered) else "order"),
-        ),
-        (not seen and bool(due), Contradicted(f"it made no step, and {due}")),
-        (by_framework or all(stated) or (any(stated) and at.at != "short"), Proven(proof, "words")),
-        (at.at == "short", Contradicted(short)),
-        (by_settings.at == "end" and not another, Proven(by_settings.words, "counter")),
-        (
-            by_settings.at == "short" and not at.is_last_line,
-            Contradicted(f"the last progress is {by_settings.words}", "settings"),
-        ),
-        (bool(doubt), Contradicted(doubt, "doubt")),
+    less = by_settings.at == "short" and not at.is_last_line
+    rules: tuple[tuple[object, Ending], ...] = (
+        (nan, Ending(False, nan, "nan")),
+        (done and saved and not writing and not another, Ending(True, proof, "save")),
+        (hidden is not None, Ending(False, f"{hidden and line_of(hidden)}{where}", "failure")),
+        (done, Ending(True, proof, "words" if now.end_words else "counter")),
+        (ordered, Ending(False, f"it was told to end: {ordered}{where}", "signal" if is_bare(ordered) else "order")),
+        (not seen and due, Ending(False, f"it made no step, and {due}")),
+        (by_framework or all(stated) or (any(stated) and at.at != "short"), Ending(True, proof, "words")),
+        (at.at == "short", Ending(False, short)),
+        (by_settings.at == "end" and not another, Ending(True, by_settings.words, "counter")),
+        (less, Ending(False, f"the last progress is {by_settings.words}", "settings")),
+        (doubt, Ending(False, doubt, "doubt")),
     )
-    unproven = Unproven(at.words if at.is_last_line else by_settings.words or at.words, at.is_last_line)
-    return next((ending for holds, ending in rules if holds), unproven)
-
-
-def place_of(now: Reading, *, first_epoch_seen: bool = True, interval: int | None = None) -> Place:
-    """Where the counters stand, over all epochs of the run.
-
-    ``first_epoch_seen``: the log begins with the first epoch, so it is known whether they count from 0. ``interval``:
-    steps between two printed ones, if that is not known from this log.
-    """
-    found = _place(now, _epochs(now, first_epoch_seen), now.interval if interval is None else interval)
-    return found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
+    stood = at.words if at.is_last_line else by_settings.words or at.words
+    return next((ending for holds, ending in rules if holds), Ending(None, stood, is_last_line=at.is_last_line))
 
 
 def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], interval: int) -> Place:
+    """Where the counters stand, over all epochs of the run. ``interval``: steps between two printed ones."""
     progress, bar = now.progress, now.main is not None
     step, total = progress.step, progress.total_steps
     counted = progress.epoch is not None and progress.total_epochs
@@ -230,7 +200,8 @@ def _by_time(now: Reading, words: str, *, is_last_line: bool = False) -> Place:
 def _epochs(now: Reading, first_epoch_seen: bool) -> Literal["last", "near", "left", "unknown"]:
     """Whether the epoch is the last one, or ``near``: the next one that is printed would be past the end.
 
-    Unknown if that depends on whether they count from 0, and that is open. A bar of epochs shows the last one, too.
+    Unknown if that depends on whether they count from 0, and that is open. ``first_epoch_seen``: the log begins with
+    the first epoch. A bar of epochs shows the last one, too.
     """
     epoch, total = now.progress.epoch, now.progress.total_epochs
     if epoch is None or not total:
@@ -273,7 +244,8 @@ def place(state: JudgeState) -> Place:
     now = log.now
     # Where an attempt has printed one line only, the distance of two is that of the attempt before.
     interval = max(now.interval, attempt.widest_gap_before if log.heartbeats < TWO_LINES else 1)
-    found = place_of(now, first_epoch_seen=now.zero_based or attempt.resume_from is None, interval=interval)
+    found = _place(now, _epochs(now, now.zero_based or attempt.resume_from is None), interval)
+    found = found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
         return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
@@ -430,48 +402,38 @@ def judge_end(
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
     if signal is None and code in knowledge.preset.success_exit_codes:
-        match ending:
-            case Proven(why=why):
-                return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
-            case Unproven(place=last, is_last_line=True):
-                what = "epoch" if last.startswith("epoch") else "step"
-                why = f"{last} is the last printed {what}, within one print interval of the end"
-                return End("finished", finished(log, catalogue, why, sure=PROVEN), why, is_last_line=True)
-            case Unproven(place=last):
-                why = f"nothing in the log says that this was the end{f' ({last})' if last else ''}"
-                found = finished(log, catalogue, "", sure=UNPROVEN)
-                said = f"The exit status says success, and {why}."
-                return End("unproven", msgspec.structs.replace(found, explanation=said), why)
-            case Contradicted(why=why, by="nan"):
-                return End("failed", diagnosis_as(log, catalogue, "nan_loss"), why)
-            case Contradicted(why=why, by="signal"):
-                return End("failed", diagnosis_as(log, catalogue, KILLED), why)
-            case Contradicted(why=why, by=by):
-                class_ = KILLED if by == "order" else "unknown"
-                hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
-                if hidden is not None and by != "doubt":
-                    return End("failed", hidden, why if by == "settings" else place(state).words)
-                unknown = diagnosis_as(log, catalogue, class_)
-                if knowledge.status_hidden and by != "settings":
-                    covered = f"{knowledge.status_hidden}, so the trainer's own status is unknown"
-                    return End("failed", unknown, f"{why}; {covered}")
-                said = f"The exit status says success, but {why}."
-                early = msgspec.structs.replace(unknown, title="ended early", explanation=said)
-                return End("ended_early", early, why)
-            case _:
-                assert_never(ending)
+        why, by = ending.why, ending.by
+        if ending.done is None and ending.is_last_line:
+            what = "epoch" if why.startswith("epoch") else "step"
+            why = f"{why} is the last printed {what}, within one print interval of the end"
+        if ending.done or ending.is_last_line:
+            return End("finished", finished(log, catalogue, why, sure=PROVEN), why, is_last_line=ending.is_last_line)
+        if ending.done is None:
+            why = f"nothing in the log says that this was the end{f' ({why})' if why else ''}"
+            found, said = finished(log, catalogue, "", sure=UNPROVEN), f"The exit status says success, and {why}."
+            return End("unproven", msgspec.structs.replace(found, explanation=said), why)
+        shown = diagnosis_as(log, catalogue, {"nan": "nan_loss", "signal": KILLED, "order": KILLED}.get(by, "unknown"))
+        if by in {"nan", "signal"}:
+            return End("failed", shown, why)
+        hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
+        if hidden is not None and by != "doubt":
+            return End("failed", hidden, why if by == "settings" else place(state).words)
+        if knowledge.status_hidden and by != "settings":
+            return End("failed", shown, f"{why}; {knowledge.status_hidden}, so the trainer's own status is unknown")
+        said = f"The exit status says success, but {why}."
+        return End("ended_early", msgspec.structs.replace(shown, title="ended early", explanation=said), why)
     found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=ended_well(state), about=about)
     success = found.failure == "success"
-    clean = success or (found.cause is None and isinstance(ending, Proven) and ending.by == "words")
-    if isinstance(ending, Proven) and (clean or ending.by == "save"):
+    clean = success or (found.cause is None and ending.by == "words")
+    if ending.done and (clean or ending.by == "save"):
         over = finished(log, catalogue, ending.why, sure=PROVEN)
         return End("finished", over, ending.why, after=None if success else found.cause)
-    if not success:
-        return End("failed", found)
-    if not isinstance(ending, Contradicted) or ending.by == "settings":
+    if success and (ending.done is not False or ending.by == "settings"):
         return End("finished", found)
-    shown = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
-    return End("failed", diagnosis_as(log, catalogue, "unknown") if shown is None else shown)
+    if success:
+        hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
+        found = diagnosis_as(log, catalogue, "unknown") if hidden is None else hidden
+    return End("failed", found)
 
 
 def diagnosis_of(
@@ -516,7 +478,6 @@ SLOWER = 0.8
 LINES = 4
 """Last lines in which a number that rises may be the same position in another unit."""
 NUMBER = LazyPattern(r"(?<![\w.])\d[\d,]*(?![\w.]|,\d)")
-UNPRINTED = "the rest may have been made without a line"
 
 
 def told_place(state: JudgeState, knowledge: Knowledge, log: ProgressState) -> Place:
@@ -552,16 +513,9 @@ def _by_steps(state: JudgeState, knowledge: Knowledge, log: ProgressState, told:
     pace_s = None
     if first is not None and since is not None and step > first and attempt.beat_t > since:
         pace_s = (attempt.beat_t - since) / (step - first)
-    doubt = _doubt(told, sure=told.steps_sure, before=before, pace_s=pace_s)
-    if not doubt and (made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)):
-        doubt = "it may count in another unit"
-    if (
-        not doubt
-        and pace_s is not None
-        and made + (state.time.t - attempt.beat_t) / (SLOWER * pace_s) >= NEARLY * total
-    ):
-        doubt = UNPRINTED
-    return Place("unknown", f"{words}: {doubt}") if doubt else Place("short", words)
+    other = made < SAME_UNIT * total or _is_whole_elsewhere(state, made, total, told)
+    left_s = None if pace_s is None else SLOWER * pace_s * (NEARLY * total - made)
+    return _short(state, told, words, sure=told.steps_sure, before=before, left_s=left_s, other_unit=other)
 
 
 def _by_epochs(state: JudgeState, knowledge: Knowledge, log: ProgressState, told: ToldLength) -> Place | None:
@@ -577,21 +531,31 @@ def _by_epochs(state: JudgeState, knowledge: Knowledge, log: ProgressState, told
     if epoch + max(1, log.now.run.epoch_gap) > total:
         return Place("unknown", words)
     pace_s = (beat_t - state.attempt.start_t) / made if log.heartbeats >= TWO_LINES else 0.0
-    doubt = _doubt(told, sure=told.epochs_sure, before=before, pace_s=pace_s or None)
-    if not doubt and epoch + (state.time.t - beat_t) / (SLOWER * pace_s) >= total:
-        doubt = UNPRINTED
+    left_s = SLOWER * pace_s * (total - epoch) if pace_s else None
+    return _short(state, told, words, sure=told.epochs_sure, before=before, left_s=left_s)
+
+
+def _short(
+    state: JudgeState,
+    told: ToldLength,
+    words: str,
+    *,
+    sure: bool,
+    before: int | None,
+    left_s: float | None,
+    other_unit: bool = False,
+) -> Place:
+    """Short of a told length, if it and the counter can be compared. ``left_s``: of the least time for the rest."""
+    quiet_s = state.time.t - (state.attempt.beat_t or 0.0)
+    doubts = (
+        (not sure, "that may be of another thing"),
+        (told.sooner_by, f"{told.sooner_by} may end it sooner"),
+        (before is None, "it may count anew after a resume"),
+        (left_s is not None and other_unit, "it may count in another unit"),
+        (left_s is None or quiet_s >= left_s, "the rest may have been made without a line"),
+    )
+    doubt = next((doubt for holds, doubt in doubts if holds), "")
     return Place("unknown", f"{words}: {doubt}") if doubt else Place("short", words)
-
-
-def _doubt(told: ToldLength, *, sure: bool, before: int | None, pace_s: float | None) -> str:
-    """Why a told length and a counter cannot be compared; "" if they can."""
-    if not sure:
-        return "that may be of another thing"
-    if told.sooner_by:
-        return f"{told.sooner_by} may end it sooner"
-    if before is None:
-        return "it may count anew after a resume"
-    return UNPRINTED if pace_s is None else ""
 
 
 def _is_whole_elsewhere(state: JudgeState, made: int, total: int, told: ToldLength) -> bool:
