@@ -102,7 +102,7 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
         looks += 1
         time.sleep(pause_s)
     hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
-    sources = {process.pid: _Sources(process) for process in alive}
+    sources = {process.pid: _sources_of(process) for process in alive}
     still: dict[int, list[int]] = {}  # busy threads that were in one call in all looks
     for pid, thread in () if failed else hot:
         each = seen.get((pid, thread), [])
@@ -118,7 +118,7 @@ def _judged(
     seen: Mapping[tuple[int, int], list[Stack]],
     looks: int,
     failed: str,
-    sources: Mapping[int, "_Sources"],
+    sources: Mapping[int, Callable[[str], str | None]],
     *,
     waiting: Container[tuple[int, int]],
 ) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _judged(
         if (pid, thread) in waiting:
             waits[str(pid)] = call_of(stacks[-1])
             continue
-        loop = loop_of(stacks, sources[pid].read) if len(stacks) == looks else None
+        loop = loop_of(stacks, sources[pid]) if len(stacks) == looks else None
         if loop is not None:
             loops[str(pid)], polls = loop.place, polls or loop.polls
             continue
@@ -280,25 +280,22 @@ def _busy(now: Mapping[int, dict[int, int]], before: Mapping[int, dict[int, int]
     return [key for key, ticks in used.items() if ticks >= least]
 
 
-class _Sources:
-    """The source files of a process, as it sees them. One that was changed after its start is not what runs."""
+def _sources_of(process: processes.Process) -> Callable[[str], str | None]:
+    """Reads source files as the process sees them; None for one changed after its start: it is not what runs."""
+    root, cwd, started = f"/proc/{process.pid}/root", "", 0.0
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/uptime", "rb") as file:  # noqa: PTH123
+        age_s = float(file.read().split()[0]) - process.start_ticks / os.sysconf("SC_CLK_TCK")
+        started = time.time() - age_s
+        cwd = os.readlink(f"/proc/{process.pid}/cwd")  # noqa: PTH115
 
-    def __init__(self, process: processes.Process) -> None:
-        self.root = f"/proc/{process.pid}/root"
-        self.cwd = ""
-        self.started = 0.0
-        with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/uptime", "rb") as file:  # noqa: PTH123
-            age_s = float(file.read().split()[0]) - process.start_ticks / os.sysconf("SC_CLK_TCK")
-            self.started = time.time() - age_s
-            self.cwd = os.readlink(f"/proc/{process.pid}/cwd")  # noqa: PTH115
-
-    def read(self, file: str) -> str | None:
-        path = self.root + os.path.join(self.cwd, file)  # noqa: PTH118
-        with contextlib.suppress(OSError), open(path, "rb") as source:  # noqa: PTH123
+    def read(file: str) -> str | None:
+        with contextlib.suppress(OSError), open(root + os.path.join(cwd, file), "rb") as source:  # noqa: PTH118, PTH123
             about = os.fstat(source.fileno())
-            if about.st_mtime <= self.started + CLOCK_S and about.st_size <= SOURCE_BYTES:
+            if about.st_mtime <= started + CLOCK_S and about.st_size <= SOURCE_BYTES:
                 return source.read().decode("utf-8", "replace")
         return None
+
+    return read
 
 
 # Whether a busy thread only waits for its GPU: its innermost native frames are in the driver's library.
