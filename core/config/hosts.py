@@ -25,24 +25,16 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-def user_hosts(path: Path) -> dict[str, Host]:
-    """The hosts of the user's own file; none if it does not exist. Raises ConfigError with all its problems."""
+def hosts_in(path: Path, *, alone: bool) -> dict[str, Host]:
+    """The hosts of a file; none if it does not exist. ``alone``: it must not have other keys.
+
+    Raises ConfigError with all its problems.
+    """
     if not path.exists():
         return {}
     document = Document.read(path)
-    hosts: dict[str, Host] = {}
-    for key, value in document.data.items():
-        if key == "hosts":
-            hosts = read_hosts(document, value)
-        else:
-            document.unknown_key((key,), ("hosts",))
-    document.finish()
-    return hosts
-
-
-def project_hosts(path: Path) -> dict[str, Host]:
-    """The hosts of a trainwatch.toml. Its other keys are not looked at. Raises ConfigError."""
-    document = Document.read(path)
+    for key in document.data.keys() - {"hosts"} if alone else ():
+        document.unknown_key((key,), ("hosts",))
     hosts = read_hosts(document, document.data.get("hosts", {}))
     document.finish()
     return hosts

@@ -6,7 +6,7 @@ import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -169,16 +169,12 @@ def _check_env(document: Document, at: KeyPath, table: dict[str, Any]) -> None:
     good = {}
     for variable, value in table["env"].items():
         if not isinstance(value, str):
-            document.add((*at, "env", variable), f'"{variable}" must be a text in quotes, like "1", got {_toml(value)}')
+            document.add((*at, "env", variable), f'"{variable}" must be a text in quotes, like "1", got {show(value)}')
         elif not variable or "=" in variable or "\0" in variable + value:
             document.add((*at, "env", variable), f'"{variable}" cannot be the name of a variable, or its value')
         else:
             good[variable] = value
     table["env"] = good
-
-
-def _toml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _split(command: str) -> list[str]:
@@ -188,16 +184,6 @@ def _split(command: str) -> list[str]:
         return command.split()
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """Origin of a value. ``str``: ``default``, ``trainwatch.toml:14`` or ``--interval``."""
-
-    kind: Literal["default", "file", "command line"]
-    where: str = "default"
-
-    def __str__(self) -> str:
-        return self.where
-
-
 class Project(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     runs: dict[str, RunSection]
@@ -205,9 +191,18 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     document: Document
 
     @property
-    def provenance(self) -> dict[str, Origin]:
-        """Dotted key (``watch.interval_s``, ``run.command``) → origin."""
-        return _provenance(self.document, list(self.runs.values()))
+    def provenance(self) -> dict[str, str]:
+        """Dotted key (``watch.interval_s``, ``run.command``) → ``default`` or ``trainwatch.toml:14``."""
+        tables: list[tuple[KeyPath, type[msgspec.Struct]]] = [((name,), struct) for name, struct in _sections().items()]
+        tables += [(tuple(run.key.split(".", 1)), RunTable) for run in self.runs.values()]
+        document, where = self.document, display_path(self.document.path)
+        return {
+            ".".join(map(str, (*at, key))): f"{where}:{document.line(*at, key)}"
+            if document.has(*at, key)
+            else "default"
+            for at, struct in tables
+            for key in struct.__struct_fields__
+        }
 
     def run(self, name: str | None = None) -> RunSection:
         """Return the run of that name, or the only one. Raises ConfigError (UnknownRun) that names those that exist."""
@@ -282,20 +277,7 @@ def _sections() -> dict[str, type[msgspec.Struct]]:
     return {field.name: type(getattr(defaults, field.name)) for field in msgspec.structs.fields(Settings)}
 
 
-def _provenance(document: Document, runs: list[RunSection]) -> dict[str, Origin]:
-    tables: list[tuple[KeyPath, type[msgspec.Struct]]] = [((name,), struct) for name, struct in _sections().items()]
-    tables += [(tuple(run.key.split(".", 1)), RunTable) for run in runs]
-    where = display_path(document.path)
-    return {
-        ".".join(map(str, (*at, key))): Origin("file", f"{where}:{document.line(*at, key)}")
-        if document.has(*at, key)
-        else Origin("default")
-        for at, struct in tables
-        for key in struct.__struct_fields__
-    }
-
-
-__all__ = ["FILE_NAME", "Origin", "Project", "find_project", "load_project"]
+__all__ = ["FILE_NAME", "Project", "find_project", "load_project"]
 
 
 _LAUNCHERS = frozenset(
@@ -304,45 +286,37 @@ _LAUNCHERS = frozenset(
 _SCRIPTS = frozenset({".py", ".sh", ".bash", ".ipynb"})
 
 
+class Option(NamedTuple):
+    """An option of the command line, and its key in the file."""
+
+    option: str
+    key: str
+
+
 class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the command line; None = not given. Paths are relative to the working folder.
 
     ``interval_s`` is ``--interval``, the period of the health line.
     """
 
-    name: str | None = None
-    preset: str | None = None
-    profile: str | None = None
-    config: str | None = None
-    output_dir: str | None = None
-    interval_s: float | None = None
-    max_restarts: int | None = None
-    act: str | None = None
-    save_signal: str | None = None
-    save_file: str | None = None
-    end_by: str | None = None
-    at_finish: tuple[str, ...] | None = None
-    at_give_up: tuple[str, ...] | None = None
-    shapes: tuple[str, ...] | None = None
+    name: Annotated[str | None, Option("--name", "run.name")] = None
+    preset: Annotated[str | None, Option("--preset", "run.preset")] = None
+    profile: Annotated[str | None, Option("--profile", "profiles.use")] = None
+    config: Annotated[str | None, Option("--config", "run.config")] = None
+    output_dir: Annotated[str | None, Option("--output-dir", "run.output_dir")] = None
+    interval_s: Annotated[float | None, Option("--interval", "watch.summary_s")] = None
+    max_restarts: Annotated[int | None, Option("--max-restarts", "restart.max_restarts")] = None
+    act: Annotated[str | None, Option("--act", "restart.act")] = None
+    save_signal: Annotated[str | None, Option("--save-signal", "run.save_signal")] = None
+    save_file: Annotated[str | None, Option("--save-file", "run.save_file")] = None
+    end_by: Annotated[str | None, Option("--end-by", "end.end_by")] = None
+    at_finish: Annotated[tuple[str, ...] | None, Option("--at-finish", "end.at_finish")] = None
+    at_give_up: Annotated[tuple[str, ...] | None, Option("--at-give-up", "end.at_give_up")] = None
+    shapes: Annotated[tuple[str, ...] | None, Option("--progress-shape", "progress.shapes")] = None
 
 
-OPTIONS: dict[str, tuple[str, str]] = {
-    "name": ("--name", "run.name"),
-    "preset": ("--preset", "run.preset"),
-    "profile": ("--profile", "profiles.use"),
-    "config": ("--config", "run.config"),
-    "output_dir": ("--output-dir", "run.output_dir"),
-    "interval_s": ("--interval", "watch.summary_s"),
-    "max_restarts": ("--max-restarts", "restart.max_restarts"),
-    "act": ("--act", "restart.act"),
-    "save_signal": ("--save-signal", "run.save_signal"),
-    "save_file": ("--save-file", "run.save_file"),
-    "end_by": ("--end-by", "end.end_by"),
-    "at_finish": ("--at-finish", "end.at_finish"),
-    "at_give_up": ("--at-give-up", "end.at_give_up"),
-    "shapes": ("--progress-shape", "progress.shapes"),
-}
-"""Field → (option, its key in the file)."""
+OPTIONS: dict[str, Option] = {each.name: each.type.__metadata__[0] for each in msgspec.structs.fields(Overrides)}
+"""By field."""
 
 
 def name_of_command(argv: Sequence[str]) -> str:

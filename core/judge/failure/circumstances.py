@@ -1,11 +1,11 @@
 """What was so when an attempt ended, beside its log: it supports a diagnosis, replaces an open one, or contradicts it.
 
-Each rule is one row: a fact, the class that it shows, and what it does to a diagnosis of that class or without a sure
-one. A contradiction lowers the confidence and says why; it never names another class by itself.
+Each fact names the class that it shows, and what it does to a diagnosis of that class or without a sure one. A
+contradiction lowers the confidence and says why; it never names another class by itself.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -62,16 +62,15 @@ class Fact(NamedTuple):
 
 def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) -> Diagnosis:
     """The diagnosis of the log and the exit status, seen together with what else was so."""
-    facts = [fact for rule in RULES for fact in rule(about, found)]
-    strongest = max(facts, key=lambda fact: fact.alone, default=None)
+    told = list(facts(about, found))
+    strongest = max(told, key=lambda fact: fact.alone, default=None)
     if strongest is not None and strongest.alone and found.failure != strongest.shows and _is_open(found, strongest):
         known = catalogue.class_of(strongest.shows)
         other = diagnosis_of_class(known, strongest.alone)
         kept = {name: getattr(found, name) for name in ("cause", "cascade", "place")}
         found = _said(msgspec.structs.replace(other, **kept), strongest.words)
-        facts = [fact for rule in RULES for fact in rule(about, found)]
-        facts = [fact for fact in facts if fact.words != strongest.words and fact.against != known.name]
-    for fact in facts:
+        told = [f for f in facts(about, found) if f.words != strongest.words and f.against != known.name]
+    for fact in told:
         if fact.shows == found.failure:
             found = _said(found, fact.words, sure=found.confidence + SUPPORT * (1 - found.confidence))
         elif fact.against == found.failure:
@@ -93,10 +92,12 @@ def _said(found: Diagnosis, words: str, *, sure: float | None = None) -> Diagnos
     return msgspec.structs.replace(found, confidence=confidence, explanation=f"{found.explanation} {words}".strip())
 
 
-def _memory(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
+def facts(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
+    """What the circumstances say of an end with this diagnosis."""
+    cause = "" if found.cause is None else found.cause.text
     if about.oom_kills:
         yield Fact("The kernel killed a process for memory during the attempt.", shows="host_oom", alone=0.85)
-    elif about.oom_kills == 0 and found.cause is not None and "illed" in found.cause.text:
+    elif about.oom_kills == 0 and "illed" in cause:
         yield Fact("The kernel's counter shows no kill for memory.", against="host_oom")
     elif about.oom_kills == 0 and about.signal == SIGKILL and found.failure == "unknown":
         words = (
@@ -105,11 +106,9 @@ def _memory(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
         )
         yield Fact(words, of="unknown")
     if about.swap_used is not None and about.swap_used >= SWAP_FULL:
-        alone = 0.6 if about.signal == 9 and about.oom_kills is None else 0.0
+        alone = 0.6 if about.signal == SIGKILL and about.oom_kills is None else 0.0
         yield Fact(f"Swap was full ({about.swap_used:.0%}).", shows="host_oom", alone=alone)
 
-
-def _disk(about: Circumstances, _: Diagnosis) -> Iterator[Fact]:
     free, inodes = about.disk_free_bytes, about.disk_free_inodes
     if inodes is not None and inodes < 1:
         yield Fact("The file system of the output had no free inode.", shows="disk_full", alone=0.85)
@@ -119,45 +118,27 @@ def _disk(about: Circumstances, _: Diagnosis) -> Iterator[Fact]:
         words = f"The disk of the output had {size(free)} left: another disk is full, or a quota."
         yield Fact(words, against="disk_full")
 
-
-def _checkpoint(about: Circumstances, _: Diagnosis) -> Iterator[Fact]:
     if about.checkpoint in {"corrupt", "torn", "nonfinite"}:
-        words = f"The checkpoint that it resumed from is {about.checkpoint}."
-        if about.checkpoint == "nonfinite":
-            yield Fact(words, shows="nan_loss", alone=0.7)
-        else:
-            yield Fact(words, shows="checkpoint_corrupt", alone=0.75)
+        shows, alone = ("nan_loss", 0.7) if about.checkpoint == "nonfinite" else ("checkpoint_corrupt", 0.75)
+        yield Fact(f"The checkpoint that it resumed from is {about.checkpoint}.", shows=shows, alone=alone)
     elif about.checkpoint == "complete":
         yield Fact("The checkpoint that it resumed from was verified: complete.", against="checkpoint_corrupt")
 
-
-def _history(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     times = sum(1 for each in about.earlier if each == found.failure)
     if times and found.failure != "unknown":
         yield Fact(f"It ended {times} of {plural(len(about.earlier), 'earlier attempt')}, too.", shows=found.failure)
-
-
-def _ending(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     if about.signal in NATIVE and found.failure in RAISED:
         yield Fact("The process ended by a fault of its machine code, not by an exception.", against=found.failure)
-
-
-_PATH = LazyPattern(r"\b(?:FileNotFoundError|FileExistsError)\b")
-
-
-def _paths(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
-    if about.trained and found.cause is not None and _PATH.search(found.cause.text) is not None:
+    if about.trained and _PATH.search(cause) is not None:
         words = "It had trained, so no setting names a wrong path: another process or rank moved, removed or made it."
         yield Fact(words, shows="io_error", alone=0.7, instead="config_error")
-
-
-def _stacks(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     for places, failure, words in PLACES:
         if any(place in about.stack for place in places):
             alone = 0.5 if found.failure == "unknown" else 0.0
             yield Fact(f"Its threads stood in {words}.", shows=failure, alone=alone)
 
 
+_PATH = LazyPattern(r"\b(?:FileNotFoundError|FileExistsError)\b")
 RAISED = frozenset({"config_error", "import_error", "dtype_error", "code_bug", "checkpoint_mismatch", "network_error"})
 """Classes of exceptions, after which Python exits with a status of its own."""
 PLACES = (
@@ -165,15 +146,6 @@ PLACES = (
     (("ncclAllReduce", "all_reduce", "barrier", "ProcessGroup"), "nccl_timeout", "a collective operation"),
 )
 """Functions on a stack, and what a run waits for that ends there."""
-RULES: tuple[Callable[[Circumstances, Diagnosis], Iterator[Fact]], ...] = (
-    _memory,
-    _disk,
-    _checkpoint,
-    _history,
-    _ending,
-    _paths,
-    _stacks,
-)
 
 
 # Why a restart may help, or would fail again, as a clause for people.

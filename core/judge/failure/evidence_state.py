@@ -8,8 +8,7 @@ from ...model.shipped import EvidenceLine
 from ...model.text import LazyPattern, beginning
 from ..text.lines import LineFold, plain
 from ..text.reading import Reading
-from .tracebacks import KEPT as BLOCKS_KEPT
-from .tracebacks import Block, Finding, frame_of, marked
+from .tracebacks import KEPT, Block, Finding, frame_of, marked
 
 # Which rank of a distributed training ended first by itself, from what its launcher and its ranks print.
 #
@@ -21,7 +20,6 @@ from .tracebacks import Block, Finding, frame_of, marked
 # Source: torch.distributed.elastic prints the exit code and pid of each failed rank, and the pid of each rank it ends.
 
 GATES = ("exitcode", "closing signal", "(local_rank:")
-KEPT = 64
 OTHERS = frozenset({1, 2, 6, 15})
 """Signals with which a rank is ended from outside, or by its own watchdog, because of another one."""
 _END = LazyPattern(r"exitcode\s*:\s*(?P<code>-?\d+)\)?(?: local_rank: (?P<rank>\d+))? \(pid: (?P<pid>\d+)\)")
@@ -65,16 +63,13 @@ def with_line(found: RankEnds, number: int, line: str) -> RankEnds:
     if end is None:
         return found
     pid, told = int(end["pid"]), found.named
-    local = None if end["rank"] is None else int(end["rank"])
     known = next((each for each in found.ends if each.pid == pid), None)
-    if known is None:
-        rank = local if told is None else told
-        mine = RankEnd(pid, int(end["code"]), rank, number, beginning(line.strip(), 200), told is not None)
-        return msgspec.structs.replace(found, ends=(*found.ends, mine)[:KEPT], named=None)
-    if told is None or known.sure:
-        return found if told is None else msgspec.structs.replace(found, named=None)
-    ends = [msgspec.structs.replace(each, rank=told, sure=True) if each is known else each for each in found.ends]
-    return msgspec.structs.replace(found, ends=tuple(ends), named=None)
+    local = None if end["rank"] is None else int(end["rank"])
+    mine = known or RankEnd(pid, int(end["code"]), local, number, beginning(line.strip(), 200))
+    if told is not None and not mine.sure:
+        mine = msgspec.structs.replace(mine, rank=told, sure=True)
+    others = [mine if each is known else each for each in found.ends]
+    return msgspec.structs.replace(found, ends=(*others, *([] if known else [mine]))[:KEPT], named=None)
 
 
 def killed(found: RankEnds) -> RankEnd | None:
@@ -178,7 +173,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
 def with_block(state: DiagnosisState, block: Block, *, hot: int = 0) -> DiagnosisState:
     """Put the block in the place of the one of the same rank or process."""
     others = tuple(each for each in state.blocks if each.source != block.source)
-    return msgspec.structs.replace(state, blocks=(*others, block)[-BLOCKS_KEPT:], hot=max(state.hot, hot))
+    return msgspec.structs.replace(state, blocks=(*others, block)[-KEPT:], hot=max(state.hot, hot))
 
 
 def kept_text(line: str) -> str:
