@@ -42,7 +42,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
             continue
         if statement.lstrip().startswith("["):
             prefix = _header(found, arrays, lines, began)
-        for path in () if statement.lstrip().startswith("[") else _paths(found, prefix):
+        for path in () if statement.lstrip().startswith("[") else paths_in(found, prefix):
             lines.setdefault(path, number if partly else began)
         statement, partly = "" if whole is not None else statement, True
     return lines
@@ -55,10 +55,10 @@ def _parsed(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _paths(data: Any, path: KeyPath) -> Iterator[KeyPath]:
+def paths_in(data: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
     for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
         yield (*path, key)
-        yield from _paths(value, (*path, key))
+        yield from paths_in(value, (*path, key))
 
 
 def _header(found: Any, arrays: dict[KeyPath, int], lines: dict[KeyPath, int], line: int) -> KeyPath:

@@ -117,10 +117,10 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     """Evidence so far. ``watch``: progress since the first evidence, None before it.
 
     ``kernel``: the newest kernel lines that match a failure class, whatever the log says about the same class.
-    ``config_read``, ``restored``, ``raised``: the newest line that read a configuration, read a checkpoint, named an
-    exception; 0 = none. ``beats``: the lines of the last two steps after the first evidence. ``unraised``: the newest
-    line that begins the report of an exception that ended nothing. ``traceback``: the newest line that begins a
-    traceback; ``traced``: the newest exception at the end of one. ``blocks``: tracebacks, by rank or process.
+    ``config_read``, ``restored``: the newest line that read a configuration, read a checkpoint; 0 = none. ``beats``:
+    the lines of the last two steps after the first evidence. ``unraised``: the newest line that begins the report of an
+    exception that ended nothing. ``traceback``: the newest line that begins a traceback; ``traced``: the newest
+    exception at the end of one. ``blocks``: tracebacks, by rank or process.
     ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with which a
     program reported its death; ``fenced``: the line on which a quotation of several lines began; ``tail``: the last
     text. ``header``: the newest line that begins with a file and a line outside a traceback, and both as ``file:line``.
@@ -133,7 +133,6 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     watch: Reading | None = None
     config_read: int = 0
     restored: int = 0
-    raised: int = 0
     kernel: tuple[str, ...] = ()
     beats: tuple[int, ...] = ()
     unraised: int = 0
@@ -207,12 +206,16 @@ def _kind(each: Finding) -> tuple[str, str, bool, bool, str]:
 
 def with_detail(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
     """The state after a line in which an exception's message may go on: that ended with a colon, this is indented."""
-    for at, each in enumerate(state.findings):
+    for each in state.findings:
         goes_on = each.role == "root" and each.source == source and each.text.endswith(":") and text[:1] in " \t"
         if goes_on and len(each.details) < DETAILS_KEPT and each.line + len(each.details) + 1 == number:
-            told = msgspec.structs.replace(each, details=(*each.details, kept_text(text)))
-            return msgspec.structs.replace(state, findings=(*state.findings[:at], told, *state.findings[at + 1 :]))
+            return _changed(state, each, details=(*each.details, kept_text(text)))
     return state
+
+
+def _changed(state: DiagnosisState, finding: Finding, **fields: object) -> DiagnosisState:
+    told = msgspec.structs.replace(finding, **fields)
+    return msgspec.structs.replace(state, findings=tuple(told if e is finding else e for e in state.findings))
 
 
 def with_place(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
@@ -222,14 +225,10 @@ def with_place(state: DiagnosisState, source: str, number: int, text: str) -> Di
     one first.
     """
     mark, frame = marked(text), frame_of(text)
-    if not mark and (frame is None or not frame.own):
-        return state
+    place = mark or (frame.place if frame is not None and frame.own else "")
     near = [e for e in state.findings if e.terminal and e.source == source and 0 < number - e.line <= PLACE_LINES]
     last = max(near, key=lambda each: each.line, default=None)
-    if last is None or (last.place and not mark):
-        return state
-    told = msgspec.structs.replace(last, place=mark or (frame.place if frame is not None else ""))
-    return msgspec.structs.replace(state, findings=tuple(told if e is last else e for e in state.findings))
+    return state if not place or last is None or (last.place and not mark) else _changed(state, last, place=place)
 
 
 def without_raised(state: DiagnosisState, raised: Finding) -> DiagnosisState:

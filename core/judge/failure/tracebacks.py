@@ -82,7 +82,6 @@ class Block(msgspec.Struct, frozen=True):
     """
 
     source: str
-    began: int
     link: Link = ""
     before: Finding | None = None
     before_first: str = ""
@@ -97,13 +96,13 @@ class Block(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
-def begin(found: Block | None, source: str, number: int) -> Block:
+def begin(found: Block | None, source: str) -> Block:
     """The block that a traceback's first line begins; it continues the chain of ``found``."""
     if found is None or not found.link:
-        return Block(source, number)
+        return Block(source)
     if not found.ended:  # the end of the earlier one was not seen
-        return Block(source, number, found.link)
-    return Block(source, number, found.link, found.raised, found.first, found.library)
+        return Block(source, found.link)
+    return Block(source, found.link, found.raised, found.first, found.library)
 
 
 def with_inner(block: Block, text: str) -> Block:
@@ -241,16 +240,8 @@ def proof_of(
     return max(proofs, key=lambda proof: proof.weight, default=None)
 
 
-def proof_of_words(text: str, catalogue: CompiledCatalogue) -> Proof | None:
-    """What the words of an error line prove that names no exception; less than those of an exception."""
-    proof = proof_of_message("Exception", text, catalogue)
-    return None if proof is None else Proof(proof.failure, round(proof.weight * LOGGED, 3), told=True)
-
-
 MESSAGE_CHARS = 240
 """Characters of a message whose words count. Behind them stand dumps of objects."""
-LOGGED = 0.85
-"""What the words of a logged error prove of what those of an exception prove."""
 
 
 _ADDRESS = LazyPattern(r"(?P<host>\bhttps?://[\w.:-]+)/\S*")
