@@ -153,9 +153,9 @@ def _placed(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unknown(what: str, name: str | None, known: Collection[str] | None) -> str:
     """The problem if this name is not among the known ones; "" if it is, or if nothing is known or given."""
-    if name in {None, AUTO} or known is None or name in known:
+    if name is None or known is None or name in known or (what == "preset" and name == AUTO):
         return ""
-    return f'unknown {what} "{name}"{did_you_mean(str(name), known)}'
+    return f'unknown {what} "{name}"{did_you_mean(name, known)}'
 
 
 def absolute(folder: Path, path: str) -> str:

@@ -15,6 +15,7 @@ import trainwatch.configs
 from ..model.attempt import HangKind
 from ..model.preset import Preset, Profile
 from ..model.shipped import HINTED, FailureCatalogue, LogShapes, Remedy, RemedyCatalogue
+from .bounds import failure_patterns
 from .document import ConfigError, Document, Problem
 
 CONFIGS = Path(trainwatch.configs.__path__[0])
@@ -208,12 +209,7 @@ def learned_patterns(folder: Path) -> Patterns:
 
 def read_patterns(path: Path) -> Patterns:
     """The patterns in the file. Raises OSError, and ValueError (one line) if it is damaged."""
-    text = path.read_text(encoding="utf-8")
-    import tomllib
-
-    from .bounds import failure_patterns  # these two are slow to import, and most projects have no such file
-
-    found = tomllib.loads(text).get("patterns", {})
+    found = tomllib.loads(path.read_text(encoding="utf-8")).get("patterns", {})
     if not isinstance(found, dict) or not all(isinstance(rows, list) for rows in found.values()):
         raise ValueError(f"{path}: [patterns] must hold lists of regular expressions by failure class")
     patterns = {str(failure): tuple(str(row) for row in rows) for failure, rows in found.items()}
