@@ -48,14 +48,12 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 class CompiledSignature(msgspec.Struct, frozen=True):
-    """A signature with its pattern compiled; ``literal`` lower-cased if ``caseless``. ``role`` "noise" too.
+    """A signature with its pattern compiled; ``literal`` lower-cased if ``caseless``. Its role may be "noise", too.
 
     ``numbered``: its literal has digits.
     """
 
-    failure: str
-    role: str
-    weight: float
+    proof: Proof
     literal: str
     caseless: bool
     numbered: bool
@@ -63,11 +61,9 @@ class CompiledSignature(msgspec.Struct, frozen=True):
 
 
 class Match(NamedTuple):
-    """A signature or status code found in a line, and where. ``pattern``: of the signature."""
+    """What a signature or status code in a line proves, and where it stands. ``pattern``: of the signature."""
 
-    failure: str
-    role: str
-    weight: float
+    proof: Proof
     start: int
     end: int
     pattern: str = ""
@@ -84,17 +80,13 @@ class CompiledCatalogue:
         self, catalogue: FailureCatalogue, shapes: ShapeTable, own: Mapping[str, Iterable[str]] | None = None
     ) -> None:
         classes = catalogue.classes
-        mine = [_own(failure, text) for failure, texts in (own or {}).items() for text in texts]
+        mine = [_compiled(failure, OWN_WEIGHT, "", text) for failure, texts in (own or {}).items() for text in texts]
         self._classes = {each.name: each for each in classes}
         self.shapes = shapes
         self.signatures = (
-            *(_compiled("", "noise", 1.0, row.literal, row.pattern) for row in catalogue.noise),
+            *(_compiled("", 1.0, row.literal, row.pattern, "noise") for row in catalogue.noise),
             *mine,
-            *(
-                _compiled(each.name, row.role, row.weight, row.literal, row.pattern)
-                for each in classes
-                for row in each.signatures
-            ),
+            *(_compiled(c.name, r.weight, r.literal, r.pattern, r.role) for c in classes for r in c.signatures),
         )
         """Noise first, then the project's own, then the shipped ones."""
         self._like = lru_cache(SHAPES_KEPT)(self._signatures_like)
@@ -163,9 +155,9 @@ class CompiledCatalogue:
             at = row.pattern.search(line)
             if at is None:
                 continue
-            if row.role == "noise":
+            if row.proof.role == "noise":
                 return None
-            found.append(Match(row.failure, row.role, row.weight, *at.span(), row.pattern.text))
+            found.append(Match(row.proof, *at.span(), row.pattern.text))
         return found
 
     def _signatures_like(self, shape: bytes) -> tuple[CompiledSignature, ...]:
@@ -203,20 +195,16 @@ _ENDINGS = (
 """Endings of type names in tracebacks. Types with other names are found if the catalogue lists them."""
 
 
-def _own(failure: str, pattern: str) -> CompiledSignature:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"failure pattern {pattern!r}: {error}; fix the regular expression") from error
-    return _compiled(failure, "root", OWN_WEIGHT, "", pattern)
-
-
-def _compiled(failure: str, role: str, weight: float, literal: str, pattern: str) -> CompiledSignature:
-    caseless, pattern = pattern.startswith("(?i"), bounded(pattern)
+def _compiled(failure: str, weight: float, literal: str, pattern: str, role: str = "root") -> CompiledSignature:
+    if not literal:  # a project's own
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"failure pattern {pattern!r}: {error}; fix the regular expression") from error
+    caseless, proof = pattern.startswith("(?i"), Proof(failure, weight, told=True, role=role)
     literal = literal.lower() if caseless else literal
-    return CompiledSignature(
-        failure, role, weight, literal, caseless, _DIGIT.search(literal) is not None, LazyPattern(pattern)
-    )
+    numbered = _DIGIT.search(literal) is not None
+    return CompiledSignature(proof, literal, caseless, numbered, LazyPattern(bounded(pattern)))
 
 
 def _proofs(
@@ -270,15 +258,15 @@ class StatusCodes:
     """The codes of all classes, compiled for ``find``."""
 
     def __init__(self, classes: Iterable[FailureClass]) -> None:
-        rows = [(each.name, code) for each in classes for code in each.codes]
+        rows = [(Proof(each.name, code.weight, told=True), code) for each in classes for code in each.codes]
         for each in classes:
             for name, weight in each.errnos.items():
                 code = StatusCode(system="errno", weight=weight, number=getattr(errno, name), names=(name,))
-                rows.append((each.name, code))
-        self._names = {name: (failure, code) for failure, code in rows for name in code.names}
-        self._numbers: dict[tuple[str, int | None], tuple[str, StatusCode]]
-        self._numbers = {(code.system, code.number): (failure, code) for failure, code in rows}
-        self._texts = {code.text.lower(): (failure, code) for failure, code in rows if code.text}
+                rows.append((Proof(each.name, weight, told=True), code))
+        self._names = {name: proof for proof, code in rows for name in code.names}
+        self._numbers: dict[tuple[str, int | None], Proof]
+        self._numbers = {(code.system, code.number): proof for proof, code in rows}
+        self._texts = {code.text.lower(): proof for proof, code in rows if code.text}
         names = "|".join(sorted(map(re.escape, self._names), key=len, reverse=True))
         self._name = LazyPattern(rf"(?<![A-Za-z])(?:{names})(?![A-Za-z_])" if names else r"(?!)")
         clear = sorted((text for text in self._texts if len(text) >= CLEAR_CHARS), key=len, reverse=True)
@@ -304,8 +292,8 @@ class StatusCodes:
                 number = int(found[found.lastgroup or 0])
                 row = self._numbers.get((system, number)) or self._numbers.get((system, None))
                 rows += [(found, row)] if row is not None and number else []
-        for found, (failure, code) in rows:
-            yield Match(failure, "root", code.weight, *found.span())
+        for found, proof in rows:
+            yield Match(proof, *found.span())
 
 
 # What a message means, by the kinds of things it speaks of, in any order and in any library's words.

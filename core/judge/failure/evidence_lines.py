@@ -304,18 +304,18 @@ def _evidence(
 ) -> Iterator[Proof]:
     """What the signatures, status codes and kernel messages in a line prove, if the line reports an event."""
     text, level = carried.text, carried.level
-    for each in (*matches, *catalogue.codes.find(text)):
-        own = each.weight >= OWN_WEIGHT  # a project's pattern says itself what is an event
-        act = act_of(text, each.start, each.end, failure=each.failure, level=level, raised=raised)
-        if own or act in EVIDENT:
-            warned = act == "warning" and not own
-            yield Proof(each.failure, each.weight, told=True, role=each.role, warned=warned)
+    for proof, start, end, _ in (*matches, *catalogue.codes.find(text)):
+        act = act_of(text, start, end, failure=proof.failure, level=level, raised=raised)
+        if act == "event" or proof.weight >= OWN_WEIGHT:  # a project's pattern says itself what is an event
+            yield proof
+        elif act == "warning":
+            yield msgspec.structs.replace(proof, warned=True)
     at = next((text.find(gate) for gate in KERNEL_GATES if gate in text), None)
-    proof = None if at is None else read_kernel_line(text, catalogue)
-    if at is None or proof is None or proof.failure == "unknown":
+    known = None if at is None else read_kernel_line(text, catalogue)
+    if at is None or known is None or known.failure == "unknown":
         return
-    if act_of(text, at, len(text), failure=proof.failure, level="", raised=raised) == "event":
-        yield Proof(proof.failure, proof.weight, told=True)
+    if act_of(text, at, len(text), failure=known.failure, level="", raised=raised) == "event":
+        yield Proof(known.failure, known.weight, told=True)
 
 
 def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
