@@ -1,11 +1,11 @@
-"""What torchrun shows of itself: its own command line, and the files that it keeps for each rank.
+"""The ranks of a distributed training: their processes and launchers, and the files that torchrun keeps for each.
 
 ``LOG_DIR/RUN/attempt_K/LOCAL_RANK/{stdout.log,stderr.log,error.json}``. An agent counts its own restarts: a healthy
 one uses ``attempt_0`` again after another one failed, and its log files begin anew. So a file that became shorter is
 another one, and what a rank left is read when its process is gone. ``error.json`` is written by ``@record``; there is
 none after a signal. Source: torch.distributed.elastic, torch.distributed.run (2.13).
 
-Standard library only, no newer Python than 3.7: jobs of Slurm have a copy of this file on their nodes.
+Standard library only, no newer Python than 3.8: jobs of Slurm have a copy of this file on their nodes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .processes import Process
 
 RUN = "torch.distributed.run"
 LOGS = ("stdout.log", "stderr.log")
@@ -208,3 +213,114 @@ def _tail(path: Path, count: int) -> str:
             return file.read(count).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+VARIABLES = (b"RANK", b"OMPI_COMM_WORLD_RANK", b"PMI_RANK", b"LOCAL_RANK")
+"""torchrun and accelerate, Open MPI, MPICH; the first that is set. The last one says nothing on several nodes."""
+
+
+class Place(NamedTuple):
+    """What the environment of a rank tells. ``folder``: of its log and error files, "" = there is none."""
+
+    rank: int
+    folder: str = ""
+    max_restarts: int | None = None
+    world: int = 1
+
+
+def place_in(variables: Iterable[bytes], names: Sequence[bytes] = VARIABLES) -> Place | None:
+    """The rank that an environment names; None = none."""
+    told = dict(each.partition(b"=")[::2] for each in variables)
+    numbers = {name: int(value) for name, value in told.items() if value.isdigit()}
+    rank = next((numbers[name] for name in names if name in numbers), None)
+    if rank is None:
+        return None
+    folder = told.get(b"TORCHELASTIC_ERROR_FILE", b"").rpartition(b"/")[0]
+    return Place(rank, os.fsdecode(folder), numbers.get(b"TORCHELASTIC_MAX_RESTARTS"), numbers.get(b"WORLD_SIZE", 1))
+
+
+class RankSeen(NamedTuple):
+    """A rank and what its log file tells (``Told``). ``state``: the letter of ``/proc/PID/stat``."""
+
+    rank: int
+    pid: int
+    state: str
+    line: str = ""
+    line_age_s: float | None = None
+    earlier: str = ""
+    earlier_age_s: float | None = None
+
+
+class AgentSeen(NamedTuple):
+    """A launcher of ranks (``Called``). ``workers``: of its processes that live."""
+
+    pid: int
+    workers: int
+    max_restarts: int | None
+    join_s: float | None
+
+
+class Ranks:
+    """The ranks among the processes of a training, and their launchers.
+
+    The ranks are told by the environment that their launcher gave them, which is read once: it does not change after
+    an exec. Loader workers inherit the environment of their rank: only the topmost process with a rank stands for it.
+    An agent of torchrun is the parent of a rank whose environment names an error file; it may outlive its workers.
+
+    ``variables_of``: the environment of a process. ``several``: there are, or were, several ranks; until then none is
+    told.
+    """
+
+    def __init__(
+        self,
+        variables_of: Callable[[int], list[bytes] | None],
+        names: Sequence[bytes] = VARIABLES,
+        *,
+        own_clock: bool = True,
+        several: bool = False,
+    ) -> None:
+        self._variables_of, self._names = variables_of, names
+        self._several = several
+        self._known: dict[tuple[int, int], Place | None] = {}
+        self._seen: set[tuple[int, int]] = set()
+        self._agents: dict[tuple[int, int], Called] = {}
+        self._files = RankFiles(own_clock=own_clock)
+
+    def look(self, tree: Mapping[int, Process], t: float) -> tuple[list[RankSeen], list[AgentSeen]]:
+        """The ranks now, lowest first, and their launchers. ``t``: run seconds."""
+        keys = {process.key for process in tree.values()}
+        self._known = {key: place for key, place in self._known.items() if key in keys}
+        # between fork and exec a process has the environment of its parent: it is read at the second look
+        for key in (keys & self._seen) - self._known.keys():
+            self._known[key] = place = place_in(self._variables_of(key[0]) or (), self._names)
+            called = torchrun_in(key[0]) if place is None else None
+            if called is not None:
+                self._agents[key] = called
+        self._seen = keys
+        places = {process.pid: self._known.get(process.key) for process in tree.values()}
+        top: list[tuple[Process, Place]] = []
+        for process in tree.values():
+            place, above = places[process.pid], places.get(process.parent)
+            if place is not None and (above is None or above.rank != place.rank):
+                top.append((process, place))
+        self._several = self._several or bool(self._agents) or len(top) > 1 or any(place.world > 1 for _, place in top)
+        if not self._several:
+            return [], []
+        for process, place in top:
+            launcher = tree.get(process.parent)
+            if place.folder and launcher is not None:
+                known = self._agents.get(launcher.key)
+                self._agents[launcher.key] = Called(place.max_restarts, None if known is None else known.join_s)
+        there = {process.key for process in tree.values() if process.state not in "ZX"}
+        self._agents = {key: called for key, called in self._agents.items() if key in there}
+        workers = Counter(process.parent for process, _ in top if process.state not in "ZX")
+        agents = [AgentSeen(key[0], workers[key[0]], *called) for key, called in sorted(self._agents.items())]
+        return sorted(self._rank(process, place, t) for process, place in top), agents
+
+    def _rank(self, process: Process, place: Place, t: float) -> RankSeen:
+        told = self._files.look(place.folder, place.rank, process.pid, t) if place.folder else Told()
+        return RankSeen(place.rank, process.pid, process.state, *told)
+
+    def ended(self, t: float, *, over: bool) -> list[Left]:
+        """What ranks left about their end since the last call. ``over``: no process of the run lives."""
+        return self._files.ended(t, over=over)

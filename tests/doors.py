@@ -28,7 +28,7 @@ OUTSIDE = frozenset({"integration", "requirements", "scenarios"})
 """Folders whose tests start programs: these need no door of the list."""
 VALUES = (
     "trainwatch",
-    "trainwatch.core.act.processes",
+    "trainwatch.core.processes",
     "trainwatch.core.app.errors",
     "trainwatch.core.config.shipped",
     "trainwatch.core.judge.knowledge",

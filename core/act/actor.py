@@ -15,10 +15,10 @@ from ..model.observation import Outcome
 from ..model.ports import AttemptTarget, Retention
 from ..model.run import RunSpec
 from ..model.text import plural
+from ..processes import is_alive
 from .evaluator import CheckpointCommands
 from .evidence.capture import look_for_loops, pause_s
 from .gpu_clearing import GpuHelp, clear_gpus
-from .launch.launching import is_alive
 from .local_engine import AttemptLauncher, Engine, Performed, read_baseline
 from .notify import Outbox, run_at_end
 from .save_request import SaveReport, take_back

@@ -12,13 +12,12 @@ from typing import Literal
 
 import msgspec
 
+from .. import processes, spool
 from ..model.attempt import StartRecord
 from ..model.run import ProcessIdentity
 from ..model.settings import Tmux
 from ..private_folder import make_private
-from . import processes
-from .launch import spool
-from .launch.launching import identify
+from ..processes import identify
 from .view.tmux import MARK, SEPARATOR, TmuxError, output
 
 # A trainer that was started by hand: its identity, and what is needed to start it again.
@@ -78,14 +77,14 @@ def look_at(pid: int) -> Trainer:
     if pid in processes.ancestors(os.getpid(), processes.all_processes()) or pid == 1:
         raise AdoptionError("refused", f"process {pid} is not a training: this command was started from it")
     try:
-        leader = _thread_leader(pid)
+        leader = int(processes.status_fields(pid).get("Tgid", pid))
         if leader != pid:
             raise AdoptionError("unclear", f"{pid} is a thread of process {leader}; give --pid {leader}")
-        words = _zero_separated(f"/proc/{pid}/cmdline")
-        if not words:
+        words = processes.words_of(pid)
+        if words == [b""] and identify(pid) == identity:
             raise AdoptionError("refused", f"process {pid} is not a training: it has no command line (kernel thread?)")
         variables = {}
-        for word in _zero_separated(f"/proc/{pid}/environ"):
+        for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
             name, equals, value = word.partition(b"=")
             with contextlib.suppress(UnicodeDecodeError):
                 if name and equals:
@@ -97,7 +96,7 @@ def look_at(pid: int) -> Trainer:
             env={key: value for key, value in variables.items() if key not in SESSION_BOUND},
             stdout=stream(pid, 1),
             stderr=stream(pid, 2),
-            started_wall=started_wall(identity),
+            started_wall=time.time() - processes.age_s(identity.start_ticks),
             attempt=variables.get(processes.ATTEMPT_VARIABLE),
         )
     except PermissionError as fault:
@@ -137,20 +136,13 @@ def stream(pid: int, descriptor: int) -> Stream:
 
 def written_files(pid: int) -> list[Path]:
     """Regular files that a process has open for writing and that still have their names."""
-    found: list[Path] = []
-    with contextlib.suppress(OSError):
-        for entry in sorted(Path(f"/proc/{pid}/fd").iterdir(), key=lambda e: int(e.name)):
-            with contextlib.suppress(OSError):
-                seen = stream(pid, int(entry.name))
-                if seen.kind == "file" and processes.is_for_writing(pid, entry.name) and Path(seen.path) not in found:
-                    found.append(Path(seen.path))
-    return found
-
-
-def started_wall(identity: ProcessIdentity) -> float:
-    """Start time of a process, seconds since the epoch. Ticks count from boot and include suspends."""
-    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - identity.start_ticks / os.sysconf("SC_CLK_TCK")
-    return time.time() - max(0.0, age_s)
+    found: dict[Path, None] = {}
+    for number, _, _ in sorted(processes.open_files(pid, for_writing=True)):
+        with contextlib.suppress(OSError):
+            seen = stream(pid, number)
+            if seen.kind == "file":
+                found[Path(seen.path)] = None
+    return list(found)
 
 
 def record_start(directory: Path, trainer: Trainer, log: str) -> StartRecord:
@@ -173,18 +165,6 @@ def _argv(words: Sequence[bytes]) -> tuple[str, ...]:
         argv = argv[:-1]
     # A program that renames itself (setproctitle) leaves one argument with spaces in it.
     return () if len(argv) == 1 and " " in argv[0] and not Path(argv[0]).exists() else argv
-
-
-def _zero_separated(path: str) -> list[bytes]:
-    content = Path(path).read_bytes()
-    return content.removesuffix(b"\0").split(b"\0") if content else []
-
-
-def _thread_leader(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
-        if line.startswith("Tgid:"):
-            return int(line.split()[1])
-    return pid
 
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "tcsh", "csh", "ash", "busybox", "login"})
@@ -304,20 +284,12 @@ def topmost(root: int, running: Mapping[int, processes.Process], own: set[int]) 
 
 def _is_shell(process: processes.Process) -> bool:
     """Judged by its program: a script's process has the script's name."""
-    try:
-        program = Path(f"/proc/{process.pid}/exe").readlink().name
-    except OSError:
-        program = process.name
-    return program in SHELLS or process.name in SHELLS
+    return process.name in SHELLS or Path(processes.link_of(f"/proc/{process.pid}/exe")).name in SHELLS
 
 
 def is_trainwatch(pid: int) -> bool:
     """Whether a process is one of ours."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:5]
-    except OSError:
-        return False
-    return any(word.rpartition(b"/")[2].split(b".")[0] == b"trainwatch" for word in words[1:])
+    return any(word.rpartition(b"/")[2].split(b".")[0] == b"trainwatch" for word in processes.words_of(pid)[1:5])
 
 
 def _panes(text: str) -> Iterator[PaneSeen]:

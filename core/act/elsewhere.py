@@ -8,18 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
+from .. import processes, spool
 from ..bound_process import bound
 from ..model.ports import AttemptTarget
-from ..model.run import ProcessIdentity
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord, Layer, layers
-from . import processes
-from .launch import spool
-from .launch.spool import read_exit, read_order
-from .processes import ATTEMPT_VARIABLE, Process, read_process
+from ..processes import ATTEMPT_VARIABLE, Process, read_process
+from ..spool import read_exit, read_order
 from .stop_sequence import SAVE_POLL_S, StopStep
 from .stopping import members
 
@@ -75,7 +73,7 @@ def marked(
 
 
 class Container(NamedTuple):
-    """Implements ``Place`` for the attempt of a folder. ``others``: send signals to its other processes, too."""
+    """The ``Place`` of the attempt of a folder."""
 
     tool: tuple[str, ...]
     directory: str
@@ -127,10 +125,7 @@ class Container(NamedTuple):
             text = self._call("inspect", "--format", "{{.State.Pid}}", each).strip()
             process = processes.read_process(int(text)) if text.isdecimal() and int(text) > 1 else None
             if process is not None and _is_of(process.pid, each):
-                identity = ProcessIdentity(
-                    boot_id=processes.boot_id(), pid=process.pid, start_ticks=process.start_ticks
-                )
-                return ContainerRecord(id=each, identity=identity)
+                return ContainerRecord(id=each, identity=processes.identity_of(process))
         return None
 
     def _others(self) -> list[processes.Process]:
@@ -160,14 +155,8 @@ def container_of(directory: str) -> Container | None:
 
 def _is_of(pid: int, container: str) -> bool:
     """Whether the process is the first of a container: its control group names it, or it is number 1 of a namespace."""
-    try:
-        if container in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace"):
-            return True
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    spaces = next((line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")), [])
-    return len(spaces) > 1 and spaces[-1] == "1"
+    spaces = processes.status_fields(pid).get("NSpid", "").split()
+    return container in processes.kernel_text(f"/proc/{pid}/cgroup") or (len(spaces) > 1 and spaces[-1] == "1")
 
 
 FIRST_S, LONGEST_S = 1.0, 30.0
@@ -266,7 +255,7 @@ KILL = "/bin/kill"
 
 
 class OtherUser(NamedTuple):
-    """Implements ``Place`` for the processes of an attempt that belong to another user."""
+    """The ``Place`` of the processes of an attempt that belong to another user."""
 
     tool: str
     foreign: Callable[[], list[Process]]
@@ -311,11 +300,7 @@ def _foreign(target: AttemptTarget) -> list[Process]:
 
 
 def _owner(process: Process) -> int | None:
-    try:
-        owner = Path(f"/proc/{process.pid}").stat().st_uid
-    except OSError:
-        return None
-    same = read_process(process.pid)
+    owner, same = processes.owner_of(process.pid), read_process(process.pid)
     return owner if same is not None and same.key == process.key else None
 
 
@@ -329,27 +314,12 @@ class PlaceError(Exception):
     """The place did not answer or refused; the message is a clause. What runs there is unknown."""
 
 
-class Place(Protocol):
-    """All methods raise PlaceError."""
+Place = Container | OtherUser
+"""Where an attempt runs that is no process of ours. All methods raise ``PlaceError``.
 
-    @property
-    def name(self) -> str:
-        """For people: ``the container of docker``."""
-        ...
-
-    def running(self) -> bool:
-        """Whether a process of the attempt runs there."""
-        ...
-
-    def signal(self, number: int) -> None:
-        """Send a signal to what runs there. Nothing if it has just ended."""
-        ...
-
-    def pause(self) -> None:
-        """Stop everything that runs there, until ``unpause``."""
-        ...
-
-    def unpause(self) -> None: ...
+``name``: for people. ``running``: whether a process of the attempt runs there. ``signal``: nothing if what runs there
+has just ended. ``pause``: everything, until ``unpause``.
+"""
 
 
 class PlaceEnd(NamedTuple):

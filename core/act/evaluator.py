@@ -28,10 +28,10 @@ from ..model.run import RunSpec
 from ..model.score import read_score
 from ..model.text import memory
 from ..private_folder import make_private
+from ..processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, send_signal
 from .launch.helpers import describe
 from .local_engine import Performed
 from .notify import run_with_event
-from .processes import ATTEMPT_VARIABLE, Process, attempt_processes, read_process, send_signal
 
 POLL_S = 0.2
 READ_BYTES = 200_000

@@ -7,8 +7,6 @@ Holders are found as ``fuser /dev/nvidia*`` lists them, by files and mappings in
 with a context, and a process that hangs while it ends holds memory and is not on that list. Processes of other users
 are visible only to root.
 """
-# It reads every file of every process, so it avoids pathlib.
-# ruff: noqa: PTH115, PTH123, PTH208
 
 import os
 import time
@@ -21,7 +19,7 @@ from msgspec.structs import replace
 from ..model.observation import GpuReading
 from ..model.run import RunSpec
 from ..model.text import memory
-from .processes import Process, all_processes
+from ..processes import Process, all_processes, kernel_text, open_files
 
 POLL_S = 0.5
 """Polling faster would load the driver."""
@@ -176,16 +174,6 @@ def gpu_holders() -> tuple[Holder, ...]:
 
 def _opened(pid: int) -> frozenset[str]:
     """Its GPU devices by open files, else by mappings; empty if it has ended or is another user's."""
-    found = set()
-    try:
-        for number in os.listdir(f"/proc/{pid}/fd"):
-            try:
-                found.add(os.readlink(f"/proc/{pid}/fd/{number}"))
-            except OSError:
-                continue
-        if not any(path.startswith(DEVICES) for path in found):
-            with open(f"/proc/{pid}/maps", errors="replace", encoding="utf-8") as maps:
-                found = {line[line.find("/") :].rstrip() for line in maps if "/" in line}
-    except OSError:
-        pass
-    return frozenset(path for path in found if path.startswith(DEVICES))
+    found = {path for _, path, _ in open_files(pid) if path.startswith(DEVICES)}
+    lines = () if found else kernel_text(f"/proc/{pid}/maps").splitlines()
+    return frozenset(found or {path for line in lines if (path := line[line.find("/") :]).startswith(DEVICES)})

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from .. import spool
 from ..bound_process import missing_files
 from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
@@ -21,14 +22,15 @@ from ..model.preset import Change, Preset, Profile
 from ..model.resume import ScriptState, change_of
 from ..model.run import CAPABILITIES, RunSpec, with_place
 from ..model.text import plural
+from ..processes import is_alive
+from ..spool import read_start
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.trainer_config import counted, own_name, remaining
 from .elsewhere import Place, PlaceEnd, PlaceError, container_of, end_place, marked, may_run_on, other_user_of
 from .evidence.capture import KernelTail, StackReport, examine, no_kernel_log
-from .launch import launching, spool
-from .launch.launching import WAITED_FOR, LaunchError, is_alive, launch, settle_launch, waited_for
+from .launch import launching
+from .launch.launching import WAITED_FOR, LaunchError, launch, settle_launch, waited_for
 from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
-from .launch.spool import read_start
 from .save_request import AskToSave, SaveReport, ask_by_heartbeat, file_of, request_save
 from .stop_sequence import SaveWatch, stop_steps
 from .stopping import end_by_own_handler, graces, members, set_paused, stop_attempt

@@ -19,8 +19,7 @@ import msgspec
 from ...heartbeat import DUMP, Page, page_path
 from ..model.ports import AttemptTarget
 from ..model.run import RunSpec
-from . import processes
-from .processes import Process, read_process, send_signal
+from ..processes import Process, catches_signal, catching, read_process, send_signal
 
 AskToSave = tuple[str | None, str | None]
 """The signal and the file by which a training is asked for a checkpoint; None = not this way."""
@@ -83,25 +82,6 @@ def take_back(report: SaveReport) -> None:
             Path(report.file).unlink()
     except OSError:
         pass
-
-
-def catching(living: Sequence[Process], number: int) -> list[Process]:
-    """The processes that catch the signal and that descend from none that does."""
-    known = {process.pid: process for process in living}
-    found = {pid for pid in known if catches_signal(pid, number)}
-    return [known[pid] for pid in sorted(found) if not (processes.ancestors(pid, known) - {pid}) & found]
-
-
-def catches_signal(pid: int, number: int) -> bool:
-    """Whether the process has a handler for the signal now."""
-    try:
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:  # noqa: PTH123  as processes.py
-            for line in file:
-                if line.startswith("SigCgt:"):
-                    return bool(int(line.split()[1], 16) >> (number - 1) & 1)
-    except (OSError, ValueError, IndexError):
-        pass
-    return False
 
 
 DUMP_S = 1.5

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..model.checkpoint_suffixes import DCP_SUFFIX, TENSOR_SUFFIXES
-from .processes import DEAD_STATES, Members, Process, is_for_writing, read_process, send_signal
+from ..processes import Process, living, open_files, send_signal, status_of
 
 # No pathlib here: the runner stays small.
-# ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH208
+# ruff: noqa: PTH119, PTH122
 
 
 POLL_S = 0.05
@@ -115,11 +115,7 @@ def stop_steps(
 
 def has_gpu_open(process: Process) -> bool:
     """Whether the process has WSL2's GPU device open."""
-    folder = f"/proc/{process.pid}/fd"
-    try:
-        return any(os.readlink(f"{folder}/{number}") == GPU_CHANNEL for number in os.listdir(folder))
-    except OSError:
-        return False
+    return any(path == GPU_CHANNEL for _, path, _ in open_files(process.pid))
 
 
 def no_save(_processes: list[Process]) -> bool:
@@ -136,7 +132,7 @@ class StopSequence:
     def __init__(
         self,
         steps: tuple[StopStep, ...],
-        members: Members,
+        members: Callable[[], Iterable[Process]],
         clock: Callable[[], float] = time.monotonic,
         *,
         saving: Callable[[list[Process]], bool] = no_save,
@@ -186,14 +182,9 @@ class StopSequence:
     def _living(self) -> list[Process]:
         # A process that was seen once stays on the list, even if it was re-parented meanwhile.
         self._known.update((process.key, process) for process in self._members())
-        living: list[Process] = []
-        for key in list(self._known):
-            process = read_process(key[0])
-            if process is None or process.start_ticks != key[1] or process.state in DEAD_STATES:
-                del self._known[key]
-            else:
-                living.append(process)
-        return living
+        now = [process for key in self._known if (process := living(key)) is not None]
+        self._known = {process.key: process for process in now}
+        return now
 
     def _signal(self, living: list[Process]) -> None:
         number, _, spares_gpu = self._steps[self._step]
@@ -270,20 +261,10 @@ class SaveWatch:
         """Path → (size, time of the last write) of checkpoints that are open for writing."""
         found: dict[str, tuple[int, int]] = {}
         for process in processes:
-            folder = f"/proc/{process.pid}/fd"
-            try:
-                numbers = os.listdir(folder)
-            except OSError:
-                continue
-            for number in numbers:
-                try:
-                    path = os.readlink(f"{folder}/{number}")
-                    if not self._is_checkpoint(path) or not is_for_writing(process.pid, number):
-                        continue
-                    state = os.stat(f"{folder}/{number}")
-                except OSError:
-                    continue
-                found[path] = (state.st_size, state.st_mtime_ns)
+            for number, path, _ in open_files(process.pid, for_writing=True):
+                state = status_of(f"/proc/{process.pid}/fd/{number}") if self._is_checkpoint(path) else None
+                if state is not None:
+                    found[path] = (state.st_size, state.st_mtime_ns)
         return found
 
     def _is_checkpoint(self, path: str) -> bool:

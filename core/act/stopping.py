@@ -8,17 +8,14 @@ from typing import Literal
 
 import msgspec
 
+from .. import processes, spool
 from ..model.attempt import StopOrder
 from ..model.ports import AttemptTarget
 from ..model.run import ProcessIdentity
 from ..model.settings import Restart
 from ..model.wrappers import CONTAINER_FILE, ContainerRecord
-from . import processes
-from .launch import spool
-from .launch.launching import is_alive
-from .launch.spool import read_exit
-from .processes import send_signal
-from .save_request import catching
+from ..processes import catching, is_alive, send_signal
+from ..spool import read_exit, read_record
 from .stop_sequence import (
     POLL_S,
     SAVE_POLL_S,
@@ -102,28 +99,18 @@ def members(target: AttemptTarget) -> list[processes.Process]:
 
 def _in_container(directory: str) -> list[processes.Process]:
     first = first_of_container(directory)
-    if first is None or not is_alive(first):
-        return []
-    top = processes.read_process(first.pid)
-    return [*([] if top is None else [top]), *processes.descendants(first.pid)]
+    top = processes.read_process(first.pid) if first is not None and is_alive(first) else None
+    return [] if top is None else [top, *processes.descendants(top.pid)]
 
 
 def first_of_container(directory: str) -> ProcessIdentity | None:
     """The first process of the attempt's container, dead or alive; None if there is none, or it is not known."""
-    content = spool.read(directory, CONTAINER_FILE)
-    try:
-        found = None if content is None else msgspec.convert(content, ContainerRecord)
-    except msgspec.ValidationError:
-        return None
+    found = read_record(directory, CONTAINER_FILE, ContainerRecord)
     return None if found is None else found.identity
 
 
 def _is_probe(process: processes.Process) -> bool:
-    try:
-        words = Path(f"/proc/{process.session}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return b"trainwatch.core.act.evidence.stack_probe" in words
+    return b"trainwatch.core.act.evidence.stack_probe" in processes.words_of(process.session)
 
 
 def _with_spared(report: StopResult, target: AttemptTarget, spared: frozenset[tuple[int, int]]) -> StopResult:

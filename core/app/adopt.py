@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..act import processes
+from .. import processes, spool
 from ..act.adopt import (
     AdoptionError,
     LogPlace,
@@ -32,17 +32,16 @@ from ..act.adopt import (
     unreadable_terminal,
 )
 from ..act.config.trainer_config import config_of
-from ..act.launch import spool
 from ..act.launch.launching import find_attempt
-from ..act.launch.spool import read_start
 from ..act.local_engine import BASELINE
-from ..act.processes import Process
 from ..config.project import FILE_NAME, Overrides, find_project, load_project, settings_with
 from ..model.run import RunSpec
 from ..model.settings import Profiles, Settings, Tmux
 from ..model.text import typed
+from ..processes import Process
 from ..sense.gpu.gpu_sensor import pids_are_comparable
 from ..sense.process.run_tree import tree_pids
+from ..spool import read_start
 from ..store.home import make_private
 from ..store.lock import holder_pid, is_held
 from ..store.run_directory import RunDirectory, new_run_id
@@ -51,7 +50,7 @@ from .errors import CliError, ExitCode, config_errors
 from .gpu_survey import GpuSeen, GpuSurvey, survey
 from .logs import progress_in_log
 from .plan.resume_plan import decided
-from .plan.specs import bare_spec, read_definitions
+from .plan.specs import Definitions, bare_spec, read_definitions
 from .plan.trainer_folders import partly_used_when_adopted, with_output_folder
 from .runs.known_runs import all_runs, end_of, here, home
 from .runs.output_claim import require_own_output
@@ -81,8 +80,10 @@ def adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
 
     An unsupervised run that already has this trainer is used again, with the options that differ now.
     """
+    path = make_private(home()) / "adopt.lock"  # two commands that adopt the same process do not make two runs of it
     try:
-        with _one_at_a_time():
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             return _adopt(request)
     except AdoptionError as error:
         raise CliError(EXIT_CODES[error.kind], str(error)) from None
@@ -197,29 +198,34 @@ def _spec(
             f"process {trainer.identity.pid} has overwritten its command line, so it could not be started again; "
             "give the command behind --",
         )
-    cwd = Path(trainer.cwd)
     # A name that a person gave the session is clearer than `train.py`; tmux numbers the others.
     session = pane.session if pane is not None and request.session and not pane.session.isdecimal() else None
-    config = here() / request.options.config if request.options.config else config_of(command, trainer.cwd)
-    output = request.options.output_dir
-    definitions = read_definitions(cwd / FILE_NAME)
-    given = msgspec.structs.replace(
-        request.options,
-        name=request.options.name or session,
-        config=None if config is None else str(config),
-        output_dir=None if output is None else str(here() / output),
-    )
-    spec = bare_spec(command, given, definitions, cwd)
+    found = config_of(command, trainer.cwd)
+    options = msgspec.structs.replace(request.options, name=request.options.name or session)
+    spec, definitions = _of_options(command, options, Path(trainer.cwd), config=found, output_dir=None)
     preset = definitions.preset_of(spec)
     known = msgspec.structs.replace(
         with_output_folder(spec, preset),
-        id=new_run_id(home(), spec.name, cwd),
+        id=new_run_id(home(), spec.name, Path(trainer.cwd)),
         created_wall=trainer.started_wall,  # checkpoints newer than this are this run's own, also after a restart
         env=trainer.env,
         logs=place.more,
         settings=settings_with(settings, request.options),
     )
     return decided(known, preset)
+
+
+def _of_options(
+    command: tuple[str, ...], options: Overrides, cwd: Path, *, config: str | None, output_dir: str | None
+) -> tuple[RunSpec, Definitions]:
+    """The spec of a command with options whose paths start here. ``config``, ``output_dir``: what they are without."""
+    given = msgspec.structs.replace(
+        options,
+        config=str(here() / options.config) if options.config else config,
+        output_dir=output_dir if options.output_dir is None else str(here() / options.output_dir),
+    )
+    definitions = read_definitions(cwd / FILE_NAME)
+    return bare_spec(command, given, definitions, cwd), definitions
 
 
 def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> Iterator[str]:
@@ -236,15 +242,6 @@ def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> I
     if spec.resume_way is None or spec.resume_way.will in {"no", "unknown"}:
         again = "put {resume} into it" if own_words else "give the command behind -- with {resume} in it"
         yield f"{resume_line(spec.resume_way)}; {again} if the script has an option for it, or choose a --preset"
-
-
-@contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Hold a lock, so that two commands that adopt the same process at once do not make two runs of it."""
-    path = make_private(home()) / "adopt.lock"
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 # ``adopt`` without a session or pid: find the one training that runs on this machine.
@@ -266,16 +263,18 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_training(
-    panes: Sequence[PaneSeen],
-    running: Mapping[int, Process],
-    gpus: GpuSurvey,
-    known: Collection[int],
+    panes: Sequence[PaneSeen], running: Mapping[int, Process], gpus: GpuSurvey, known: Collection[int]
 ) -> Candidate:
     """The only training of this user. Raises AdoptionError if there is none, or more than one.
 
     ``running``: all processes. ``known``: pids of trainers that a supervisor watches.
     """
-    return choose([*_in_panes(panes, running, gpus, known), *_elsewhere(panes, running, gpus, known)])
+    own, found = processes.ancestors(os.getpid(), running), list[Candidate]()
+    for pane in panes:
+        for process in topmost(pane.pid, running, own) if pane.run is None else ():
+            if process.pid not in known:
+                found += _candidate(process, running, gpus, pane)
+    return choose([*found, *_elsewhere(panes, running, gpus, known)])
 
 
 def choose(found: Sequence[Candidate]) -> Candidate:
@@ -295,16 +294,6 @@ def choose(found: Sequence[Candidate]) -> Candidate:
             listed.append(f"--pid {each.pid}: {each.command}" + (f" ({why})" if why else ""))
         raise AdoptionError("unclear", f"{len(best)} trainings may be meant; name one: {'; '.join(listed)}")
     return best[0]
-
-
-def _in_panes(
-    panes: Sequence[PaneSeen], running: Mapping[int, Process], gpus: GpuSurvey, known: Collection[int]
-) -> Iterator[Candidate]:
-    own = processes.ancestors(os.getpid(), running)
-    for pane in panes:
-        for process in topmost(pane.pid, running, own) if pane.run is None else ():
-            if process.pid not in known:
-                yield from _candidate(process, running, gpus, pane)
 
 
 def _elsewhere(
@@ -412,16 +401,9 @@ def take_over_options(
 def _wanted(
     run: RunDirectory, known: RunSpec, options: Overrides, command: tuple[str, ...], log: str | None
 ) -> RunSpec:
-    cwd = Path(known.cwd)
-    output = known.output_dir if options.output_dir is None else str(here() / options.output_dir)
-    given = msgspec.structs.replace(
-        options,
-        name=known.name,
-        preset=options.preset or known.preset,
-        config=str(here() / options.config) if options.config else known.config,
-        output_dir=output,
-    )
-    spec = bare_spec(command or known.command, given, read_definitions(cwd / FILE_NAME), cwd)
+    given = msgspec.structs.replace(options, name=known.name, preset=options.preset or known.preset)
+    folder, config = known.output_dir, known.config
+    spec, _ = _of_options(command or known.command, given, Path(known.cwd), config=config, output_dir=folder)
     output, before = spec.output_dir, known.output_dir
     if output is not None and before is not None and os.path.realpath(output) == os.path.realpath(before):
         output = before

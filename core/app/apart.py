@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..act import processes
+from .. import processes
 from ..act.overlay import NoOverlayError, enter
 from ..model.decision import Record
 from ..model.run import RunSpec
@@ -132,13 +132,6 @@ def _hidden_folders(plan: LaunchPlan) -> list[Path]:
     return [] if holds_input or is_work_folder else [folder]
 
 
-def _caches(environ: Mapping[str, str]) -> list[Path]:
-    """Folders of downloads that there may be."""
-    user = environ.get("HOME")
-    named = [Path(environ[name]) for name in CACHES if environ.get(name)]
-    return [*([Path(user, ".cache")] if user else []), *named]
-
-
 ORDER, ANSWER = "order.json", "answer.json"
 _Kind = TypeVar("_Kind")
 
@@ -177,7 +170,10 @@ def behind_overlays(
     wanted, why = written_folders(plan.spec), "no place for a scratch folder"
     for parent in places(scratch, wanted):
         with scratch_folder(parent, keep=keep) as folder:
-            overlays = (tuple(wanted), tuple(_caches(os.environ)), tuple(_hidden_folders(plan)))
+            downloads = [Path(os.environ[name]) for name in CACHES if os.environ.get(name)]
+            if user := os.environ.get("HOME"):
+                downloads.append(Path(user, ".cache"))
+            overlays = (tuple(wanted), tuple(downloads), tuple(_hidden_folders(plan)))
             try:
                 return take(ordered(module, folder, plan.spec.cwd, order(folder), kind, say, overlays))
             except NoOverlayError as error:

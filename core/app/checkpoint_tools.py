@@ -33,8 +33,8 @@ from ..model.checkpoint import MOST_STARS, Checkpoint, CheckpointListing, Rating
 from ..model.checkpoint_files import is_other_folder
 from ..model.text import printable, typed
 from ..store.journal import JournalTooNew, load_story
-from ..store.learned import ListUnreadable, put_rating
-from .errors import CliError, ExitCode
+from ..store.learned import put_rating
+from .errors import CliError, ExitCode, file_errors
 from .runs.checkpoint_quality import KnownListing, Quality, as_journals_know, qualities, worth_keeping
 from .runs.known_runs import all_runs, home
 
@@ -52,7 +52,7 @@ def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]
     several such folders none is said to be the one to resume from.
     """
     path = _directory(directory)
-    try:
+    with file_errors(directory):
         found = folder_state(path)
         known_make = any(not each.unknown_make for each in found.listing.checkpoints)
         below = () if known_make else _below(path, LEVELS)
@@ -61,8 +61,6 @@ def checkpoints_in(directory: str) -> tuple[KnownListing, tuple[Checkpoint, ...]
             ordered = sorted(inner, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True)
             found = FolderState(CheckpointListing(checkpoints=tuple(ordered), resume_point=None))
         known = as_journals_know(home(), found.listing)
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{directory}: {error.strerror or error}") from None
     if len({Path(each.path).parent for each in inner}) > 1:  # of several trainings, perhaps
         listing = CheckpointListing(checkpoints=known.listing.checkpoints, resume_point=None)
         known = msgspec.structs.replace(known, listing=listing)
@@ -138,10 +136,8 @@ def rate(name: str, stars: int, note: str) -> tuple[Checkpoint, Rating]:
         path=os.path.realpath(found.path), mtime=found.mtime, stars=stars, note=note.strip(), by=getpass.getuser(),
         wall=time.time(),
     )  # fmt: skip
-    try:
+    with file_errors():
         put_rating(home(), rating)
-    except ListUnreadable as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
     return found, rating
 
 
@@ -171,13 +167,12 @@ def back_up(name: str, destination: str) -> Backup:
         raise CliError(ExitCode.NOT_FOUND, f"{target.parent}: no such directory; create it first")
     made = folder and not target.exists()
     try:
-        if made:
-            target.mkdir()
-        return backup(source, target)
+        with file_errors(destination):
+            if made:
+                target.mkdir()
+            return backup(source, target)
     except BackupRefusedError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{destination}: {error.strerror or error}") from None
     finally:
         if made:
             with suppress(OSError):  # it is not empty if the copy was made

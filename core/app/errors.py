@@ -42,6 +42,19 @@ def config_errors() -> Iterator[None]:
         raise CliError(ExitCode.USAGE, str(error)) from None
 
 
+@contextmanager
+def file_errors(place: object = "") -> Iterator[None]:
+    """Raise errors of files, and of a list of trainwatch's own, as CliError. ``place``: what is named."""
+    from ..store.learned import ListUnreadable
+
+    try:
+        yield
+    except ListUnreadable as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{place or error.filename}: {error.strerror or error}") from None
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that is spelled most like this one, if one is near."""
     from ..config.document import nearest as nearest_word

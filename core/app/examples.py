@@ -37,12 +37,8 @@ def demo_run(*, torch: bool, simulated_gpu: bool) -> RunDirectory:
 
 
 def demo_result(run: RunDirectory) -> dict[str, Any]:
-    """What happened, from the journal."""
-    return result_of(load_story(run.journal))
-
-
-def result_of(story: RunStory) -> dict[str, Any]:
     """The object that ends ``demo --headless --json``. ``detect_s``: seconds from death, or from the last step."""
+    story = load_story(run.journal)
     troubles = [i for i in story.incidents if i.kind in {"crash", "hang"}]
     return {
         "finished": story.state == "finished",

@@ -7,22 +7,31 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import msgspec
 
 from trainwatch import __version__
 
+from ..model.json_line import encode_line
 from ..model.observation import Base, GpuSample, HostSample, Observation, ProcessSample, Start
 from ..model.redact import EDGE
 from ..model.run import TERMINAL_STATES
 from ..model.settings import Settings
+from ..store.history_reader import HistoryReader
+from ..store.home import write_atomically
+from ..store.journal import JournalTooNew, load_story
+from ..store.lock import is_held
+from ..store.run_directory import RunDirectory, RunUnreadable
+from ..store.run_lookup import unreadable_runs
+from ..store.trace import TraceReading, run_trace_lines
+from ..views.charts import STEPS, ExportRow, attempt_spans, csv_lines, series_rows
+from ..views.metrics import Sample, exposition
+from ..views.run_metrics import BUILD, METRICS, UNREADABLE, RunNow, run_samples
 from .errors import CliError, ExitCode, did_you_mean
-
-if TYPE_CHECKING:
-    from ..store.run_directory import RunDirectory
-    from ..views.charts import ExportRow
-    from ..views.run_metrics import RunNow
+from .runs.known_runs import all_runs, example_verb, find_run_to_read, here, home
+from .runs.run_status import read_summary
+from .runs.waiting import turns
 
 
 @contextmanager
@@ -47,11 +56,6 @@ FRESH_S = 60.0
 
 def prometheus_page(warn: Callable[[str], None]) -> str:
     """The text of the page. ``warn`` is called for each run that cannot be read; their number is on the page."""
-    from ..store.run_lookup import unreadable_runs
-    from ..views.metrics import Sample, exposition
-    from ..views.run_metrics import BUILD, METRICS, UNREADABLE, run_samples
-    from .runs.known_runs import all_runs, home
-
     problems = list(unreadable_runs(home()))
     runs = []
     for run in all_runs():
@@ -73,8 +77,6 @@ def write_textfile(target: Path, warn: Callable[[str], None]) -> None:
 
     A file that is no such page is left alone.
     """
-    from ..store.home import write_atomically
-
     if not _is_page(target):
         raise CliError(ExitCode.USAGE, f"{target}: is there already and was not written by trainwatch; name another")
     if target.suffix != ".prom":
@@ -96,15 +98,8 @@ def _is_page(target: Path) -> bool:
         return False
 
 
-def _run_now(run: "RunDirectory") -> "RunNow | None":
+def _run_now(run: RunDirectory) -> RunNow | None:
     """The newest values of a run. None: it is over for longer than ENDED_S, or is an ended example of demo or drill."""
-    from ..store.history_reader import HistoryReader
-    from ..store.lock import is_held
-    from ..views.charts import STEPS
-    from ..views.run_metrics import RunNow
-    from .runs.known_runs import example_verb
-    from .runs.run_status import read_summary
-
     watched, wall = is_held(run.lock), time.time()
     if not watched and example_verb(run.load_spec()) is not None:
         return None
@@ -145,8 +140,6 @@ def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: C
 
     ``out``: an open binary stream, or the path of a new file, which is removed if it cannot be written whole.
     """
-    from .runs.known_runs import find_run_to_read
-
     run = find_run_to_read(name, warn)
     rows = _rows(run)
     first = next(rows, None)
@@ -166,13 +159,8 @@ def export_series(name: str | None, form: Format, out: IO[bytes] | Path, warn: C
             raise
 
 
-def _rows(run: "RunDirectory") -> Iterator[Sequence["ExportRow"]]:
+def _rows(run: RunDirectory) -> Iterator[Sequence[ExportRow]]:
     """The rows of all series, series after series, some at a time."""
-    from ..store.history_reader import HistoryReader
-    from ..store.journal import JournalTooNew, load_story
-    from ..store.run_directory import RunUnreadable
-    from ..views.charts import STEPS, attempt_spans, series_rows
-
     try:
         spec, story = run.load_spec(), load_story(run.journal)
     except (JournalTooNew, RunUnreadable, OSError) as error:
@@ -189,11 +177,8 @@ def _rows(run: "RunDirectory") -> Iterator[Sequence["ExportRow"]]:
                 yield some
 
 
-def _write(file: IO[bytes], form: Format, rows: Iterator[Sequence["ExportRow"]]) -> int:
+def _write(file: IO[bytes], form: Format, rows: Iterator[Sequence[ExportRow]]) -> int:
     """Returns the number of rows."""
-    from ..model.json_line import encode_line
-    from ..views.charts import ExportRow, csv_lines
-
     if form == "csv":
         file.write(csv_lines((ExportRow._fields,)).encode(errors="replace"))
     count = 0
@@ -220,10 +205,6 @@ class Exported(NamedTuple):
 
 def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
     """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
-    from ..model.json_line import encode_line
-    from ..store.trace import TraceReading, run_trace_lines
-    from .runs.known_runs import find_run_to_read
-
     run = find_run_to_read(name, warn)
     _have_it_written(run)
     if not run.trace.exists():
@@ -235,19 +216,15 @@ def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
     return Exported(target, reading.skipped, reading.problem)
 
 
-def _have_it_written(run: "RunDirectory") -> None:
+def _have_it_written(run: RunDirectory) -> None:
     """Ask a live supervisor for the observations that are not in the file yet, and wait for them."""
-    from ..store.lock import is_held
-
-    until = time.monotonic() + WRITTEN_WITHIN_S
-    try:
+    with contextlib.suppress(OSError):  # what is written is exported
         if is_held(run.lock):
             run.trace_wanted.touch(mode=0o600)
-            while run.trace_wanted.exists() and is_held(run.lock) and time.monotonic() < until:
-                time.sleep(0.05)
+            for _ in turns(WRITTEN_WITHIN_S, 0.05):
+                if not (run.trace_wanted.exists() and is_held(run.lock)):
+                    break
             run.trace_wanted.unlink(missing_ok=True)
-    except OSError:
-        return  # what is written is exported
 
 
 def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dict[str, Any]:
@@ -272,7 +249,6 @@ def _settings(words: list[str]) -> Settings:
     from ..config.location import FILE_NAME
     from ..config.project import with_overrides
     from ..config.shipped import load_profiles
-    from .runs.known_runs import here
 
     try:
         settings = with_overrides(Settings(), words)

@@ -31,7 +31,7 @@ from .supervise.state_keeper import OwnFiles, Vitality
 from .wiring.supervisor import build_supervisor, close_view
 
 if TYPE_CHECKING:
-    from .supervise.channels import DeadManPing, MetricsEndpoint
+    from .supervise.channels import Channel
 
 Listener = Callable[[Sequence[Record]], None]
 log = logging.getLogger(__name__)
@@ -83,7 +83,9 @@ def supervise(
         story = load_story(run.journal)
     except JournalTooNew as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
-    revive = _reviver(run)
+    revive: Callable[[Path], None] | None = None
+    if LABEL in run.load_spec().labels:  # loaded now: its file may be another version's by then
+        from .queue import revive_worker as revive
     code, renewed = int(ExitCode.FAILED), False
     try:
         with lock:
@@ -94,15 +96,13 @@ def supervise(
             gives_way: Callable[[], bool] | None = None
             try:
                 with Vitality(run, lock, turning=turning) as vitality:
-                    told = listener(story)
                     gives_way = None if own_files is None or stop_trainer or ends_with_us() else own_files.give_way
                     supervisor = build_supervisor(
-                        run, story, plan, claim, on_records=told, vitality=vitality, gives_way=gives_way
+                        run, story, plan, claim, on_records=listener(story), vitality=vitality, gives_way=gives_way
                     )
                     after_fault(supervisor.give_way)
                     _first_notes(unlocked, lock, supervisor, vitality)
-                    code = _watch(run, supervisor, vitality, first, stop_trainer)
-                    renewed = supervisor.gave_way
+                    code, renewed = _watch(run, supervisor, vitality, first, stop_trainer), supervisor.gave_way
             except CliError:
                 raise
             except Exception:
@@ -130,15 +130,6 @@ def _allow_open_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _reviver(run: RunDirectory) -> Callable[[Path], None] | None:
-    """What starts the queue again after a queued run. Loaded now: its file may be another version's by then."""
-    if LABEL not in run.load_spec().labels:
-        return None
-    from .queue import revive_worker
-
-    return revive_worker
 
 
 def can_supervise(run: RunDirectory) -> None:
@@ -210,20 +201,7 @@ def _watch(
     server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()
 
-    def teller(kind: str, over: str) -> Callable[[str | None], None]:
-        """Sets a trouble of this kind, or clears it and writes ``over``."""
-
-        def tell(trouble: str | None) -> None:
-            if trouble is None:
-                vitality.troubles.clear(kind)
-                supervisor.note(over)
-            elif vitality.troubles.set(kind, trouble, "warning"):
-                supervisor.note(trouble)
-
-        return tell
-
-    endpoint = _metrics_endpoint(run, teller)
-    ping = _ping(run, lambda: vitality.why_blind(live=supervisor.live is not None), teller)
+    channels = _channels(run, supervisor, vitality)
     try:
         if supervisor.live is not None and trainer_pid(run) is None and not run.load_spec().capabilities.queues:
             supervisor.found_dead = True
@@ -232,11 +210,9 @@ def _watch(
         code = supervisor.run()
     finally:
         server.stop()
-        if ping is not None:
-            ping.stop()
+        for channel in channels:
+            channel.stop()
         vitality.outbox.flush()
-        if endpoint is not None:
-            endpoint.stop()
     story = load_story(run.journal)
     if story.state in TERMINAL_STATES:
         close_view(run)
@@ -251,34 +227,38 @@ def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
         supervisor.end(ExitCode.FAILED, reply.message)
 
 
-def _metrics_endpoint(
-    run: RunDirectory, tell: Callable[[str, str], Callable[[str | None], None]]
-) -> "MetricsEndpoint | None":
-    """The endpoint for Prometheus, started, if the settings want one."""
-    address = run.load_spec().settings.metrics.prometheus
-    if not address:
-        return None
+def _channels(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "list[Channel]":
+    """The calls of ``[notify] ping_url`` and the endpoint for Prometheus, started, as far as the settings want them."""
+    settings = run.load_spec().settings
+    if not (settings.notify.ping_url or settings.metrics.prometheus):
+        return []
     from .export import prometheus_page
-    from .supervise.channels import MetricsEndpoint
+    from .supervise.channels import DeadManPing, MetricsEndpoint
 
-    told = tell("metrics_endpoint", "the metrics for Prometheus are served now")
-    endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), told)
-    endpoint.start()
-    return endpoint
+    def teller(kind: str, over: str) -> Callable[[str | None], None]:
+        """Sets a trouble of this kind, or clears it and writes ``over``."""
 
+        def tell(trouble: str | None) -> None:
+            if trouble is None:
+                vitality.troubles.clear(kind)
+                supervisor.note(over)
+            elif vitality.troubles.set(kind, trouble, "warning"):
+                supervisor.note(trouble)
 
-def _ping(
-    run: RunDirectory, blind: Callable[[], str | None], tell: Callable[[str, str], Callable[[str | None], None]]
-) -> "DeadManPing | None":
-    """The calls of ``[notify] ping_url``, started, if the settings want them."""
-    settings = run.load_spec().settings.notify
-    if not settings.ping_url:
-        return None
-    from .supervise.channels import DeadManPing
+        return tell
 
-    ping = DeadManPing(settings.ping_url, settings.ping_s, blind, tell("ping", "the ping address is called again"))
-    ping.start()
-    return ping
+    found: list[Channel] = []
+    if settings.notify.ping_url:
+        told = teller("ping", "the ping address is called again")
+        blind = lambda: vitality.why_blind(live=supervisor.live is not None)  # noqa: E731
+        found.append(DeadManPing(settings.notify.ping_url, settings.notify.ping_s, blind, told))
+    if settings.metrics.prometheus:
+        told = teller("metrics_endpoint", "the metrics for Prometheus are served now")
+        page = lambda: prometheus_page(lambda _problem: None)  # noqa: E731
+        found.append(MetricsEndpoint(settings.metrics.prometheus, page, told))
+    for channel in found:
+        channel.start()
+    return found
 
 
 def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:

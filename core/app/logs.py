@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ..config.location import find_project
+from ..config.shipped import FILE_NAME, load_failures, load_log_shapes, read_patterns, text_with, with_learned
+from ..judge.failure.catalogue import CompiledCatalogue
+from ..judge.failure.circumstances import Circumstances, last_line, pattern_of
+from ..judge.progress import MetricReader, progress_of
+from ..judge.recovery.ending import diagnosis_of
+from ..judge.text.shapes import ShapeTable
 from ..model.progress import Progress
 from ..model.settings import Settings
 from ..model.shipped import Diagnosis
+from ..store.home import write_atomically
 
 if TYPE_CHECKING:
-    from ..judge.text.shapes import ShapeTable
     from .runs.ended_attempt import EndedAttempt
 
 Warn = Callable[[str], None]
@@ -30,11 +37,6 @@ def diagnose_log(
 
     ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines.
     """
-    from ..config.shipped import load_failures, with_learned
-    from ..judge.failure.catalogue import CompiledCatalogue
-    from ..judge.failure.circumstances import Circumstances
-    from ..judge.recovery.ending import diagnosis_of
-
     folder, project = project_here(warn)
     own = with_learned(project.diagnose.patterns, folder if end is None else end.folder)
     about = msgspec.structs.replace(end.about if end is not None else Circumstances(), **(facts or {}))
@@ -49,9 +51,6 @@ def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path
     Raises ValueError (one line) for an unknown class, a line without words, or a file that is damaged.
     """
     from ..config.bounds import failure_patterns
-    from ..config.shipped import FILE_NAME, read_patterns, text_with
-    from ..judge.failure.circumstances import last_line, pattern_of
-    from ..store.home import write_atomically
 
     cause = None if found.failure == "unknown" else found.cause
     line = last_line(tail) if cause is None else cause.text
@@ -75,15 +74,11 @@ class LogMetrics(NamedTuple):
 
 def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
     """The progress after the last line."""
-    from ..judge.progress import progress_of
-
     return progress_of(blocks, _shapes(project_here(warn)[1]))
 
 
 def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetrics]:
     """The progress after the last line, and the numbers that the trainer prints by name."""
-    from ..judge.progress import MetricReader, progress_of
-
     shapes = _shapes(project_here(warn)[1])
     reader = MetricReader(shapes)
 
@@ -97,10 +92,7 @@ def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetr
     return progress, LogMetrics(reader.values, reader.left_out)
 
 
-def _shapes(settings: Settings) -> "ShapeTable":
-    from ..config.shipped import load_log_shapes
-    from ..judge.text.shapes import ShapeTable
-
+def _shapes(settings: Settings) -> ShapeTable:
     return ShapeTable(load_log_shapes(), settings.progress.shapes)
 
 
@@ -109,8 +101,6 @@ def project_here(warn: Warn) -> tuple[Path, Settings]:
 
     Settings that have problems are left out with a warning: a log can be read without them.
     """
-    from ..config.location import find_project
-
     try:
         path = find_project(Path.cwd())
     except FileNotFoundError:  # the working folder was deleted; the log may be elsewhere

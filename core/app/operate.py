@@ -1,25 +1,38 @@
 """An operator's command: check its values, send it to the run's supervisor, or start a supervisor with it."""
 
-import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from ..act.config.derive import misfit
 from ..act.notify import send_notice
-from ..model.observation import Command, Request
+from ..config.document import did_you_mean
+from ..config.shipped import load_remedies
+from ..model.fact import CommandReceived, Note, SupervisorEnded
+from ..model.observation import Command, Reply, Request
 from ..model.preset import NO_PROFILE
+from ..model.resume import resume_support
 from ..model.run import PAUSED_STATES
 from ..model.story import how_to_resume, ways_on
 from ..model.text import printable, typed
+from ..store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
+from ..store.journal import JournalFollower, fold_whole_lines, load_story
+from ..store.lock import is_held
 from ..store.run_directory import RunDirectory
+from ..views.state.concerns import reason_of
 from .errors import CliError, ExitCode
-from .plan.launch_plan import plan_project
+from .plan.launch_plan import plan_launch, plan_project
+from .plan.specs import definitions_of
+from .preflight.check import Check
+from .preflight.checklist import require_startable, told_at_resume
+from .preflight.other_trainer import require_no_other
 from .runs.known_runs import find_run
+from .runs.output_claim import require_own_output_to_start, trainer_pid
 from .runs.run_status import read_status
-from .start.start_choice import unfit
-
-if TYPE_CHECKING:
-    from ..store.journal import JournalFollower
-    from .preflight.check import Check
-
+from .runs.waiting import turns
+from .start.detached import start_detached
+from .start.start_choice import checkpoint_named, read_way_again, unfit, what_to_add
 
 ANSWER_S = 5.0
 """How long a new supervisor's answer to its first command is waited for."""
@@ -30,18 +43,11 @@ LAUNCHING = frozenset({"resume", "restart"})
 
 def checkpoint_argument(run: RunDirectory, given: str | None) -> str | None:
     """The absolute path of a checkpoint that a person named: a path, a name in the output folder, or ``newest``."""
-    from .start.start_choice import checkpoint_named
-
     return None if given is None else checkpoint_named(run.load_spec(), given)
 
 
 def profile_argument(run: RunDirectory, name: str | None) -> str | None:
     """A profile that exists and that this run can use."""
-    from ..act.config.derive import misfit
-    from ..config.document import did_you_mean
-    from ..store.lock import is_held
-    from .plan.specs import definitions_of
-
     if name is None:
         return None
     spec = run.load_spec()
@@ -57,9 +63,6 @@ def profile_argument(run: RunDirectory, name: str | None) -> str | None:
 
 def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
     """Names of remedies that exist. Checked without a supervisor, too: one started with a wrong name starts nothing."""
-    from ..config.document import did_you_mean
-    from ..config.shipped import load_remedies
-
     known = {remedy.name for remedy in load_remedies()} if names else set()
     for name in names:
         if name not in known:
@@ -67,29 +70,17 @@ def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Check | None":
+def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> Check | None:
     """Raise CliError if ``check`` fails on the launch that a person orders, unless it is ``forced``.
 
     Returns what the person should know of it, if there is something. The end of a pause launches nothing.
     """
     if _is_plain_resume(command) and read_status(run)["state"] in PAUSED_STATES:
         return None
-    import msgspec
 
-    from .plan.launch_plan import plan_launch
-    from .plan.specs import definitions_of
-    from .preflight.checklist import require_startable, told_at_resume
-    from .preflight.other_trainer import accept
-    from .runs.output_claim import take_over
-
-    spec = run.load_spec()
-    plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
-    begins = "" if command.fresh else command.checkpoint
-    plan = msgspec.structs.replace(plan, begins=begins)
-    require_startable(plan, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
-    if forced:
-        accept(plan, run)
-        take_over(spec, run.path.parents[1])
+    plan = plan_launch(run.load_spec(), state=run.path.parents[1])
+    plan = msgspec.structs.replace(plan, begins="" if command.fresh else command.checkpoint)
+    require_startable(plan, run, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
     return told_at_resume(plan)
 
 
@@ -98,10 +89,6 @@ def goes_on_waiting(run: RunDirectory, command: Command) -> str:
 
     A new supervisor launches it once there is room.
     """
-    from ..store.journal import load_story
-    from ..store.lock import is_held
-    from ..views.state.concerns import reason_of
-
     if not _is_plain_resume(command) or is_held(run.lock):
         return ""
     story = load_story(run.journal)
@@ -118,13 +105,10 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
 
     ``starts_supervisor``: also if no trainer lives.
     """
-    from ..store.control_client import ControlError, NoSupervisor, send
-    from .runs.output_claim import trainer_pid
-
     if (why := unfit(run, command)) is not None:
         raise CliError(ExitCode.FAILED, why)
     if command.checkpoint is not None:
-        _require_place(run, command.checkpoint, command.verb)
+        _require_place(run, command)
     try:
         reply = send(run, Request(command=command))
     except NoSupervisor:
@@ -149,32 +133,35 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     return reply.message or f"{command.verb}: accepted"
 
 
-def _require_place(run: RunDirectory, checkpoint: str, verb: str) -> None:
-    """Raise CliError with what to add if the command cannot be given a checkpoint that a person named."""
-    from pathlib import Path
+def _require_place(run: RunDirectory, command: Command) -> None:
+    """Raise CliError with what to add if the command line has no place for the checkpoint that a launch begins from.
 
-    from ..model.resume import resume_support
-    from .plan.specs import definitions_of
-    from .start.start_choice import what_to_add
-
+    Without a named one that is the newest; the supervisor reports that in its journal only.
+    """
     spec = run.load_spec()
     preset = definitions_of(spec).preset_of(spec)
-    if preset.resume == "none" or resume_support(preset, spec.command).forms:
+    if command.fresh or preset.resume == "none" or resume_support(preset, spec.command).forms:
         return
-    begin = typed("resume", run.id, "--from", checkpoint)
-    raise CliError(
-        ExitCode.FAILED,
-        f"{verb}: the command has no place for {printable(Path(checkpoint).name)}, so nothing was changed: "
-        f"{printable(what_to_add(spec, begin))}",
-    )
+    if command.checkpoint is not None:
+        begin = typed("resume", run.id, "--from", command.checkpoint)
+        raise CliError(
+            ExitCode.FAILED,
+            f"{command.verb}: the command has no place for {printable(Path(command.checkpoint).name)}, so nothing was "
+            f"changed: {printable(what_to_add(spec, begin))}",
+        )
+    story = load_story(run.journal)
+    saved = [c.name for c in story.checkpoints if c.verdict == "complete" and story.origin(c) != "earlier"]
+    if spec.settings.restart.if_not_told == "wait" and saved:
+        raise CliError(
+            ExitCode.FAILED,
+            f"{command.verb}: the command has no place for the checkpoint {printable(saved[-1])} (write {{resume}} "
+            "where its path belongs), and its script has no option for it; a start would train from the beginning and "
+            f"overwrite it; go on with {ways_on((run.id,))}",
+        )
 
 
 def _start_with(run: RunDirectory, command: Command) -> str:
     """Start a detached supervisor that begins with this command."""
-    from ..store.journal import JournalFollower, fold_whole_lines
-    from .runs.output_claim import require_own_output_to_start, trainer_pid
-    from .start.detached import start_detached
-
     name = printable(run.load_spec().name)
     state = read_status(run)["state"]
     if state == "finished" and command.verb == "resume" and command.checkpoint is None and not command.fresh:
@@ -186,7 +173,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
         pid = start_detached(run, command if state in PAUSED_STATES else None)
         return f"resume: a supervisor (pid {pid}) watches {name} now; its training goes on"
     if command.verb in LAUNCHING:
-        _require_way_to_resume(run, command)
+        _require_place(run, command)
     if held := goes_on_waiting(run, command):
         return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; it is {printable(held)}"
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
@@ -201,16 +188,13 @@ def _start_with(run: RunDirectory, command: Command) -> str:
     return f"{command.verb}: a supervisor (pid {pid}) watches {name} now"
 
 
-def _refusal(follower: "JournalFollower") -> str | None:
+def _refusal(follower: JournalFollower) -> str | None:
     """What the new supervisor has against its first command, as its journal says; None if it carries it out.
 
     Also None if that is not known within ANSWER_S: the events tell it later.
     """
-    from ..model.fact import CommandReceived, Note, SupervisorEnded
-
-    end = time.monotonic() + ANSWER_S
     received = False
-    while time.monotonic() < end:
+    for _ in turns(ANSWER_S, POLL_S):
         for record in follower.poll():
             match record.fact:
                 case CommandReceived():
@@ -223,29 +207,43 @@ def _refusal(follower: "JournalFollower") -> str | None:
                     return None
                 case _:
                     pass
-        time.sleep(POLL_S)
     return None
 
 
-def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
-    """Raise CliError if the command cannot name a checkpoint. The supervisor reports that in its journal only."""
-    from ..model.resume import resume_support
-    from ..store.journal import load_story
-    from .plan.specs import definitions_of
+# Orders of the screen.
 
-    spec = run.load_spec()
-    preset = definitions_of(spec).preset_of(spec)
-    if command.fresh or preset.resume == "none" or resume_support(preset, spec.command).forms:
-        return
-    story = load_story(run.journal)
-    saved = [c.name for c in story.checkpoints if c.verdict == "complete" and story.origin(c) != "earlier"]
-    if spec.settings.restart.if_not_told == "wait" and saved:
-        raise CliError(
-            ExitCode.FAILED,
-            f"{command.verb}: the command has no place for the checkpoint {printable(saved[-1])} (write {{resume}} "
-            "where its path belongs), and its script has no option for it; a start would train from the beginning and "
-            f"overwrite it; go on with {ways_on((run.id,))}",
-        )
+SEND_TIMEOUT_S = 10.0
+
+
+def order_on_screen(run: RunDirectory, command: Command) -> Reply:
+    """Send it through the control socket.
+
+    If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
+    """
+    try:
+        if command.verb in LAUNCHING:
+            require_no_other(run)
+            if (told := read_way_again(run, command)) is not None:
+                start_detached(run, command)
+                return Reply(ok=True, message=told)
+        return send(run, Request(command=command), SEND_TIMEOUT_S)
+    except SupervisorSilent:  # what was sent stays in its socket
+        return Reply(ok=True, message=f"{command.verb} is not answered yet: it is done as soon as the supervisor runs")
+    except (ControlError, CliError) as error:
+        return Reply(ok=False, message=str(error))
+
+
+def start_on_screen(run: RunDirectory, then: Command | None) -> None:
+    """Start a supervisor in a session of its own. Raises RuntimeError with a sentence."""
+    if then is not None and (why := unfit(run, then)) is not None:
+        raise RuntimeError(why)
+    try:
+        if trainer_pid(run) is None or (then is not None and then.verb in LAUNCHING):
+            require_no_other(run)
+        read_way_again(run, then)
+        start_detached(run, then)
+    except CliError as error:
+        raise RuntimeError(str(error)) from error
 
 
 # A notice that is sent on request, to see that it arrives.

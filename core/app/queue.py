@@ -20,25 +20,25 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from ..act.processes import ATTEMPT_VARIABLE, boot_id, variables_of
 from ..bound_process import bound
 from ..config.project import Overrides
 from ..model.launch import LABEL, Queue, QueueEntry
 from ..model.run import RunSpec
 from ..model.text import memory, typed
+from ..processes import ATTEMPT_VARIABLE, boot_id, variables_of
 from ..store.home import make_private, runs_folder
 from ..store.journal import load_story
 from ..store.learned import ListUnreadable, QueueFile
 from ..store.lock import SupervisorLock, SupervisorRunning, holder_pid, is_held
 from ..store.run_directory import RunDirectory, RunUnreadable
 from ..store.run_lookup import list_runs
-from .errors import CliError, ExitCode
+from .errors import CliError, ExitCode, file_errors
 from .gpu_survey import GpuSeen, GpuSurvey, survey
 from .plan.launch_plan import LaunchPlan, plan_command, plan_launch, plan_project
 from .preflight.other_trainer import other_trainers, what_it_is
@@ -46,9 +46,10 @@ from .runs.forgetting import measured_here
 from .runs.known_runs import here, home
 from .runs.output_claim import lock_rival, rival_of, trainer_pid
 from .runs.supervisor_life import as_found
+from .runs.waiting import turns
 from .start.detached import start_detached
 from .start.project_run import create_run
-from .start.start_choice import EarlierRun, StartChoice, Wish, choose_start, earlier_run, standing
+from .start.start_choice import StartChoice, Wish, choose_start, earlier_run, standing
 
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([bkmgt]?)(i?)b?", re.IGNORECASE)
 LEFT_OUT = frozenset({"TRAINWATCH_ATTEMPT", "TRAINWATCH_HOME", "CUDA_VISIBLE_DEVICES", "PWD", "OLDPWD", "SHLVL", "_"})
@@ -79,17 +80,6 @@ def measured_need(plan: LaunchPlan) -> tuple[float | None, str]:
     return None, "not known: it gets a GPU for itself alone"
 
 
-@contextlib.contextmanager
-def queue_errors() -> Iterator[QueueFile]:
-    """The file of the queue; what is wrong with it is raised as CliError."""
-    try:
-        yield QueueFile(home())
-    except ListUnreadable as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{error.filename or 'the queue'}: {error.strerror or error}") from None
-
-
 def add_entry(
     environ: Mapping[str, str], *, name: str, command: Sequence[str], **fields: Any
 ) -> tuple[QueueEntry, int]:
@@ -102,7 +92,8 @@ def add_entry(
         )
         return msgspec.structs.replace(queue, next_id=queue.next_id + 1, entries=(*queue.entries, added))
 
-    with queue_errors() as file:
+    with file_errors():
+        file = QueueFile(home())
         file.keep_environment(key, {name: value for name, value in environ.items() if name not in LEFT_OUT})
         queue = file.update(change)
     return queue.entries[-1], len(queue.waiting)
@@ -120,8 +111,8 @@ def move_entry(number: int, place: int) -> int:
         at = others.index(waiting[place - 1]) if place <= len(waiting) else len(others)
         return msgspec.structs.replace(queue, entries=(*others[:at], entry, *others[at:]))
 
-    with queue_errors() as file:
-        queue = file.update(change)
+    with file_errors():
+        queue = QueueFile(home()).update(change)
     return [entry.id for entry in queue.waiting].index(number) + 1
 
 
@@ -133,7 +124,8 @@ def remove_entry(number: int) -> QueueEntry:
         removed.append(_not_started(queue, number, over=True))
         return msgspec.structs.replace(queue, entries=tuple(each for each in queue.entries if each.id != number))
 
-    with queue_errors() as file:
+    with file_errors():
+        file = QueueFile(home())
         file.update(change)
         file.forget_environment(removed[0].key)
     return removed[0]
@@ -141,7 +133,8 @@ def remove_entry(number: int) -> QueueEntry:
 
 def queue_now() -> tuple[Queue, int | None, bool]:
     """(the queue, pid of the process that starts its runs, whether that is alive). Raises CliError."""
-    with queue_errors() as file:
+    with file_errors():
+        file = QueueFile(home())
         return file.read(), holder_pid(file.worker_lock), is_held(file.worker_lock)
 
 
@@ -299,8 +292,10 @@ def _begin(entry: QueueEntry) -> Started:
     other = earlier_run(spec)
     if other is not None and (not entry.command or other.spec.labels.get(LABEL) in {None, entry.key}):
         other = None  # it is the one that the entry goes on with, as `trainwatch run` would
-    if other is not None and _is_apart(plan, entry, other):
-        choice = StartChoice()
+    asked = entry.fresh or entry.checkpoint is not None
+    apart = other is not None and not asked and not other.story.checkpoints
+    if apart and not standing(plan.spec, plan.preset, plan.profile, None):
+        choice = StartChoice()  # the same command that another entry had, and that saved nothing
     elif other is not None and other.condition in {"supervised", "trains"}:
         return Started(how="later", why=f"run {other.run.id} of the same command is live")
     else:
@@ -321,12 +316,6 @@ def _give_gpus(run: RunDirectory, entry: QueueEntry) -> None:
     spec = run.load_spec()
     if _with_gpus(spec, entry) != spec:
         run.save_spec(_with_gpus(spec.without_outputs(), entry))
-
-
-def _is_apart(plan: LaunchPlan, entry: QueueEntry, earlier: EarlierRun) -> bool:
-    """Whether the same command that another entry had is another run: that one saved nothing."""
-    asked = entry.fresh or entry.checkpoint is not None
-    return not asked and not earlier.story.checkpoints and not standing(plan.spec, plan.preset, plan.profile, None)
 
 
 # The process that starts queued runs.
@@ -399,11 +388,10 @@ class QueueWorker:
         if entry.run is None:
             return run_of_entry(entry)
         run = RunDirectory(runs_folder(self._home) / entry.run)
-        try:
+        with contextlib.suppress(RunUnreadable):
             run.load_spec()
-        except RunUnreadable:
-            return None
-        return run
+            return run
+        return None
 
     def _looked_at(self, entry: QueueEntry, run: RunDirectory | None) -> QueueEntry | None:
         """The entry as its run is now; None if the run is interrupted and has to be supervised again."""
@@ -436,7 +424,14 @@ class QueueWorker:
     def _place_one(self, queue: Queue, wanting: list[QueueEntry]) -> bool:
         """Start the first that fits; whether one did. One that fits only later keeps those behind it waiting."""
         seen = self._read_gpus()
-        found = loads(seen.gpus, [e for e in queue.entries if e not in wanting], _owners(self._home, seen))
+        mark = os.fsencode(f"{ATTEMPT_VARIABLE}={runs_folder(self._home)}/")
+        owners = {
+            pid: os.fsdecode(variable[len(mark) :].split(b"/")[0])
+            for pid in {user.pid for gpu in seen.gpus for user in gpu.users or ()}
+            for variable in variables_of(pid) or ()
+            if variable.startswith(mark)
+        }
+        found = loads(seen.gpus, [e for e in queue.entries if e not in wanting], owners)
         for entry in wanting:
             chosen = place(entry, found, seen.trouble)
             if chosen.gpus is not None:
@@ -477,16 +472,6 @@ def _died(lock: Path) -> bool:
         return bool(lock.read_text().strip()) and not is_held(lock)
     except OSError:
         return False
-
-
-def _owners(home: Path, seen: GpuSurvey) -> dict[int, str]:
-    mark = os.fsencode(f"{ATTEMPT_VARIABLE}={runs_folder(home)}/")
-    return {
-        pid: os.fsdecode(variable[len(mark) :].split(b"/")[0])
-        for pid in {user.pid for gpu in seen.gpus for user in gpu.users or ()}
-        for variable in variables_of(pid) or ()
-        if variable.startswith(mark)
-    }
 
 
 WAIT_S = 20.0
@@ -549,8 +534,7 @@ def ensure_worker(home: Path) -> int | None:
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
             env={**os.environ, "TRAINWATCH_HOME": str(home)}, start_new_session=True,
         )  # fmt: skip
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
+    for _ in turns(WAIT_S, LOOK_S):
         ended = worker.poll() is not None
         if is_held(file.worker_lock):
             return holder_pid(file.worker_lock)
@@ -558,7 +542,6 @@ def ensure_worker(home: Path) -> int | None:
             return None
         if ended:
             break
-        time.sleep(LOOK_S)
     raise CliError(ExitCode.FAILED, f"the process that starts queued runs did not start: see {file.worker_log}")
 
 

@@ -17,9 +17,9 @@ from ..judge.text.loss_run import FEW
 from ..judge.text.shapes import ShapeTable
 from ..model.decision import Entry, GiveUp, StartAttempt, StopAttempt
 from ..model.fact import RemedyApplied, RemedyProposed, StateChanged
-from ..model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict, Will
+from ..model.launch import FaultOutlook, LossProof, Rehearsal, StepProof, Verdict
 from ..model.observation import Command, Exit, GpuSample, LogChunk, Observation, ProcessSample, Tick
-from ..model.resume import PLACEHOLDER, ResumeWay
+from ..model.resume import PLACEHOLDER, ResumeWay, Will
 from ..model.run import RunSpec
 from ..model.settings import Settings
 from ..replay import Replay

@@ -17,10 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..act import processes
+from .. import processes
 from ..act.config.derive import DeriveError, redirected
 from ..act.launch.launching import find_attempt
-from ..act.launch.spool import read_start
 from ..act.overlay import NoOverlayError, written
 from ..act.stopping import members
 from ..judge.resume.resume_check import VERIFIED
@@ -36,6 +35,7 @@ from ..model.run import TERMINAL_STATES, RunSpec, is_below
 from ..model.settings import Settings
 from ..model.story import RunStory
 from ..model.story_fold import apply
+from ..spool import read_start
 from ..store.control_client import ControlError, send
 from ..store.journal import load_story, read_journal
 from ..store.learned import keep_rehearsal, source_digest

@@ -15,6 +15,8 @@ PLACES = 10
 """Printed lines that an attempt must have made for two ends at the same step to count as more than coincidence."""
 EPOCH_SHARE = 0.2
 """A save this near to the end of an epoch, as a share of the epoch, was made there: saves are noticed a little late."""
+READINGS, READING_S = 40, 1.0
+"""Readings of the log that are kept, and their distance; of the oldest quarter every second one goes to make room."""
 STRIDE_TOLERANCE = 0.1
 """How near to a whole number the ratio of two checkpoints must be: they are noticed a little late."""
 
@@ -24,7 +26,10 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     ``offset`` + printed step = position; None until it is known.
 
-    ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
+    ``readings``: run time and position at which its log was read, oldest first.
+
+    ``resume_position``: position of the checkpoint it resumed from, at least; ``resume_spread``: so much more it may
+    be. ``saved``: a new complete checkpoint came.
     ``stride``: printed counts per optimizer step, if the bar counts batches and gradients are accumulated;
     ``saved_at``: position at which the newest checkpoint was noticed, and the step stored in it.
 
@@ -46,6 +51,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     resume_from: str | None = None
     resume_step: int | None = None
     resume_position: int | None = None
+    resume_spread: int = 0
     profile: str | None = None
     adopted: bool = False
     adopted_t: float | None = None
@@ -56,6 +62,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     first_step: int | None = None
     """The first that its log shows; once a resume was verified: the first after it. ``offset`` is not in it."""
     position: int | None = None
+    readings: tuple[tuple[float, int], ...] = ()
     saved: bool = False
     stride: int = 1
     saved_at: tuple[int, int] | None = None
@@ -177,7 +184,25 @@ def with_beat(
         first_step=attempt.first_step if attempt.first_step is not None else first_step,
         offset=offset,
         position=offset + step,
+        readings=attempt.readings if again else _with_reading(attempt.readings, t, offset + step),
     )
+
+
+def _with_reading(readings: tuple[tuple[float, int], ...], t: float, position: int) -> tuple[tuple[float, int], ...]:
+    kept = readings[:-1] if len(readings) > 1 and t - readings[-2][0] < READING_S else readings
+    if len(kept) >= READINGS:
+        kept = (*kept[: READINGS // 4 : 2], *kept[READINGS // 4 :])
+    return (*kept, (t, position))
+
+
+def places_at(attempt: AttemptProgress, t: float) -> tuple[int | None, int | None]:
+    """Return the positions between which the run was at run time ``t``: as its log was read before and after it.
+
+    None: not known. Where nothing was read since, the log may be behind: both are the newest position.
+    """
+    before = [position for at, position in attempt.readings if at <= t]
+    after = next((position for at, position in attempt.readings if at >= t), attempt.position)
+    return before[-1] if before else None, after
 
 
 def whole_epochs(attempt: AttemptProgress, counts: int | None) -> int | None:

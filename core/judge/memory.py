@@ -1,6 +1,7 @@
 """What the judge remembers of copies, evaluations, remedies, the ramp, restarts and failures."""
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -396,12 +397,9 @@ def came_back(history: History, cause: Cause, stride: int = 1) -> bool:
 
 def unread(history: History, cause: Cause) -> int:
     """How many of the newest attempts, this one included, were given this checkpoint and made no step."""
-    number = 0
-    for known in reversed((*history, cause)):
-        if known.stepped or known.given is None or known.given != cause.given:
-            break
-        number += 1
-    return number
+    newest_first = reversed((*history, cause))
+    same = takewhile(lambda c: not c.stepped and c.given is not None and c.given == cause.given, newest_first)
+    return sum(1 for _ in same)
 
 
 def hung_at(history: History, position: int | None, epochs: int | None, stride: int = 1) -> bool:
@@ -428,12 +426,7 @@ def count(history: History, class_: str) -> int:
 
 def in_a_row(history: History, class_: str) -> int:
     """How many of the newest attempts this class ended, without another class in between."""
-    number = 0
-    for known in reversed(history):
-        if known.class_ != class_:
-            break
-        number += 1
-    return number
+    return sum(1 for _ in takewhile(lambda known: known.class_ == class_, reversed(history)))
 
 
 def in_words(history: Iterable[Cause]) -> str:
@@ -451,7 +444,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A failure that is to be answered. ``retryable``: a restart alone may help. ``advice``: what to look at.
 
     ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how certain the class is, 0
-    to 1. ``job``: why the job ended that the attempt ran as.
+    to 1. ``job``: why the job ended that the attempt ran as; None = it ran on this machine, or that is not known.
     """
 
     cause: Cause

@@ -44,11 +44,6 @@ class ProgressState(msgspec.Struct, frozen=True):
         return self.now.progress
 
     @property
-    def heartbeats(self) -> int:
-        """How often the position advanced in training. A bar redrawn at the same step adds none."""
-        return self.now.heartbeats
-
-    @property
     def certain(self) -> Reading:
         """The state without an unfinished line that is no bar: half a line may be misread."""
         now, settled = self.now, self.settled
@@ -63,20 +58,6 @@ class ProgressState(msgspec.Struct, frozen=True):
     def phase(self) -> Phase:
         return self.now.progress.phase
 
-    @property
-    def finished_words(self) -> bool:
-        """The log announced the end of training, and no training line followed."""
-        return self.now.finished_words
-
-    @property
-    def loss_is_nan(self) -> bool:
-        """The newest printed loss was NaN or infinite (``progress.loss`` is None then)."""
-        return self.now.loss_is_nan
-
-    @property
-    def losses(self) -> LossRun:
-        return self.now.losses
-
 
 START = ProgressState()
 
@@ -88,7 +69,7 @@ def begin_attempt(before: ProgressState, *, resumed: bool = False, began: int | 
     """
     run = next_attempt(before.now.run, resumed=resumed, began=began)
     name = None if before.now.counts and not before.now.chosen else before.now.name
-    reading = Reading(run=run, losses=LossRun(acts_as_average=before.losses.acts_as_average), name=name)
+    reading = Reading(run=run, losses=LossRun(acts_as_average=before.now.losses.acts_as_average), name=name)
     return ProgressState(settled=reading, now=reading)
 
 
@@ -174,7 +155,7 @@ LEAST_ROW = 24
 _SAME = b"0123456789 :#=>." + "".join("━─╸╺╴▕▏▎▍▌▋▊▉█").encode()
 """Bytes in which two redraws of a bar may differ."""
 _KEPT = attrgetter(
-    *("progress.phase", "progress.total_steps", "progress.total_epochs", "finished_words", "end_words", "loss_is_nan"),
+    *("progress.phase", "progress.total_steps", "progress.total_epochs", "end_words", "loss_is_nan"),
     *("main", "proven", "firm", "side", "run.per_epoch", "run.through", "run.base", "zero_based", "lossy", "name"),
 )
 _SHOWN = attrgetter("progress.loss", "progress.lr", "progress.sec_per_step")

@@ -134,12 +134,12 @@ class Cleaning(Variant, frozen=True, tag="cleaning"):
 class Listing(Variant, frozen=True, tag="listing"):
     """The output folder is being listed, so that the newest checkpoint is known.
 
-    ``held``: it takes long, and ``why``. ``folders``: how many output folders were known when it was ordered.
+    ``why``: it takes long, so that the launch is held; "" = it does not. ``folders``: how many output folders were
+    known when it was ordered.
     """
 
     order: int
     plan: RestartPlan
-    held: bool = False
     why: str = ""
     folders: int = 0
 
@@ -226,6 +226,12 @@ Machine = (
     | WaitingForRoom | WaitingForGpu | Paused | Suspended | Queued | Stopped | Interrupted | Finished | EndedEarly
     | GivenUp
 )  # fmt: skip
+
+Between = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
+"""Between two attempts: it goes on by itself."""
+Over = Finished | EndedEarly | GivenUp
+Trains = Running | Hung | Paused | Suspended | Queued
+"""A trainer exists that is neither started nor ended."""
 
 State = Literal[
     "idle", "starting", "running", "hung", "paused", "suspended", "queued", "stopping", "cleaning", "listing",
@@ -360,14 +366,10 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     "listing": {**_ENDED, "copy_aside": "copying", "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
     "copying": {**_ENDED, "copy_aside": "copying", "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
     "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
-    "backing_off": {**_ENDED, "hold": "stopped"},
-    "held": {**_ENDED, "hold": "stopped"},
-    "held_gpu": {**_ENDED, "hold": "stopped"},
+    **{state: {**_ENDED, "hold": "stopped"} for state in ("backing_off", "held", "held_gpu")},
     "stopped": _ENDED,
     "interrupted": {**_ENDED, "hold": "stopped"},
-    "finished": _ENDED,
-    "ended_early": _ENDED,
-    "given_up": _ENDED,
+    **dict.fromkeys(("finished", "ended_early", "given_up"), _ENDED),
 }
 
 
@@ -407,7 +409,7 @@ def is_live(machine: Machine) -> bool:
         case Stopping():
             return machine.gone_t is None and not machine.exited
         case _:
-            return isinstance(machine, Running | Hung | Paused | Suspended | Queued)
+            return isinstance(machine, Trains)
 
 
 def is_watched(machine: Machine) -> bool:

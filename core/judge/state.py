@@ -4,7 +4,7 @@ It is written to disk now and then (``to_snapshot``), so that a supervisor that 
 usual for it. A snapshot of another version is not read: the judge learns again, with the deadlines of a new run.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from ..model import fact as facts
 from ..model.attempt import Incident, IncidentKind, Severity
 from ..model.checkpoint import Verdict
-from ..model.decision import Decision, Entry, NotifyPeople
+from ..model.decision import Decision, Entry, NotifyPeople, OfAttempt
 from ..model.progress import PLAIN, Progress, Why
 from ..model.resume import ResumeSupport
 from ..model.settings import Act, NoticeEvent, Settings
@@ -187,8 +187,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kept: tuple[str, ...] = ()
     """Checkpoints that would have been deleted, and were reported as such."""
     evaluations: Evaluations = Evaluations()
-    backups: Backups = Backups()
     """Scores of checkpoints, if there is a command for them."""
+    backups: Backups = Backups()
     warned: dict[str, float] = {}
     """When people were last notified of a warning, in run seconds, by ``kind:class``."""
 
@@ -298,8 +298,10 @@ class StepBuilder:
         self.entries.append(facts.Note(text=text, about=about))
 
     def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
-        """Append a decision; returns its id."""
+        """Append a decision; returns its id. One about an attempt is about the present one, if none is named."""
         number = self.state.decision + 1
+        if issubclass(kind, OfAttempt):
+            fields.setdefault("attempt", self.attempt.number)
         self.set(decision=number)
         self.entries.append(kind(id=number, reason=reason, incident=incident, **fields))
         return number
@@ -310,8 +312,11 @@ class StepBuilder:
             NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body
         )
 
-    def move(self, event: Event, machine: Machine, reason: str, why: Why = PLAIN) -> None:
-        """Change the state of the run, by the table row of ``event``; a new public state becomes a fact."""
+    def move(self, event: Event, machine: Machine, reason: str = "", why: Why = PLAIN) -> None:
+        """Change the state of the run, by the table row of ``event``; a new public state becomes a fact.
+
+        ``reason``: of that fact; none, if the public state stays.
+        """
         before, after = run_states.check_transition(self.state.machine, event, machine)
         self.set(machine=machine, wake_t=run_states.wake_t(machine))
         waiting = self.state.withheld
@@ -368,10 +373,14 @@ class StepBuilder:
         """
         number = self.open_incident(kind, class_, reason, severity="warning", **fields)
         if not self.warned_lately(kind, class_):
-            self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
             body = "; ".join(filter(None, [reason if title else "", fields.get("explanation", "")]))
-            self.notify("warning", title or reason, body, incident=number)
+            self.notify_of(kind, class_, title or reason, body, number)
         return number
+
+    def notify_of(self, kind: IncidentKind, class_: str, title: str, body: str, number: int) -> None:
+        """Notify people of an incident of this kind and class, and remember when."""
+        self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
+        self.notify("warning", title, body, incident=number)
 
     def warned_lately(self, kind: IncidentKind, class_: str) -> bool:
         """Return whether people were notified of such an incident less than ``notify.again_s`` ago."""
@@ -386,8 +395,11 @@ class StepBuilder:
         return next((i for i in self.state.incidents if i.class_ in classes), None)
 
     def close_all(self, ending: str, *classes: str, **changes: Any) -> None:
+        self.close_where(ending, lambda incident: incident.class_ in classes, **changes)
+
+    def close_where(self, ending: str, closes: Callable[[Incident], bool], **changes: Any) -> None:
         for incident in self.state.incidents:
-            if incident.class_ in classes:
+            if closes(incident):
                 self.close_incident(incident.id, ending, **changes)
 
     def update_incident(self, number: int | None, **changes: Any) -> None:

@@ -128,11 +128,9 @@ class EndFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kernel: tuple[str, ...] = ()
 
 
-class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):
-    number: int
-    t: float
-    wall: float
-    pid: int | None = None
+class Launched(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an attempt from its beginning on: as observed, in the journal and in the story."""
+
     runner_pid: int | None = None
     log: str | None = None
     directory: str | None = None
@@ -142,6 +140,13 @@ class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     adopted: bool = False
     script: ScriptChange | None = None
+
+
+class AttemptStory(Launched, frozen=True, kw_only=True):
+    number: int
+    t: float
+    wall: float
+    pid: int | None = None
     ended_t: float | None = None
     code: int | None = None
     signal: int | str | None = None

@@ -22,22 +22,26 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
     incident: int | None = None
 
 
+class OfAttempt(DecisionBase, frozen=True, kw_only=True):
+    """Common part of those about one attempt."""
+
+    attempt: int
+
+
 class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
     event: NoticeEvent
     title: str
     body: str = ""
 
 
-class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks"):
+class CaptureStacks(OfAttempt, frozen=True, kw_only=True, tag="capture_stacks"):
     """Collect evidence before a process is ended or after a crash: stacks, /proc, logs, GPUs, launch record.
 
     Written to the incident's folder. Outcome data: ``folder``, ``files``, ``frames``, ``native``, ``moved``, ``notes``.
     """
 
-    attempt: int
 
-
-class LookForLoop(DecisionBase, frozen=True, kw_only=True, tag="look_for_loop"):
+class LookForLoop(OfAttempt, frozen=True, kw_only=True, tag="look_for_loop"):
     """Look several times where the busy threads of an attempt are. Nothing is ended, no evidence is written.
 
     Outcome data: ``loops`` ({pid: place of a loop that changes nothing}), ``waits`` ({pid: place of a call that waits
@@ -45,39 +49,33 @@ class LookForLoop(DecisionBase, frozen=True, kw_only=True, tag="look_for_loop"):
     nothing is), ``moving`` (a busy thread moves through its program), ``unread`` (no stack could be read).
     """
 
-    attempt: int
     gpu: bool = False
     """The GPUs are at rest: look for waits, too, which stops each process that is in one call for about a second."""
 
 
-class RequestSave(DecisionBase, frozen=True, kw_only=True, tag="request_save"):
+class RequestSave(OfAttempt, frozen=True, kw_only=True, tag="request_save"):
     """Ask the trainer for a checkpoint (``run.save_signal``, ``run.save_file``). Not ok: it could not be asked."""
 
-    attempt: int
     stop: bool = False
     """The attempt is ended after the save: a trainer that uses ``trainwatch.heartbeat`` makes no further step."""
 
 
-class StopAttempt(DecisionBase, frozen=True, kw_only=True, tag="stop_attempt"):
+class StopAttempt(OfAttempt, frozen=True, kw_only=True, tag="stop_attempt"):
     """End the trainer's process tree. The outcome comes when no process is left, or after the last signal failed."""
 
-    attempt: int
     mode: Literal["gentle", "kill"] = "gentle"
     within_s: float | None = None
     """Shortens the graces of the signals: the machine is ended then."""
 
 
-class EndLeftovers(DecisionBase, frozen=True, kw_only=True, tag="end_leftovers"):
+class EndLeftovers(OfAttempt, frozen=True, kw_only=True, tag="end_leftovers"):
     """End processes that are left of an attempt that ended by itself (loader workers …). Outcome as of a stop."""
 
-    attempt: int
     mode: Literal["gentle", "kill"] = "gentle"
 
 
-class ClearGpu(DecisionBase, frozen=True, kw_only=True, tag="clear_gpu"):
+class ClearGpu(OfAttempt, frozen=True, kw_only=True, tag="clear_gpu"):
     """Wait until the GPU memory of the ended processes is released."""
-
-    attempt: int
 
 
 class ListCheckpoints(DecisionBase, frozen=True, kw_only=True, tag="list_checkpoints"):
@@ -110,15 +108,14 @@ class CopyAside(DecisionBase, frozen=True, kw_only=True, tag="copy_aside"):
     link: bool = False
 
 
-class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt"):
+class StartAttempt(OfAttempt, frozen=True, kw_only=True, tag="start_attempt"):
     """Launch. ``resume_from`` None = from the beginning; ``changes``: settings beyond the profile (remedies).
 
-    ``steps_done``, ``epochs_done``: what the whole run had done at the resume point, for trainers whose
+    ``steps_done`` (at least), ``epochs_done``: what the whole run had done at the resume point, for trainers whose
     count starts again and that must be given the rest. Outcome data: ``start``, ``order``, ``directory``, ``resume``
     ("state", "weights", "none"), ``told_resume``, ``resume_named`` (place: "derived config", "command line").
     """
 
-    attempt: int
     resume_from: str | None = None
     resume_step: int | None = None
     profile: str | None = None
@@ -132,16 +129,12 @@ class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt")
     """Nodes that its job is not to use: a GPU of theirs failed."""
 
 
-class PauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="pause_attempt"):
+class PauseAttempt(OfAttempt, frozen=True, kw_only=True, tag="pause_attempt"):
     """Stop the process tree with SIGSTOP. Its GPU memory stays allocated."""
 
-    attempt: int
 
-
-class UnpauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="unpause_attempt"):
+class UnpauseAttempt(OfAttempt, frozen=True, kw_only=True, tag="unpause_attempt"):
     """Continue the process tree with SIGCONT."""
-
-    attempt: int
 
 
 class PlanRetention(DecisionBase, frozen=True, kw_only=True, tag="plan_retention"):

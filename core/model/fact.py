@@ -8,11 +8,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from .attempt import EndFacts, Incident
+from .attempt import EndFacts, Incident, Launched
 from .checkpoint import Checkpoint, Evaluation, Origin
 from .preset import Change, Direction, FailedRung
-from .progress import ExpectedLength, Level, Phase, Progress, Why
-from .resume import ResumeWay, ScriptChange
+from .progress import ExpectedLength, HealthReading, Level, Phase, Progress, Why
+from .resume import ResumeWay
 from .run import RunState
 from .settings import Act
 
@@ -90,18 +90,9 @@ class StateChanged(FactBase, frozen=True, kw_only=True, tag="state_changed"):
     why: Why = Why()
 
 
-class AttemptStarted(FactBase, frozen=True, kw_only=True, tag="attempt_started"):
+class AttemptStarted(FactBase, Launched, frozen=True, kw_only=True, tag="attempt_started"):
     attempt: int
     pid: int
-    runner_pid: int | None = None
-    log: str | None = None
-    directory: str | None = None
-    resume_from: str | None = None
-    resume_step: int | None = None
-    profile: str | None = None
-    changes: tuple[Change, ...] = ()
-    adopted: bool = False
-    script: ScriptChange | None = None
 
 
 class AttemptEnded(FactBase, frozen=True, kw_only=True, tag="attempt_ended"):
@@ -175,13 +166,9 @@ class IncidentUpdated(FactBase, frozen=True, kw_only=True, tag="incident_updated
     incident: Incident
 
 
-class HealthChanged(FactBase, frozen=True, kw_only=True, tag="health"):
+class HealthChanged(FactBase, HealthReading, frozen=True, kw_only=True, tag="health"):
     """A metric changed its level (with hysteresis)."""
 
-    metric: str
-    value: float | None
-    unit: str
-    level: Level
     before: Level
 
 
@@ -219,8 +206,8 @@ class RampMoved(FactBase, frozen=True, kw_only=True, tag="ramp"):
     incident: int | None = None
 
 
-class RemedyApplied(FactBase, frozen=True, kw_only=True, tag="remedy_applied"):
-    """Settings are changed from the next launch on, until the remedy is dropped. ``profile``: the new profile."""
+class RemedyFact(FactBase, frozen=True, kw_only=True):
+    """Common part of the two. ``profile``: the new profile."""
 
     name: str
     title: str
@@ -228,23 +215,20 @@ class RemedyApplied(FactBase, frozen=True, kw_only=True, tag="remedy_applied"):
     changes: tuple[Change, ...] = ()
     profile: str | None = None
     incident: int | None = None
-    equivalent: bool = True
     cost: str = ""
     source: str = ""
 
 
-class RemedyProposed(FactBase, frozen=True, kw_only=True, tag="remedy_proposed"):
+class RemedyApplied(RemedyFact, frozen=True, kw_only=True, tag="remedy_applied"):
+    """Settings are changed from the next launch on, until the remedy is dropped."""
+
+    equivalent: bool = True
+
+
+class RemedyProposed(RemedyFact, frozen=True, kw_only=True, tag="remedy_proposed"):
     """A change that the user must confirm (``trainwatch resume --with NAME``). ``why``: the reason for waiting."""
 
-    name: str
-    title: str
-    failure: str
     why: str
-    changes: tuple[Change, ...] = ()
-    profile: str | None = None
-    incident: int | None = None
-    cost: str = ""
-    source: str = ""
 
 
 class RemediesDropped(FactBase, frozen=True, kw_only=True, tag="remedies_dropped"):

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from .preset import Change
+from .resume import Will
 from .run import RunState
 
 # Values of the launch screen: what can be started, its preview and its checks.
@@ -71,7 +72,6 @@ class LaunchCheck(msgspec.Struct, frozen=True, kw_only=True):
 # A rehearsal: the run's own training to its first checkpoint, killed and resumed in a scratch folder.
 
 Verdict = Literal["safe", "unsafe", "unknown"]
-Will = Literal["yes", "self", "no", "unknown"]
 Apart = Literal["overlay", "redirect"]
 
 

@@ -10,12 +10,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
+from .attempt import Launched
 from .checkpoint import LoadRefusal, Made, Whose
 from .fact import Base as Base  # noqa: PLC0414  an outcome is an observation, too
 from .fact import Outcome as Outcome  # noqa: PLC0414
-from .preset import Change
-from .resume import ScriptChange
-from .run import Habits, JobCause, JobPhase
+from .run import Habits, JobAnswer, JobCause
 from .settings import Act
 
 # Trainers that nobody started with trainwatch and that write where a live attempt writes.
@@ -66,20 +65,12 @@ class Learned(Base, frozen=True, kw_only=True, tag="learned"):
     habits: Habits
 
 
-class Start(Base, frozen=True, kw_only=True, tag="start"):
+class Start(Launched, frozen=True, kw_only=True, tag_field="kind", tag="start", omit_defaults=True):
     """A trainer process exists. ``adopted``: it was already running when a supervisor found it."""
 
+    t: float
     attempt: int
     pid: int
-    adopted: bool = False
-    resume_from: str | None = None
-    resume_step: int | None = None
-    runner_pid: int | None = None
-    log: str | None = None
-    directory: str | None = None
-    profile: str | None = None
-    changes: tuple[Change, ...] = ()
-    script: ScriptChange | None = None
 
 
 class GpuReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -328,20 +319,11 @@ class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     """Why the job ended that it ran as; None = it ran on this machine, or that is not known."""
 
 
-class JobSeen(Base, frozen=True, kw_only=True, tag="job"):
-    """What the scheduler says of the job that the attempt runs as. ``state``, ``reason``: its own words."""
+class JobSeen(JobAnswer, frozen=True, kw_only=True, tag_field="kind", tag="job"):
+    """What the scheduler says of the job that the attempt runs as."""
 
+    t: float
     job: str
-    phase: JobPhase
-    state: str = ""
-    reason: str = ""
-    nodes: str = ""
-    left_s: float | None = None
-    """Seconds until its time limit."""
-    asked: bool = False
-    """The limit is near, and the training was asked for a checkpoint."""
-    failed_node: str = ""
-    """Where a task failed first, if the scheduler named one node."""
 
 
 MOST_METRICS = 64

@@ -55,15 +55,6 @@ class DetailDesk(Protocol):
     def put(self, detail: Detail) -> None: ...
 
 
-class NoDetails:
-    """Of a machine whose details nobody looks at."""
-
-    def wanted(self) -> bool:
-        return False
-
-    def put(self, detail: Detail) -> None: ...
-
-
 class AttemptTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The live attempt that sensors and actions work on. Paths absolute."""
 

@@ -217,7 +217,7 @@ class Redaction:
             text = pattern.sub(HIDDEN, text)
         small = text.casefold()
         for pattern in [pattern for hint, pattern in _FORMS if hint in small]:
-            text = pattern.sub(_hide_all_but_kept, text)
+            text = pattern.sub(lambda found: f"{found.groupdict().get('keep', '')}{HIDDEN}", text)
         return _hide_labelled(text) if _may_name(text) else text
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
@@ -340,10 +340,6 @@ def is_harmless(name: str, value: str) -> bool:
 
 def _is_open(name: str) -> bool:
     return name.startswith(OPEN_PREFIXES) and not is_secret_name(name)
-
-
-def _hide_all_but_kept(found: re.Match[str]) -> str:
-    return f"{found.groupdict().get('keep', '')}{HIDDEN}"
 
 
 def _hide_labelled(text: str) -> str:

@@ -131,28 +131,35 @@ class JobHandle(msgspec.Struct, frozen=True, kw_only=True):
     submitted: str = ""
 
 
-class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``job.json`` in the attempt's directory: the newest answer about its job.
+class JobAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the scheduler says of a job. ``state``, ``reason``: its own words. ``left_s``: seconds until its time limit.
 
-    ``state``, ``reason``: Slurm's words. ``left_s``: seconds until the time limit. ``wall``: when it was asked, seconds
-    since the epoch. ``attempt_directory``: that of the attempt which started it. ``log_read``: bytes of its log that
-    were passed on. ``asked``: the time limit is near, and its training was asked for a checkpoint. ``failed_node``:
-    where a task failed first, if Slurm named one node.
+    ``asked``: the limit is near, and the training was asked for a checkpoint. ``failed_node``: where a task failed
+    first, if one node was named.
     """
 
-    version: int = 1
-    handle: JobHandle
     phase: JobPhase
-    cause: JobCause | None = None
     state: str = ""
     reason: str = ""
     nodes: str = ""
     left_s: float | None = None
+    asked: bool = False
+    failed_node: str = ""
+
+
+class JobRecord(JobAnswer, frozen=True, kw_only=True):
+    """``job.json`` in the attempt's directory: the newest answer about its job.
+
+    ``wall``: when it was asked, seconds since the epoch. ``attempt_directory``: that of the attempt which started it.
+    ``log_read``: bytes of its log that were passed on.
+    """
+
+    version: int = 1
+    handle: JobHandle
+    cause: JobCause | None = None
     wall: float = 0.0
     attempt_directory: str = ""
     log_read: int = 0
-    asked: bool = False
-    failed_node: str = ""
 
 
 def left_s(job: JobRecord, wall: float) -> float | None:

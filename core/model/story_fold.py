@@ -12,7 +12,6 @@ from .checkpoint import Evaluation, age_order
 from .decision import Decision, EndWatch, EvaluateCheckpoint, NotifyPeople, Record
 from .fact import Outcome
 from .preset import ALLOWED_AGAIN, FailedRung
-from .progress import HealthReading
 from .run import OutputPlace
 
 T = TypeVar("T")
@@ -131,9 +130,11 @@ def _apply_fact(
                 states=spans,
             )
         case facts.AttemptStarted():
-            return replace(story, attempts=_started(story.attempts, record, fact), profile=fact.profile)
+            new = AttemptStory(number=fact.attempt, t=record.t, wall=record.wall, **_shared(fact))
+            known = _with_attempt(story, fact.attempt, new, adopted=fact.adopted, pid=fact.pid)
+            return replace(known, profile=fact.profile)
         case facts.AttemptEnded():
-            return replace(story, attempts=_ended(story.attempts, record, fact))
+            return _with_attempt(story, fact.attempt, ended_t=record.t, **_shared(fact))
         case facts.ProgressMade():
             return replace(story, progress_attempt=fact.attempt, **_shared(fact))
         case facts.PhaseChanged():
@@ -153,8 +154,7 @@ def _apply_fact(
             incidents = tuple(fact.incident if i.id == fact.incident.id else i for i in story.incidents)
             return replace(story, incidents=incidents)
         case facts.HealthChanged():
-            reading = HealthReading(metric=fact.metric, value=fact.value, unit=fact.unit, level=fact.level)
-            return replace(story, health={**story.health, fact.metric: reading})
+            return replace(story, health={**story.health, fact.metric: fact})
         case facts.BudgetChanged():
             return story.charged(fact.used, fact.max)
         case facts.ProfileChanged():
@@ -255,36 +255,25 @@ def _with_notice(story: stories.RunStory, text: str) -> stories.RunStory:
     return replace(story, notices=(*story.notices, text)[-NOTICES:])
 
 
-def _started(
-    attempts: tuple[AttemptStory, ...], record: Record, fact: facts.AttemptStarted
-) -> tuple[AttemptStory, ...]:
-    at = _place_of(fact.attempt, attempts)
-    if at is None:
-        started = AttemptStory(number=fact.attempt, t=record.t, wall=record.wall, **_shared(fact))
-        return (*attempts, started)
-    again = replace(attempts[at], adopted=fact.adopted, pid=fact.pid)
-    return (*attempts[:at], again, *attempts[at + 1 :])
+def _with_attempt(
+    story: stories.RunStory, number: int, new: AttemptStory | None = None, **fields: Any
+) -> stories.RunStory:
+    """The story with these fields of an attempt; with ``new`` if there is none of this number.
 
-
-def _place_of(number: int, attempts: tuple[AttemptStory, ...]) -> int | None:
-    """Index of an attempt, searched from the newest: their numbers rise."""
+    Searched from the newest: their numbers rise.
+    """
+    attempts = story.attempts
     for at in range(len(attempts) - 1, -1, -1):
-        if attempts[at].number <= number:
-            return at if attempts[at].number == number else None
-    return None
+        if attempts[at].number == number:
+            return replace(story, attempts=(*attempts[:at], replace(attempts[at], **fields), *attempts[at + 1 :]))
+        if attempts[at].number < number:
+            break
+    return story if new is None else replace(story, attempts=(*attempts, new))
 
 
 def _shared(fact: facts.AttemptStarted | facts.AttemptEnded | facts.ProgressMade) -> dict[str, Any]:
     """The fields of a fact that a story has under the same names."""
     return {name: getattr(fact, name) for name in fact.__struct_fields__ if name != "attempt"}
-
-
-def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: facts.AttemptEnded) -> tuple[AttemptStory, ...]:
-    at = _place_of(fact.attempt, attempts)
-    if at is None:
-        return attempts
-    ended = replace(attempts[at], ended_t=record.t, **_shared(fact))
-    return (*attempts[:at], ended, *attempts[at + 1 :])
 
 
 def told_one_by_one(record: Record, untold: set[int]) -> bool:

@@ -14,6 +14,7 @@ from typing import Self
 import msgspec
 
 from ..model.text import typed
+from ..processes import boot_id
 from .latest import rewrite
 
 ACQUIRE_PATIENCE_S = 0.25
@@ -193,7 +194,6 @@ def _is_file_at(descriptor: int, path: Path) -> bool:
 
 BEAT_S = 1.0
 RECORD_BYTES = 96
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class LifeSign(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,11 +233,3 @@ def read_life_sign(path: Path) -> LifeSign | None:
         return LifeSign(pid=int(pid), start_ticks=int(start_ticks), age_s=age_s)
     except (OSError, ValueError):
         return None
-
-
-def boot_id() -> str:
-    """Of this boot; "unknown" if the kernel does not say."""
-    try:
-        return BOOT_ID.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return "unknown"

@@ -13,9 +13,7 @@ from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
 from tests.integration.act_world import wait_for
 from tests.tiers import SECOND_TIER
 from trainwatch import heartbeat
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch.launching import is_alive
-from trainwatch.core.act.launch.spool import read_exit
+from trainwatch.core import processes
 from trainwatch.core.act.local_engine import Engine, engine_of
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import LaunchOrder
@@ -23,6 +21,8 @@ from trainwatch.core.model.decision import EndLeftovers, StartAttempt, StopAttem
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Restart, Settings, Slurm
+from trainwatch.core.processes import is_alive
+from trainwatch.core.spool import read_exit
 
 __all__ = ["cluster"]  # pytest finds the fixture here
 

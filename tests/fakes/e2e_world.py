@@ -24,12 +24,13 @@ import pytest
 
 from tests.fakes.tmux_place import end_server
 from trainwatch.cli import main
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch.launching import find_attempt, is_alive
+from trainwatch.core import processes
+from trainwatch.core.act.launch.launching import find_attempt
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.decision import Decision, Record
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.story import RunStory
+from trainwatch.core.processes import is_alive
 from trainwatch.core.store.journal import load_story, read_journal
 from trainwatch.core.store.lock import holder_pid
 from trainwatch.core.store.run_directory import RunDirectory

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.fakes.e2e_world import until
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 
 MARK = "LEFT_BY_TEST"
 """A variable that the processes of a test inherit, with a value of its own for each test."""

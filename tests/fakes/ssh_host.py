@@ -20,7 +20,7 @@ import msgspec
 from tests.fakes.e2e_world import PATIENCE_S, Done, until
 from tests.fakes.tmux_place import end_server
 from tests.source_trees import REPOSITORY
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.launch.launching import find_attempt
 from trainwatch.core.act.stopping import members
 from trainwatch.core.store.lock import holder_pid

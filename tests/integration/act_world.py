@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.launch.launching import launch
-from trainwatch.core.act.launch.spool import read_exit
 from trainwatch.core.act.stopping import members
 from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
 from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.spool import read_exit
 
 DEADLINE_S = 100.0
 T = TypeVar("T")

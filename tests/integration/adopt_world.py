@@ -14,7 +14,7 @@ from tests.fakes.e2e_world import own_runtime
 from tests.fakes.left_processes import end_processes_with
 from tests.fakes.tmux_place import end_server, socket_folder
 from tests.integration.act_world import wait_for
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.app.runs.run_status import read_status
 from trainwatch.core.store.run_lookup import list_runs
 

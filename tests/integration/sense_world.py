@@ -11,7 +11,7 @@ from typing import TypeVar
 from trainwatch.core.model.observation import Observation
 from trainwatch.core.model.ports import AttemptTarget, Sensor
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.process.proc_stat import boot_id, read_stat
+from trainwatch.core.processes import boot_id, read_process
 
 DEADLINE_S = 100.0
 O = TypeVar("O", bound=Observation)  # noqa: E741
@@ -110,7 +110,7 @@ def said(process: "subprocess.Popen[bytes]") -> str:
 
 def identity(pid: int) -> ProcessIdentity:
     """Identity of a process that exists (a zombie too)."""
-    stat = read_stat(pid)
+    stat = read_process(pid)
     assert stat is not None
     return ProcessIdentity(boot_id=boot_id(), pid=pid, start_ticks=stat.start_ticks)
 

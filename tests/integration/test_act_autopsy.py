@@ -14,17 +14,17 @@ import pytest
 
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
+from trainwatch.core import spool
 from trainwatch.core.act import gpu_clearing
 from trainwatch.core.act.evidence.capture import StackReport, examine, gpu_text
 from trainwatch.core.act.evidence.loop_looks import find_py_spy
 from trainwatch.core.act.gpu_clearing import gpu_holders
-from trainwatch.core.act.launch import spool
-from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.judge.hang.evidence import Sign, signs_of
 from trainwatch.core.model.observation import GpuReading, Outcome
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Hang, Settings
+from trainwatch.core.processes import is_alive
 
 LOADER = """
 import threading

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, lives, python, wait_for, world
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch import launching, spool
-from trainwatch.core.act.launch.launching import LaunchError, find_attempt, is_alive, launch
-from trainwatch.core.act.launch.spool import read_exit, read_start
+from trainwatch.core import processes, spool
+from trainwatch.core.act.launch import launching
+from trainwatch.core.act.launch.launching import LaunchError, find_attempt, launch
 from trainwatch.core.model.attempt import StartRecord
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.processes import is_alive
+from trainwatch.core.spool import read_exit, read_start
 
 STAY = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, wait_for, world
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch import spool
-from trainwatch.core.act.launch.launching import is_alive
-from trainwatch.core.act.launch.spool import read_exit, read_start
+from trainwatch.core import processes, spool
 from trainwatch.core.act.stopping import members, stop_attempt
 from trainwatch.core.model.attempt import StartRecord
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.processes import is_alive
+from trainwatch.core.spool import read_exit, read_start
 
 TRAINS = f"{sys.executable} t.py"
 TRAINING = """import os, sys, time

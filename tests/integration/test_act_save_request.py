@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import wait_for
-from trainwatch.core.act import processes, save_request
-from trainwatch.core.act.save_request import catches_signal, catching, request_save, take_back
+from trainwatch.core import processes
+from trainwatch.core.act.save_request import request_save, take_back
+from trainwatch.core.processes import catches_signal, catching
 
 TRAINER = """
 import os, signal, sys, time
@@ -96,7 +97,7 @@ def test_several_ranks_all_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
         return processes.Process(pid, 1, parent, 1, 1, "S", "python")
 
     living = [process(10, 1), process(11, 10), process(12, 10), process(13, 12), process(14, 13)]
-    monkeypatch.setattr(save_request, "catches_signal", lambda pid, _number: pid in {11, 12, 14})
+    monkeypatch.setattr(processes, "catches_signal", lambda pid, _number: pid in {11, 12, 14})
     assert [p.pid for p in catching(living, 10)] == [11, 12]
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.evidence import capture, loop_looks
 from trainwatch.core.act.evidence.capture import capture_stacks, log_tail, look_for_loops, main_frames, telling_frame
 from trainwatch.core.act.evidence.loop_looks import look
-from trainwatch.core.act.launch.launching import is_alive
+from trainwatch.core.processes import is_alive
 from trainwatch.core.sense.process.run_tree import tree_pids
 
 STUCK = """if True:

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, growing, lives, python, wait_for, world
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch.launching import identify, is_alive
+from trainwatch.core import processes
 from trainwatch.core.act.stop_sequence import StopResult
 from trainwatch.core.act.stopping import members, set_paused, stop_attempt
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.process.proc_stat import read_stat
+from trainwatch.core.processes import identify, is_alive, read_process
 
 POLITE = """if True:
     import signal, sys, time
@@ -250,7 +249,7 @@ def test_a_process_whose_main_thread_ended_is_not_taken_for_ended(run: World) ->
     target = started(run, code)
     wait_for(lambda: "Z" in Path(f"/proc/{target.trainer.pid}/stat").read_text().split()[2], "its first thread ended")
     assert lives(target.trainer.pid)
-    assert read_stat(target.trainer.pid).state == "S"  # type: ignore[union-attr]
+    assert read_process(target.trainer.pid).state == "S"  # type: ignore[union-attr]
     report = stop(target, interrupt=0.2)
     assert (report.gone, report.signal) == (True, "SIGTERM")
     assert not lives(target.trainer.pid)

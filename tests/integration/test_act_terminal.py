@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
-from trainwatch.core.act.launch import spawn, spool
-from trainwatch.core.act.launch.launching import is_alive
+from trainwatch.core import spool
+from trainwatch.core.act.launch import spawn
 from trainwatch.core.act.launch.trainer_pty import CLIENT_BACKLOG_BYTES, LogFile
 from trainwatch.core.act.view.pty_client import connect, frame
+from trainwatch.core.processes import is_alive
 
 ECHO = """if True:
     import os, signal, sys

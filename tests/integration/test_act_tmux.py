@@ -19,12 +19,12 @@ from tests.fakes.slowness import slowness
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
 from tests.tiers import SECOND_TIER, second
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch.launching import is_alive
+from trainwatch.core import processes
 from trainwatch.core.act.view import tmux
 from trainwatch.core.act.view.tmux import TmuxError, attach_command, is_log_view, output, popup_command
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux
+from trainwatch.core.processes import is_alive
 
 pytestmark = [pytest.mark.tmux, pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")]
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import HandMade, hand_made
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.adopt import AdoptionError, panes_of_server
 from trainwatch.core.app.adopt import Candidate, choose, find_training
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import HandMade, hand_made
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.adopt import AdoptionError, PaneSeen, look_at, pane_on, panes_of, tap, trainer_in
 from trainwatch.core.model.settings import Tmux
 

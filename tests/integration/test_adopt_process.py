@@ -13,7 +13,7 @@ from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import HandMade, hand_made
 from trainwatch.core.act.adopt import AdoptionError, Trainer, _argv, log_of, look_at
 from trainwatch.core.act.config.trainer_config import config_of
-from trainwatch.core.act.launch.launching import is_alive
+from trainwatch.core.processes import is_alive
 
 SLEEP = (sys.executable, "-c", "import time; print('here', flush=True); time.sleep(600)")
 

@@ -15,7 +15,7 @@ from tests.fakes import real_engines
 from tests.fakes.e2e_world import HASTY, TRAINER, World, lives, until, world
 from tests.integration.test_container_run import first_process
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 
 __all__ = ["world"]
 

@@ -15,7 +15,7 @@ import pytest
 from tests.fakes import container_engine
 from tests.fakes.e2e_world import TRAINER, World, lives, until, world
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act.launch import spool
+from trainwatch.core import spool
 from trainwatch.core.act.stopping import first_of_container
 
 __all__ = ["world"]

@@ -5,8 +5,8 @@ import sys
 from tests.fakes.e2e_world import World, lives, until, world
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.evaluator import MARK
-from trainwatch.core.act.processes import all_processes, marked_with
 from trainwatch.core.model.decision import EvaluateCheckpoint
+from trainwatch.core.processes import all_processes, marked_with
 from trainwatch.core.store.history_reader import HistoryReader
 
 __all__ = ["world"]

@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 from tests.fakes.e2e_world import HASTY, World, until, world
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.model.decision import RunAtEnd
 
 __all__ = ["world"]

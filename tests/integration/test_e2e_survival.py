@@ -16,12 +16,12 @@ import pytest
 
 from tests.fakes.e2e_world import HASTY, PATIENCE_S, World, lives, until, world
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch import spool
-from trainwatch.core.act.launch.launching import is_alive, settle_launch
+from trainwatch.core import processes, spool
+from trainwatch.core.act.launch.launching import settle_launch
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.processes import is_alive
 
 __all__ = ["world"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.e2e_world import Done, in_this_process
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.launch import locks
 from trainwatch.core.act.launch.locks import SLOT_BYTES, SUPERVISOR, Owner
 from trainwatch.core.act.launch.output_locks import NAME

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.e2e_world import World, lives, until, world
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act.launch import spool
+from trainwatch.core import spool
 from trainwatch.core.act.launch.keep_alive import LOOKS, SupervisorWatch
 from trainwatch.core.store.lock import LifeSignWriter, SupervisorLock, holder_pid
 
@@ -22,13 +22,12 @@ __all__ = ["world"]
 HOLDER = """
 import sys, time
 from pathlib import Path
-from trainwatch.core.app.supervise.state_keeper import read_stat
+from trainwatch.core.processes import own_process
 from trainwatch.core.store.lock import LifeSignWriter
 from trainwatch.core.store.lock import SupervisorLock
-import os
 folder = Path(sys.argv[1])
 with SupervisorLock(folder / "lock"):
-    LifeSignWriter(folder / "alive", start_ticks=read_stat(os.getpid()).start_ticks).beat()
+    LifeSignWriter(folder / "alive", start_ticks=own_process().start_ticks).beat()
     print("held", flush=True)
     sys.stdin.read()
 """

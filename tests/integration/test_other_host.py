@@ -16,7 +16,7 @@ from tests.fakes.e2e_world import PATIENCE_S, World, lives, until, world_at
 from tests.fakes.ssh_host import LACKS, SshHost, end_connection, env_for, ssh_host
 from tests.tiers import SECOND_TIER
 from trainwatch import __version__
-from trainwatch.core.act.processes import all_processes
+from trainwatch.core.processes import all_processes
 
 pytestmark = [
     SECOND_TIER,

@@ -11,10 +11,10 @@ import pytest
 from tests.fakes.e2e_world import TRAINER, World, lives, until, world
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.launch.launching import find_attempt
-from trainwatch.core.act.launch.spool import read_order
 from trainwatch.core.act.stopping import members
+from trainwatch.core.spool import read_order
 from trainwatch.core.store.journal import load_story
 from trainwatch.core.store.learned import QueueFile
 from trainwatch.core.store.lock import holder_pid

@@ -12,7 +12,7 @@ from tests.fakes.e2e_world import Done, World, until, world
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.fakes.overlays import overlays
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 
 __all__ = ["fake_nvml", "fake_nvml_library", "overlays", "world"]
 

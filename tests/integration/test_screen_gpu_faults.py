@@ -12,7 +12,7 @@ from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.integration.test_screen_truth import head
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.model.fact import IncidentOpened
 
 __all__ = ["fake_nvml", "fake_nvml_library", "world"]

@@ -23,8 +23,8 @@ from trainwatch.core.model.attempt import ExitRecord
 from trainwatch.core.model.observation import Exit
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.processes import boot_id, is_alive, is_zombie, read_process
 from trainwatch.core.sense.process.exit_watch import ExitWatch
-from trainwatch.core.sense.process.proc_stat import boot_id, is_alive, is_zombie, read_stat
 
 RUNNER = """
 import os, subprocess, sys, time
@@ -216,5 +216,5 @@ def test_process_identity_recognises_zombies_and_reused_pids() -> None:
         assert not is_alive(found)
         assert identity(process.pid) == found
         process.wait()
-        assert read_stat(process.pid) is None
+        assert read_process(process.pid) is None
     assert found.boot_id == boot_id() != ""

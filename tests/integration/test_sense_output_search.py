@@ -15,10 +15,10 @@ import pytest
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
 from trainwatch.core.checkpoints import state_of
 from trainwatch.core.model.observation import OutputSeen
+from trainwatch.core.processes import read_process
 from trainwatch.core.sense.files.inotify import open_for_writing
 from trainwatch.core.sense.files.output_search import OutputSearch
 from trainwatch.core.sense.files.writers import Writers
-from trainwatch.core.sense.process.proc_stat import read_stat
 from trainwatch.core.sense.process.run_tree import RunTree
 
 WRITER = """
@@ -86,7 +86,7 @@ class Writer:
 
 
 def _lives(pid: int) -> bool:
-    stat = read_stat(pid)
+    stat = read_process(pid)
     return stat is not None and stat.state not in "ZX"
 
 

@@ -17,8 +17,8 @@ from tests.integration.sense_world import (
     wait_until,
 )
 from trainwatch.core.model.observation import ProcessSample
+from trainwatch.core.processes import KTHREADD, Process, all_processes
 from trainwatch.core.sense.process import run_tree
-from trainwatch.core.sense.process.proc_stat import KTHREADD, ProcStat, read_all
 from trainwatch.core.sense.process.process_tree import ProcessTree
 from trainwatch.core.sense.process.run_tree import tree_pids
 
@@ -159,15 +159,15 @@ def test_fork_of_the_runner_is_not_in_the_tree_before_it_has_loaded_a_program() 
 
 
 def test_kernel_threads_are_no_processes() -> None:
-    found = read_all()
+    found = all_processes()
     assert os.getpid() in found
     assert not any(stat.parent == KTHREADD for stat in found.values()) or read_name(KTHREADD) != "kthreadd"
     child = os.fork()
     if child == 0:
         os._exit(0)
-    assert read_all()[child].state in {"R", "Z", "S", "D"}
+    assert all_processes()[child].state in {"R", "Z", "S", "D"}
     os.waitpid(child, 0)
-    assert child not in read_all()
+    assert child not in all_processes()
 
 
 def read_name(pid: int) -> str:
@@ -192,12 +192,12 @@ def test_only_the_members_are_read_and_a_child_of_another_thread_is_found_by_the
     now: list[float] = [1000.0]
     scans: list[float] = []
 
-    def scan() -> dict[int, ProcStat]:
+    def scan() -> dict[int, Process]:
         scans.append(now[0])
-        return read_all()
+        return all_processes()
 
     monkeypatch.setattr(run_tree, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(run_tree, "read_all", scan)
+    monkeypatch.setattr(run_tree, "all_processes", scan)
     with python(THREADED) as trainer:
         assert said(trainer) == "up"
         tree, followed = run_tree.RunTree(), target(identity(trainer.pid))

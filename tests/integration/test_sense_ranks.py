@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from trainwatch.core.model.observation import Rank
-from trainwatch.core.sense.process.proc_stat import ProcStat, read_all, read_stat
+from trainwatch.core.processes import Process, all_processes, read_process
 from trainwatch.core.sense.process.ranks import Ranks
 
 WORKER = "import subprocess, sys; child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
@@ -24,19 +24,19 @@ def started() -> Iterator[list["subprocess.Popen[str]"]]:
     processes: list[subprocess.Popen[str]] = []
     yield processes
     for process in processes:
-        for stat in read_all().values():
+        for stat in all_processes().values():
             if stat.parent == process.pid:
                 os.kill(stat.pid, 9)
         process.kill()
         process.communicate()
 
 
-def _tree(processes: list["subprocess.Popen[str]"]) -> dict[int, ProcStat]:
-    found: dict[int, ProcStat] = {}
+def _tree(processes: list["subprocess.Popen[str]"]) -> dict[int, Process]:
+    found: dict[int, Process] = {}
     for process in processes:
         assert process.stdout is not None
         for pid in (process.pid, int(process.stdout.readline())):
-            stat = read_stat(pid)
+            stat = read_process(pid)
             assert stat is not None
             found[pid] = stat._replace(state="S")
     return found

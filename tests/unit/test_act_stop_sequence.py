@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.stop_sequence import (
     KILL_GRACE_S,
     WSL_INTERRUPT_S,

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.unit.test_check_settings import machine, plan
-from trainwatch.core.act.launch import spool
+from trainwatch.core import spool
 from trainwatch.core.app.plan.launch_plan import settings_in
 from trainwatch.core.app.preflight import resume_checks
 from trainwatch.core.app.preflight.check import Check

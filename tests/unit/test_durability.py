@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
+from trainwatch.core import spool
 from trainwatch.core.act.config.trainer_config import write_copy
-from trainwatch.core.act.launch import spool
 from trainwatch.core.checkpoints import apply_prune, backup, plan_prune
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.launch import TrialResult

@@ -54,6 +54,27 @@ def test_pause_that_is_over_before_min_s_is_not_notified() -> None:
     assert (world.word, world.incidents) == ("running", [])
 
 
+def test_trainer_that_is_known_to_be_stopped_has_an_incident_at_once_and_a_notice_after_min_s() -> None:
+    world = running()
+
+    def stopped(seconds: float) -> None:
+        for _ in range(int(seconds / 5.0)):
+            states = {"T": 2, "S": 1}
+            world.see(ProcessSample(t=world.t + 5.0, cpu_cores=0.0, procs=3, states=states, computing=2, held=2))
+
+    stopped(20.0)
+    assert [(i.kind, i.class_, i.severity, i.open) for i in world.incidents] == [
+        ("stall", "suspended", "warning", True)
+    ]
+    stopped(60.0)
+    assert world.of(NotifyPeople) == []
+    stopped(20.0)
+    assert [n.title for n in world.of(NotifyPeople)] == ["run: stopped by a signal"]
+    stop(world, 10.0, {"R": 3})
+    assert (world.word, [i.ending for i in world.incidents]) == ("running", ["it was continued"])
+    assert "stop_attempt" not in world.decisions
+
+
 def test_learned_deadline_begins_anew_after_the_pause() -> None:
     world = stop(stop(stop(running(), 3600.0), 60.0, {"S": 1}), 1800.0, {"S": 1})
     assert [i.kind for i in world.incidents][:3] == ["stall", "quiet", "hang"]

@@ -25,7 +25,7 @@ def losses(lines: Iterable[str]) -> LossRun:
     state = START
     for line in lines:
         state = read_progress(state, line, SHAPES)
-    return read_progress(state, "\n", SHAPES).losses
+    return read_progress(state, "\n", SHAPES).now.losses
 
 
 def printed(shape: str, *values: object, start: int = 1, every: int = 1) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.e2e_world import until
 from trainwatch import heartbeat
-from trainwatch.core import rank_files
+from trainwatch.core import processes, rank_files
 from trainwatch.core.act.slurm import node_agent
 from trainwatch.core.model.observation import GpuSample, LogChunk, Nodes, Observation, ProcessSample, RankEnded
 from trainwatch.core.model.ports import AttemptTarget
@@ -181,6 +181,9 @@ def test_half_a_line_is_not_read(tmp_path: Path) -> None:
 
 def test_the_agent_counts_the_steps_of_its_job_alone(tmp_path: Path) -> None:
     own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
+    for module in (processes, rank_files):
+        source = Path(str(module.__file__))
+        (tmp_path / source.name).write_bytes(source.read_bytes())
     program = [sys.executable, "-c", "import time\nwhile True: time.sleep(0.01)"]
     trainer = subprocess.Popen(program, env=os.environ | own)
     other = subprocess.Popen(program, env=os.environ | own | {"SLURM_JOB_ID": "4712"})
@@ -222,8 +225,10 @@ time.sleep(600)
 
 def test_the_agent_reads_the_logs_of_ranks_their_launcher_and_what_they_left(tmp_path: Path) -> None:
     own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
+    for module in (processes, rank_files):
+        source = Path(str(module.__file__))
+        (tmp_path / source.name).write_bytes(source.read_bytes())
     logs = tmp_path / "logs"
-    (tmp_path / "rank_files.py").write_bytes(Path(rank_files.__file__).read_bytes())
     launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER, str(logs), RANK], env=os.environ | own)
     agent = subprocess.Popen(
         [sys.executable, "-I", node_agent.__file__, str(tmp_path), "0.1"],
@@ -260,9 +265,11 @@ def test_the_agent_reads_the_logs_of_ranks_their_launcher_and_what_they_left(tmp
 
 
 def test_the_agent_sees_a_torchrun_that_waits_for_other_nodes_before_its_first_worker(tmp_path: Path) -> None:
-    (tmp_path / "rank_files.py").write_bytes(Path(rank_files.__file__).read_bytes())
     (tmp_path / "torchrun").write_text("import time\ntime.sleep(600)\n")
     own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
+    for module in (processes, rank_files):
+        source = Path(str(module.__file__))
+        (tmp_path / source.name).write_bytes(source.read_bytes())
     waits = subprocess.Popen(
         [sys.executable, str(tmp_path / "torchrun"), "--nnodes=2", "train.py"], env=os.environ | own
     )
@@ -292,6 +299,9 @@ while True: time.sleep(0.01)
 
 def test_only_a_process_of_the_job_that_catches_the_signal_is_asked_for_a_checkpoint(tmp_path: Path) -> None:
     own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
+    for module in (processes, rank_files):
+        source = Path(str(module.__file__))
+        (tmp_path / source.name).write_bytes(source.read_bytes())
     deaf = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env=os.environ | own)
     saved = tmp_path / "saved"
     catches = subprocess.Popen([sys.executable, "-c", CATCHES, str(saved)], env=os.environ | own)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.act import processes
+from trainwatch.core import processes
 from trainwatch.core.act.launch import locks as lock_file
 from trainwatch.core.act.launch import locks as lock_slots
 from trainwatch.core.act.launch import output_locks

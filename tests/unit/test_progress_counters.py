@@ -130,5 +130,5 @@ def test_nan_is_told_from_the_step_of_the_run() -> None:
         for epoch in (1, 2)
         for i in range(1, 51)
     )
-    losses = read_progress(START, f"{text}\n").losses
+    losses = read_progress(START, f"{text}\n").now.losses
     assert (losses.nan_from, losses.nan_steps) == (60, 41)

@@ -181,7 +181,7 @@ def test_other_lists_are_no_tables_of_a_training(text: str) -> None:
 def test_a_bar_within_a_record_is_read_redraw_by_redraw() -> None:
     bar = "\rsteps: 4/9 [00:01<00:02, 2.0it/s]\rsteps: 5/9 [00:02<00:02, 2.0it/s, loss=0.5]"
     state = read_progress(START, json.dumps({"log": f"{bar}\n"}) + "\n")
-    assert (state.progress.step, state.progress.loss, state.heartbeats) == (5, 0.5, 2)
+    assert (state.progress.step, state.progress.loss, state.now.heartbeats) == (5, 0.5, 2)
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_the_only_count_of_a_log_is_the_training_once_it_has_gone_on(
     for word in WORDS[:4]:
         lines = [form.format(word, n=n) for n in range(11, 31)]
         short = state_of(*lines[:6])
-        assert (short.progress.step, short.heartbeats) == (None, 0), word
+        assert (short.progress.step, short.now.heartbeats) == (None, 0), word
         log.write_text("\n".join(lines) + "\n")
         assert main(["progress", str(log), "--json"]) == 0
         said = json.loads(capsys.readouterr().out)
@@ -203,15 +203,15 @@ def test_a_count_that_begins_anew_beside_another_one_is_an_evaluation(word: str,
     state = state_of(*checks, *steps[:train], *checks, *steps[train:], *checks[:6])
     assert (state.phase, state.progress.step, state.progress.total_steps) == ("eval", 2 * train, 1000)
     again = state_of(*checks, before=begin_attempt(state, resumed=True, began=2 * train))
-    assert (again.phase, again.heartbeats) == ("eval", 0)
+    assert (again.phase, again.now.heartbeats) == ("eval", 0)
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_count_that_begins_anew_each_time_is_an_evaluation(word: str) -> None:
     checks = [f"INFO {word}: step {n}/50 loss 0.{n}" for n in range(10, 50, 10)]
-    assert state_of(*checks * 6).heartbeats == 0
+    assert state_of(*checks * 6).now.heartbeats == 0
     state = state_of("step 1/900 loss 0.5", "step 2/900 loss 0.4", *checks * 6)
-    assert (state.heartbeats, state.progress.step, state.progress.loss) == (2, 2, 0.4)
+    assert (state.now.heartbeats, state.progress.step, state.progress.loss) == (2, 2, 0.4)
 
 
 @pytest.mark.parametrize(("train", "check"), [("test", "val"), ("eval_run", "dev"), ("eval", "test"), ("val", "eval")])

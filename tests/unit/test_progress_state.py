@@ -17,14 +17,14 @@ def read(*chunks: str) -> ProgressState:
 
 def test_progress_heartbeat_only_when_the_step_moves() -> None:
     state = read(BAR.format(10), BAR.format(10), "\nstill here\n", BAR.format(10))
-    assert state.heartbeats == 1
-    assert read_progress(state, BAR.format(11)).heartbeats == 2
+    assert state.now.heartbeats == 1
+    assert read_progress(state, BAR.format(11)).now.heartbeats == 2
 
 
 def test_progress_two_counters_that_disagree_are_no_movement() -> None:
     lines = BAR.format(10) + "\n[Rank 0] step=3, skipped=0, lr=[1e-05]\n"
-    assert read(lines).heartbeats == 2
-    assert read(lines, lines, lines).heartbeats == 2
+    assert read(lines).now.heartbeats == 2
+    assert read(lines, lines, lines).now.heartbeats == 2
     assert read(lines).progress.step == 10
 
 
@@ -35,7 +35,7 @@ def test_progress_evaluation_bar_without_label_during_training_is_no_step() -> N
     )
     assert (state.phase, state.progress.step, state.progress.total_steps) == ("eval", 50, 1000)
     state = read_progress(state, "\r 20%|██ | 6/30 [00:06<00:24,  1.0it/s]")
-    assert (state.phase, state.heartbeats) == ("eval", read_progress(START, "").heartbeats + 2)
+    assert (state.phase, state.now.heartbeats) == ("eval", read_progress(START, "").now.heartbeats + 2)
     state = read_progress(state, f"\r{train.replace('50/', '51/')}")
     assert (state.phase, state.progress.step) == ("train", 51)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.sense.process.proc_stat import ProcStat
+from trainwatch.core.processes import Process
 from trainwatch.core.sense.process.process_tree import Computing, Standing
 
 SHELL, LAUNCHER, RANK_0, RANK_1, WORKER, OTHER_WORKER, SLEEP = 10, 11, 12, 13, 14, 15, 16
@@ -10,11 +10,11 @@ S = 100
 """Ticks in a second."""
 
 
-def stat(pid: int, parent: int, seconds: float, state: str = "S") -> ProcStat:
-    return ProcStat(pid, state, parent, int(seconds * S), 0, 7, 0, 0)
+def stat(pid: int, parent: int, seconds: float, state: str = "S") -> Process:
+    return Process(pid, 7, parent, 1, 1, state, "python", int(seconds * S))
 
 
-def standing(*tree: ProcStat, before: tuple[ProcStat, ...] = ()) -> Standing:
+def standing(*tree: Process, before: tuple[Process, ...] = ()) -> Standing:
     computing = Computing()
     if before:
         computing.update({s.pid: s for s in before})

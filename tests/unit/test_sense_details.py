@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from trainwatch.core.model.machine_details import GpuDetails, HostDetails
+from trainwatch.core.processes import all_processes, read_io, read_process
 from trainwatch.core.sense.host.host_sensor import HostDetailReadings, mounts, read_machine, traffic
-from trainwatch.core.sense.process.proc_stat import read_all, read_io, read_stat
 from trainwatch.core.sense.process.process_tree import Member, TreeDetailReadings
 from trainwatch.core.sense.process.run_tree import Rates, UserNames, command_of
 from trainwatch.core.store.latest import LOOKED_S, DetailFiles, DetailReader
@@ -63,12 +63,12 @@ def test_this_machine_is_read() -> None:
 def test_processes_of_a_tree_stand_below_their_parents_with_user_and_command() -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
-        me, other = read_stat(os.getpid()), read_stat(child.pid)
+        me, other = read_process(os.getpid()), read_process(child.pid)
         assert me is not None
         assert other is not None
         members = {stat.pid: Member(stat, read_io(stat.pid)) for stat in (other, me)}
         readings = TreeDetailReadings()
-        everyone = read_all()
+        everyone = all_processes()
         readings.look(members, everyone, 0.0)
         seen = readings.look(members, everyone, 1.0)
         found = seen.processes
@@ -90,7 +90,7 @@ def test_a_name_that_no_directory_knows_is_the_number() -> None:
     assert names.of(2**22 + 1) is None
     assert command_of(2**22 + 1) is None
     shares = Rates()
-    stat = read_stat(os.getpid())
+    stat = read_process(os.getpid())
     assert stat is not None
     assert shares.cpu_pct(stat, 1.0) is None, "one look is no rate"
 

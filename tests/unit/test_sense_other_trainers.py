@@ -7,7 +7,7 @@ from typing import Any, cast
 from trainwatch.core.model.observation import OtherTrainer, OtherTrainersSeen
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.process.proc_stat import read_stat
+from trainwatch.core.processes import read_process
 from trainwatch.core.sense.process.ranks import OtherTrainers
 from trainwatch.core.sense.process.run_tree import RunTree
 
@@ -64,7 +64,7 @@ class Machine:
 
 
 def rival(**changes: Any) -> OtherTrainer:
-    stat = read_stat(US)
+    stat = read_process(US)
     assert stat is not None
     return OtherTrainer(pid=US, start_ticks=stat.start_ticks, command="python train.py", cwd="/", **changes)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sense_world import wait_until
-from trainwatch.core.sense.process.proc_stat import PAGE_BYTES, ProcStat
+from trainwatch.core.processes import PAGE_BYTES, Process
 from trainwatch.core.sense.process.signs import (
     MountProbe,
     Paging,
@@ -69,9 +69,9 @@ def test_traffic_of_a_trainer_in_another_network_namespace_is_unknown(tmp_path: 
     assert SocketBytes(str(tmp_path)).look([7], 0.0) is None
 
 
-def blocked() -> list[ProcStat]:
+def blocked() -> list[Process]:
     """This process, as if it was blocked."""
-    return [ProcStat(os.getpid(), "D", 1, 0, 0, 7, 0, 0)]
+    return [Process(os.getpid(), 7, 1, 1, 1, "D", "python")]
 
 
 ROOT_IS_MOUNTED = pytest.mark.skipif(
@@ -83,7 +83,7 @@ ROOT_IS_MOUNTED = pytest.mark.skipif(
 @ROOT_IS_MOUNTED
 def test_mounts_are_asked_only_while_a_process_is_blocked() -> None:
     probe = MountProbe(after_s=0.0)
-    assert probe.check([ProcStat(os.getpid(), "S", 1, 0, 0, 7, 0, 0)]) is None
+    assert probe.check([Process(os.getpid(), 7, 1, 1, 1, "S", "python")]) is None
     wait_until(lambda: probe.check(blocked()) == (), "an answer")
     assert MountProbe(after_s=60.0).check(blocked()) is None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.process.proc_stat import read_stat
+from trainwatch.core.processes import read_process
 from trainwatch.core.sense.process.signs import TerminalWait
 
 ASKS = "input('Use wandb? (1/2/3) ')"
@@ -26,7 +26,7 @@ def test_real_process_at_a_real_terminal_is_detected(code: str, seen: set[str | 
         deadline = time.monotonic() + 100.0
         found: object = "not seen yet"
         while found not in seen and time.monotonic() < deadline:
-            stat = read_stat(trainer.pid)
+            stat = read_process(trainer.pid)
             assert stat is not None
             if stat.state == "S":
                 found = look.check([stat])
@@ -41,7 +41,7 @@ def test_real_process_at_a_real_terminal_is_detected(code: str, seen: set[str | 
 def test_process_without_a_terminal_does_not_wait_for_input() -> None:
     sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        stat = read_stat(sleeper.pid)
+        stat = read_process(sleeper.pid)
         assert stat is not None
         assert TerminalWait().check([stat._replace(state="S")]) is None
     finally:
@@ -72,7 +72,7 @@ def test_wait_for_input_is_detected_from_proc(
     for name, text in (("syscall", syscall), ("wchan", wchan)):
         if text is not None:
             (folder / name).write_text(text)
-    stat = read_stat(os.getpid())
+    stat = read_process(os.getpid())
     assert stat is not None
     look = TerminalWait(str(tmp_path), "x86_64")
     assert look.check([stat._replace(pid=7, state="S")]) == said

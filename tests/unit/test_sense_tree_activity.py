@@ -1,4 +1,4 @@
-from trainwatch.core.sense.process.proc_stat import ProcIo, ProcStat
+from trainwatch.core.processes import Process, ProcessIo
 from trainwatch.core.sense.process.process_tree import Member, TreeActivity, Work
 
 TRAINER, LOADER = 10, 11
@@ -7,8 +7,8 @@ TRAINER, LOADER = 10, 11
 def member(
     pid: int, own: int, *, parent: int = 1, children: int = 0, read: int | None = 0, start: int = 100
 ) -> tuple[int, Member]:
-    io = None if read is None else ProcIo(read, 0)
-    return pid, Member(ProcStat(pid, "S", parent, own, children, start, 0, 0), io)
+    io = None if read is None else ProcessIo(read, 0)
+    return pid, Member(Process(pid, start, parent, 1, 1, "S", "python", own, children), io)
 
 
 def test_first_tree_sample_has_all_work_and_later_ones_the_difference() -> None:

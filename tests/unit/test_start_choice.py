@@ -14,8 +14,8 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
 from trainwatch.cli.events import EventPrinter
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch import locks, spool
+from trainwatch.core import processes, spool
+from trainwatch.core.act.launch import locks
 from trainwatch.core.act.launch.locks import Owner
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.operate import goes_on_waiting, require_checked

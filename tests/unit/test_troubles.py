@@ -14,7 +14,8 @@ from trainwatch.core.model.fact import AttemptStarted, Fact, IncidentOpened, Run
 from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.store.lock import RECORD_BYTES, LifeSignWriter, SupervisorLock, boot_id, read_life_sign
+from trainwatch.core.processes import boot_id
+from trainwatch.core.store.lock import RECORD_BYTES, LifeSignWriter, SupervisorLock, read_life_sign
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.state.concerns import troubles
 from trainwatch.core.views.state.status import status_object

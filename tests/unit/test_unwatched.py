@@ -8,8 +8,7 @@ import pytest
 
 from trainwatch.cli.status_text import status_lines
 from trainwatch.cli.watch import runs_verb as show_runs
-from trainwatch.core.act import processes
-from trainwatch.core.act.launch import spool
+from trainwatch.core import processes, spool
 from trainwatch.core.app.runs.run_status import read_run, read_status
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.progress import Outlook, Progress

@@ -360,57 +360,38 @@ def redirected(spec: RunSpec, preset: Preset, profile: Profile | None, folder: P
     Raises DeriveError with a sentence if nothing names the output folder, or if a launch would still name the user's
     own folder.
     """
-    command, by_command = _command(spec, folder)
-    changes, by_config = _config_changes(spec, preset, folder)
-    if not (by_command or by_config or any("{output_dir}" in word for word in spec.command)):
+    saves: list[bool] = []
+
+    def moved(name: str, value: str) -> str | None:
+        """Where a setting points instead; None if it names no output folder."""
+        bare, users = name.lstrip("-+~").replace("-", "_").rpartition(".")[2], _is_users(spec, value)
+        if not value or not (bare in OUTPUT_KEYS or users):
+            return None
+        saves.append(bare in SAVES_TO or users)
+        return _inside(spec, bare, value, folder)
+
+    words = list(spec.command)
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        option = words[at - 1] if at else ""
+        if equals and "{" not in value and (after := moved(name, value)) is not None:
+            words[at] = f"{name}={after}"
+        elif option.startswith("-") and "=" not in option and not word.startswith("-") and "{" not in word:
+            words[at] = moved(option, word) or word
+    changes = []
+    config = None if spec.config is None else load_config(spec, preset)
+    for key, value in leaves(config.tree) if config is not None and names_config(spec, config.path) else ():
+        if isinstance(value, str) and (after := moved(key, value)) is not None:
+            changes.append(Change(where="config", key=key, before=value, after=after, why=WHY))
+    if not any(saves) and not any("{output_dir}" in word for word in spec.command):
         raise DeriveError(
             "the trainer's output folder cannot be redirected: neither the command nor its config names it; "
             f"write {{output_dir}} into {place_of(spec, 'command')} where the folder belongs"
         )
-    new = msgspec.structs.replace(spec, command=command, changes=(*spec.changes, *changes), output_dir=str(folder))
+    changed = (*spec.changes, *changes)
+    new = msgspec.structs.replace(spec, command=tuple(words), changes=changed, output_dir=str(folder))
     _refuse_leftovers(spec, new, preset, profile, folder)
     return new
-
-
-def _command(spec: RunSpec, folder: Path) -> tuple[tuple[str, ...], bool]:
-    """The command with its output folders replaced, and whether one of them is for checkpoints."""
-    words = list(spec.command)
-    found = False
-    for at, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        bare = name.lstrip("-+~").replace("-", "_").rpartition(".")[2]
-        previous = words[at - 1].lstrip("-").replace("-", "_").rpartition(".")[2] if at else ""
-        option_before = at > 0 and words[at - 1].startswith("-") and "=" not in words[at - 1]
-        if equals and (bare in OUTPUT_KEYS or _is_users(spec, value)) and "{" not in value:
-            words[at] = f"{name}={_inside(spec, bare, value, folder)}"
-            found = found or bare in SAVES_TO or _is_users(spec, value)
-        elif (
-            option_before
-            and not word.startswith("-")
-            and "{" not in word
-            and (previous in OUTPUT_KEYS or _is_users(spec, word))
-        ):
-            words[at] = _inside(spec, previous, word, folder)
-            found = found or previous in SAVES_TO or _is_users(spec, word)
-    return tuple(words), found
-
-
-def _config_changes(spec: RunSpec, preset: Preset, folder: Path) -> tuple[tuple[Change, ...], bool]:
-    """Changes of the config that the command names, and whether one of them is for checkpoints."""
-    if spec.config is None:
-        return (), False
-    config = load_config(spec, preset)
-    if not names_config(spec, config.path):
-        return (), False
-    changes, found = [], False
-    for key, value in leaves(config.tree):
-        bare = key.rpartition(".")[2]
-        if not isinstance(value, str) or not value or not (bare in OUTPUT_KEYS or _is_users(spec, value)):
-            continue
-        after = _inside(spec, bare, value, folder)
-        changes.append(Change(where="config", key=key, before=value, after=after, why=WHY))
-        found = found or bare in SAVES_TO or _is_users(spec, value)
-    return tuple(changes), found
 
 
 def _inside(spec: RunSpec, key: str, value: str, folder: Path) -> str:

@@ -17,17 +17,16 @@ from typing import Any
 
 import msgspec
 
+from ... import processes, spool
 from ...model.observation import GpuReading
 from ...model.ports import AttemptTarget
 from ...model.redact import EDGE, HIDDEN, Redaction, is_secret_name
 from ...model.run import RunSpec
 from ...model.text import GIB
 from ...private_folder import make_private
-from .. import processes
+from ...processes import is_alive
+from ...spool import read_order
 from ..gpu_clearing import Holder, gpu_holders
-from ..launch import spool
-from ..launch.launching import is_alive
-from ..launch.spool import read_order
 from ..save_request import dump_stacks
 from ..stopping import members
 

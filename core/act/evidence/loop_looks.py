@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ... import processes
 from ...bound_process import bound
-from .. import processes
 from ..stop_sequence import STOPPED_STATES
 
 PROCESSES = 16
@@ -270,11 +270,8 @@ def _busy(now: Mapping[int, dict[int, int]], before: Mapping[int, dict[int, int]
 
 def _sources_of(process: processes.Process) -> Callable[[str], str | None]:
     """Reads source files as the process sees them; None for one changed after its start: it is not what runs."""
-    root, cwd, started = f"/proc/{process.pid}/root", "", 0.0
-    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/uptime", "rb") as file:  # noqa: PTH123
-        age_s = float(file.read().split()[0]) - process.start_ticks / os.sysconf("SC_CLK_TCK")
-        started = time.time() - age_s
-        cwd = os.readlink(f"/proc/{process.pid}/cwd")  # noqa: PTH115
+    root, cwd = f"/proc/{process.pid}/root", processes.link_of(f"/proc/{process.pid}/cwd")
+    started = time.time() - processes.age_s(process.start_ticks)
 
     def read(file: str) -> str | None:
         with contextlib.suppress(OSError), open(root + os.path.join(cwd, file), "rb") as source:  # noqa: PTH118, PTH123

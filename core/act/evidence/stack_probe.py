@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ... import processes, spool
 from ...model.redact import EDGE
 from ...private_folder import make_private
-from .. import processes
-from ..launch import spool
 from . import loop_looks
 from .capture import WAITING_PLACES, log_tail, main_frames, proc_text, write_file
 from .loop_looks import PROCESSES, dump

@@ -6,15 +6,13 @@ no work since the crash, is no rank, and no other process had the same command l
 trainer lives, because orphans lose their parent. Standard library only.
 """
 
-import os
 import re
 import stat
 from typing import NamedTuple
 
-from ..processes import Process, variables_of
+from ...processes import TICKS_PER_S, Process, ProcessIo, open_files, read_io, status_of, variables_of, words_of
 
 # No pathlib here: the runner stays small.
-# ruff: noqa: PTH115, PTH116, PTH123, PTH208
 
 
 FIRST_LOOK_S = 0.5
@@ -89,15 +87,6 @@ BUSY_BYTES_PER_S = 1e6
 """A process that read and wrote at least this fast between two looks works: it loads a model from a slow disk."""
 GPU_FILE = re.compile(r"/dev/(?:nvidia\d+|dxg|kfd|dri/renderD\d+|accel\d+|davinci\d+)$")
 OUTPUTS_KEPT = 4
-_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-class Sums(NamedTuple):
-    """Sums of one process: CPU seconds, bytes read and written, bytes given to write calls."""
-
-    cpu_s: float
-    moved_bytes: int
-    written_bytes: int
 
 
 class Output(NamedTuple):
@@ -109,9 +98,13 @@ class Output(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """One process at one look. ``outputs`` by path; ``terminal``: its output is a terminal; ``gpu``: it holds one."""
+    """One process at one look. ``outputs`` by path; ``terminal``: its output is a terminal; ``gpu``: it holds one.
 
-    sums: Sums
+    ``cpu_ticks``, ``io``: since its start; zeros for what cannot be read: no sign of work.
+    """
+
+    cpu_ticks: int
+    io: ProcessIo
     outputs: dict[str, Output]
     terminal: bool
     gpu: bool
@@ -121,7 +114,8 @@ class LeftProcesses:
     """Looks at what is left, again and again. ``failed``: the command ended with a failure."""
 
     def __init__(self, now: float, *, log: str, failed: bool) -> None:
-        self._log = _file_key(log)
+        at = status_of(log)
+        self._log = (0, 0) if at is None else (at.st_dev, at.st_ino)
         self._failed = failed
         self._began = now
         self._looked = now
@@ -143,7 +137,7 @@ class LeftProcesses:
     def go_on(self, tree: list[Process], now: float) -> bool:
         """Look, and return whether to go on: a process works, or it is too early to tell."""
         elapsed, self._looked = now - self._looked, now
-        seen = {process.key: _look(process.pid) for process in tree}
+        seen = {process.key: _look(process) for process in tree}
         sizes = {path: output.size for each in self._before.values() for path, output in each.outputs.items()}
         for process in tree:
             if self._works(process, seen[process.key], sizes, elapsed):
@@ -166,9 +160,10 @@ class LeftProcesses:
             wrote = busy = moves = False
         else:
             grown = seen.terminal or any(output.size > sizes.get(p, output.size) for p, output in seen.outputs.items())
-            wrote = grown and seen.sums.written_bytes > before.sums.written_bytes
-            busy = (seen.sums.cpu_s - before.sums.cpu_s) / elapsed >= BUSY_CORES
-            moves = (seen.sums.moved_bytes - before.sums.moved_bytes) / elapsed >= BUSY_BYTES_PER_S
+            wrote = grown and seen.io.given_bytes > before.io.given_bytes
+            busy = seen.cpu_ticks - before.cpu_ticks >= BUSY_CORES * elapsed * TICKS_PER_S
+            moved = seen.io.read_bytes - before.io.read_bytes + seen.io.given_bytes - before.io.given_bytes
+            moves = moved >= BUSY_BYTES_PER_S * elapsed
         if wrote:
             self._writes[process.key] = self._writes.get(process.key, 0) + 1
         if not self._failed and (gpu or wrote):
@@ -196,59 +191,18 @@ def _top(process: Process, tree: list[Process]) -> Process:
 
 def describe(pid: int) -> str:
     """The command line of a process, cut to 200 characters; "" if it has ended."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read().rstrip(b"\0").replace(b"\0", b" ")
-    except OSError:
-        return ""
-    return words.decode("utf-8", "replace")[:200]
+    return b" ".join(words_of(pid)).decode("utf-8", "replace").strip()[:200]
 
 
-def _look(pid: int) -> Seen:
+def _look(process: Process) -> Seen:
     """What one process does now; nothing if it has ended."""
     outputs: dict[str, Output] = {}
     terminal = gpu = False
-    folder = f"/proc/{pid}/fd"
-    for name in _names(folder):
-        try:
-            path = os.readlink(f"{folder}/{name}")
-            if name in {"1", "2"} and path.startswith("/"):
-                found = os.stat(f"{folder}/{name}")
-                terminal = terminal or path.startswith("/dev/pts/")
-                if stat.S_ISREG(found.st_mode):
-                    outputs[path] = Output(found.st_dev, found.st_ino, found.st_size)
-        except OSError:
-            continue
+    for number, path, _ in open_files(process.pid):
         gpu = gpu or GPU_FILE.match(path) is not None
-    return Seen(_sums(pid), outputs, terminal, gpu)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _sums(pid: int) -> Sums:
-    """Zeros for what cannot be read: no sign of work."""
-    cpu_s, moved, written = 0.0, 0, 0
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
-        with open(f"/proc/{pid}/io", "rb") as file:
-            sums = dict(line.split(b": ") for line in file.read().splitlines())
-        written = int(sums[b"wchar"])
-        moved = int(sums[b"rchar"]) + written
-    except (OSError, ValueError, IndexError, KeyError):
-        pass
-    return Sums(cpu_s, moved, written)
-
-
-def _file_key(path: str) -> tuple[int, int]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return (0, 0)
-    return found.st_dev, found.st_ino
+        found = status_of(f"/proc/{process.pid}/fd/{number}") if number in {1, 2} and path.startswith("/") else None
+        if found is not None:
+            terminal = terminal or path.startswith("/dev/pts/")
+            if stat.S_ISREG(found.st_mode):
+                outputs[path] = Output(found.st_dev, found.st_ino, found.st_size)
+    return Seen(process.own_ticks, read_io(process.pid) or ProcessIo(0, 0), outputs, terminal, gpu)

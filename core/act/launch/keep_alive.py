@@ -21,8 +21,9 @@ import threading
 import time
 from typing import Any
 
-from ..processes import read_process
-from . import spawn, spool
+from ... import spool
+from ...processes import read_process
+from . import spawn
 
 LOOKS = 6
 """A supervisor counts as frozen if its sign of life is unchanged at this many looks. Looks are counted and not seconds,

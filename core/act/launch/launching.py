@@ -17,16 +17,14 @@ from typing import Any
 
 import msgspec
 
+from ... import processes, spool
 from ...bound_process import bound
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports import AttemptTarget
 from ...model.progress import HoldKind
 from ...model.resume import ScriptState
-from ...model.run import ProcessIdentity
 from ...private_folder import make_private
-from .. import processes
-from . import spool
-from .spool import read_exit, read_order, read_start
+from ...spool import read_exit, read_order, read_start
 
 START_TIMEOUT_S = 10.0
 """Python needs one or two seconds if it has to be read from a slow disk."""
@@ -144,7 +142,7 @@ def _unreported(directory: Path) -> AttemptTarget | None:
     first = min(marked, key=lambda process: process.start_ticks)
     return AttemptTarget(
         number=order.attempt,
-        trainer=ProcessIdentity(boot_id=processes.boot_id(), pid=first.pid, start_ticks=first.start_ticks),
+        trainer=processes.identity_of(first),
         runner=None,
         log=order.log,
         directory=os.path.abspath(directory),  # noqa: PTH100
@@ -180,21 +178,6 @@ def _has_runner(directory: Path) -> bool:
     except OSError:
         return True
     return False
-
-
-def is_alive(identity: ProcessIdentity | None) -> bool:
-    """Whether exactly this process runs now: same boot, pid and start ticks, not a zombie."""
-    if identity is None or identity.boot_id != processes.boot_id():
-        return False
-    return processes.is_alive((identity.pid, identity.start_ticks))
-
-
-def identify(pid: int) -> ProcessIdentity | None:
-    """The identity of a running process; None if there is none or it is a zombie."""
-    process = processes.read_process(pid)
-    if process is None or process.state in processes.DEAD_STATES:
-        return None
-    return ProcessIdentity(boot_id=processes.boot_id(), pid=pid, start_ticks=process.start_ticks)
 
 
 def _put_order(order: LaunchOrder, directory: Path) -> None:
@@ -278,10 +261,7 @@ def keep(folder: Path, script: ScriptState | None) -> None:
 
 def kept(folder: Path) -> ScriptState | None:
     """What ``keep`` wrote; None if there is nothing or it cannot be read."""
-    try:
-        return msgspec.convert(spool.read(str(folder), NAME), ScriptState)
-    except (OSError, msgspec.ValidationError):
-        return None
+    return spool.read_record(folder, NAME, ScriptState)
 
 
 # A systemd scope that keeps a process running after logout (``systemd-run --user --scope``).

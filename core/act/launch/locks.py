@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from .. import processes
+from ... import processes
 
 # No pathlib here: the runner stays small.
-# ruff: noqa: PTH108, PTH115, PTH116, PTH120
+# ruff: noqa: PTH108, PTH116, PTH120
 
 
 # What a lock file says: two slots of SLOT_BYTES, the supervisor's and the runner's, each a line of JSON.
@@ -111,10 +111,7 @@ def write_slot(descriptor: int, role: Role, holder: Holder | None) -> None:
 
 def pid_space() -> str:
     """The name space of this process's pids: processes of another container cannot be seen."""
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
+    return processes.link_of("/proc/self/ns/pid")
 
 
 def _line(text: bytes) -> bytes:

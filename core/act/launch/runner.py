@@ -25,11 +25,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ... import spool
 from ...bound_process import bound
 from ...private_folder import make_private
-from ..processes import Process, boot_id, descendants, own_process, read_process
+from ...processes import Process, boot_id, descendants, own_process, read_process
 from ..stop_sequence import POLL_S, SaveWatch, StopSequence, stop_steps
-from . import spawn, spool
+from . import spawn
 from .helpers import LOOK_S, LeftProcesses, Lineage, describe
 from .keep_alive import SupervisorWatch
 from .locks import Taken

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ...private_folder import make_private
-from ..processes import ATTEMPT_VARIABLE
+from ...processes import ATTEMPT_VARIABLE
 
 # No pathlib here: it keeps the runner small.
 # ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH123

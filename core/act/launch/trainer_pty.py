@@ -15,7 +15,8 @@ import struct
 import sys
 import time
 
-from . import spawn, spool
+from ... import spool
+from . import spawn
 
 RECENT_BYTES = 16384
 """Sent to a client that attaches: about two screens."""

@@ -13,7 +13,7 @@ import msgspec
 
 from ...bound_process import bound
 from ...model.run import JobCause, JobHandle, JobPhase
-from ..processes import ATTEMPT_VARIABLE
+from ...processes import ATTEMPT_VARIABLE
 
 # Reads what Slurm's commands print. Pure. Source: squeue(1), scontrol(1) of 22.05 to 26.05.
 
@@ -43,6 +43,8 @@ ENDED: dict[str, JobCause] = {
 
 TYPED = ("SubmitLine=", "Command=")
 """Lines of scontrol that hold what a person typed: its words may have the form ``Comment=value``."""
+NOTHING = frozenset({"None", "(null)"})
+"""What they print for a reason, a comment or a list of nodes that there is not."""
 Answer = TypeVar("Answer")
 Answered = tuple[list[Answer], str]
 
@@ -51,14 +53,20 @@ class Seen(NamedTuple):
     """One job as Slurm shows it. ``left_s``: seconds until its time limit, None = no limit or not known."""
 
     id: str
-    phase: JobPhase
-    cause: JobCause | None
     state: str
     reason: str = ""
     nodes: str = ""
     submitted: str = ""
     left_s: float | None = None
     comment: str = ""
+
+    @property
+    def phase(self) -> JobPhase:
+        return phase_of(self.state)[0]
+
+    @property
+    def cause(self) -> JobCause | None:
+        return phase_of(self.state)[1]
 
 
 def phase_of(state: str) -> tuple[JobPhase, JobCause | None]:
@@ -82,19 +90,8 @@ def read_squeue(text: str) -> dict[str, Seen]:
         fields = [field.strip() for field in line.split(SEPARATOR)]
         if len(fields) != len(SQUEUE_FIELDS) or not fields[0].isdecimal():
             continue
-        number, state, waits_for, nodes, submitted, left, comment = fields
-        phase, cause = phase_of(state)
-        found[number] = Seen(
-            number,
-            phase,
-            cause,
-            state,
-            "" if waits_for == "None" else waits_for,
-            nodes,
-            submitted,
-            duration_s(left),
-            "" if comment == "(null)" else comment,
-        )
+        number, state, waits_for, nodes, submitted, left, comment = ("" if f in NOTHING else f for f in fields)
+        found[number] = Seen(number, state, waits_for, nodes, submitted, duration_s(left), comment)
     return found
 
 
@@ -108,31 +105,14 @@ def read_scontrol(text: str) -> Seen | None:
             fields.setdefault(key, value)
     if "JobId" not in fields or "JobState" not in fields:
         return None
-    phase, cause = phase_of(fields["JobState"])
-    waits_for = fields.get("Reason", "")
-    return Seen(
-        fields["JobId"],
-        phase,
-        cause,
-        fields["JobState"],
-        "" if waits_for == "None" else waits_for,
-        fields.get("NodeList", "").replace("(null)", ""),
-        fields.get("SubmitTime", ""),
-        None,
-        "" if fields.get("Comment") == "(null)" else fields.get("Comment", ""),
-    )
+    told = {key: "" if value in NOTHING else value for key, value in fields.items()}
+    waits_for, nodes, submitted = (told.get(key, "") for key in ("Reason", "NodeList", "SubmitTime"))
+    return Seen(told["JobId"], told["JobState"], waits_for, nodes, submitted, None, told.get("Comment", ""))
 
 
 def duration_s(text: str) -> float | None:
     """Seconds of ``1-02:03:04``, ``02:03:04`` or ``03:04``; None for ``UNLIMITED``, ``INVALID``, ``NOT_SET``."""
-    days, _, clock = text.rpartition("-")
-    parts = clock.split(":")
-    if not all(part.isdecimal() for part in (*parts, days or "0")) or not 2 <= len(parts) <= 3:
-        return None
-    seconds = 0.0
-    for part in parts:
-        seconds = 60.0 * seconds + float(part)
-    return seconds + 86400.0 * float(days or 0)
+    return limit_of(text) if ":" in text else None
 
 
 def limit_of(text: str) -> float | None:

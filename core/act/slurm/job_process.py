@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
+from ... import spool
 from ...model.run import JobPhase, JobRecord
-from ..launch import spool
 from .commands import Seen, Slurm, SlurmError
 from .job_start import ASKED_FILE, LOG_FILE, ORDER, RECORD, STARTED_FILE, JobOrder, begin, exit_code
 

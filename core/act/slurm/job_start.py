@@ -14,15 +14,13 @@ from pathlib import Path
 import msgspec
 
 from .... import heartbeat
-from ... import rank_files
+from ... import processes, rank_files, spool
 from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
-from ...model.json_line import decode_exact
 from ...model.run import JobHandle, JobRecord, RunSpec
 from ...model.settings import Slurm as SettingsSlurm
 from ...private_folder import make_private
-from ..launch import spool
-from ..processes import AGENT_VARIABLE, ATTEMPT_VARIABLE
+from ...processes import AGENT_VARIABLE, ATTEMPT_VARIABLE
 from ..save_request import AskToSave, file_of
 from . import node_agent
 from .commands import Seen, Slurm, SlurmError, limit_of, wait_until_gone
@@ -61,10 +59,7 @@ def begin(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], N
 
 def record_of(folder: Path | str) -> JobRecord | None:
     """What is known of the job of an attempt; None if it was never submitted, or that cannot be read."""
-    try:
-        return decode_exact(Path(folder, RECORD).read_bytes(), JobRecord)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    return spool.read_record(folder, RECORD, JobRecord)
 
 
 def exit_code(folder: str) -> int | None:
@@ -131,8 +126,9 @@ def prepare(
     make_private(folder)
     (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
-    (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())
-    (folder / RANKS_FILE).write_bytes(Path(rank_files.__file__).read_bytes())
+    for module in (heartbeat, processes, rank_files):  # the agent imports them on the node
+        source = Path(str(module.__file__))
+        (folder / source.name).write_bytes(source.read_bytes())
     order = JobOrder(
         tag=tag_of(spec.id),
         poll_s=spec.settings.slurm.poll_s,
@@ -180,8 +176,6 @@ TAG = "trainwatch"
 
 ASKED_FILE = "job_asked.json"
 """Written by the script when the time limit is near and the training was asked for a checkpoint."""
-BEAT_FILE = "heartbeat.py"
-RANKS_FILE = "rank_files.py"
 LAST_TENTHS = 30
 """Tenths of a second for the last lines of the agents."""
 INNER = "job"

@@ -1,19 +1,21 @@
 """Writes what a job does on one node into a file of its run, a JSON object per line. Standard library only.
 
 ``python3 agent.py DIRECTORY INTERVAL_S`` is started on each node of a job, in a step of its own. The file is copied
-into the attempt's directory, so that a node needs no trainwatch. It writes ``nodes/NODE.jsonl`` there: readers count
-lines and compare no clocks. A value that cannot be read is left out. It starts nothing and stops nothing.
+into the attempt's directory, beside copies of ``processes.py``, ``rank_files.py`` and ``heartbeat.py``, so that a node
+needs no trainwatch. It writes ``nodes/NODE.jsonl`` there: readers count lines and compare no clocks. A value that
+cannot be read is left out. It starts nothing and stops nothing.
 
 ``agent.py --save DIRECTORY [SIGNAL] [--stop] [--last] [--json]`` asks the training on this node for a checkpoint: on
 the page of ``heartbeat.py`` if it uses one, else by a signal (``USR1``), which only processes get that catch it.
 ``--stop``: and to end then. ``--last``: it is ended soon in any case. Without these the page of a job of several nodes
 is left alone: only one node would save, and a save that all ranks must join would block the training.
 """
-# Stands alone: no import of trainwatch, no newer Python than 3.7.
-# ruff: noqa: PTH103, PTH108, PTH110, PTH118, PTH120, PTH123, PTH202, PTH208
+# Stands alone: no import of trainwatch, no newer Python than 3.8.
+# ruff: noqa: PTH103, PTH108, PTH110, PTH118, PTH123, PTH202
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import json
@@ -22,35 +24,15 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 LIMIT_BYTES = 8 << 20
 """The file begins anew at this size: a week at 10 s is about 30 MB."""
 TURN_S = 0.2
 """How soon the last line is written when the training has ended."""
-TICKS = os.sysconf("SC_CLK_TCK")
 AGENT = b"TRAINWATCH_AGENT=1"
 """Of processes that watch the training and are no part of it."""
-RANKS = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
-ERROR_FILE = b"TORCHELASTIC_ERROR_FILE="
-MAX_RESTARTS = b"TORCHELASTIC_MAX_RESTARTS="
-
-
-class Place(NamedTuple):
-    """What the environment of a process of the job tells. ``rank`` None: none. ``folder``: of its log files, or ""."""
-
-    rank: int | None
-    folder: str
-    most: int | None
-
-
-class Stat(NamedTuple):
-    """Of ``/proc/PID/stat``. ``ticks``: CPU time used."""
-
-    state: str
-    parent: str
-    ticks: int
-    start: int
+STEP = b"SLURM_STEP_ID="
 
 
 def loaded(directory: str, name: str) -> Any:
@@ -65,16 +47,6 @@ def loaded(directory: str, name: str) -> Any:
         return module
     except Exception:
         return None
-
-
-def value_of(variables: list[bytes], name: bytes) -> bytes:
-    """The value of a variable, empty if it is not set."""
-    return next((v[len(name) :] for v in variables if v.startswith(name)), b"")
-
-
-def number_in(text: bytes) -> int | None:
-    """The number, None if it is none."""
-    return int(text) if text.isdigit() else None
 
 
 class _Utilisation(ctypes.Structure):
@@ -134,156 +106,67 @@ class Gpus:
 
 
 class Processes:
-    """The processes of the job's other steps on this node."""
+    """The processes of the job's other steps on this node. ``processes.py`` and ``rank_files.py`` lie in the folder."""
 
-    def __init__(self, directory: str = "") -> None:
-        self.job = os.environ.get("SLURM_JOB_ID", "").encode()
-        self.step = os.environ.get("SLURM_STEP_ID", "").encode()
-        self.known: dict[tuple[str, int], Place | None] = {}
-        """None: it is no part of the training."""
-        self.agents: dict[tuple[str, int], tuple[int | None, float | None]] = {}
-        """How often each launcher starts its workers again, and how long it waits for other nodes; None = not known."""
-        self.module: Any = loaded(directory, "rank_files") if directory else None
-        self.files: Any = None if self.module is None else self.module.RankFiles(own_clock=False)
-        self.totals: dict[tuple[str, int], tuple[int, int]] = {}
-        self.before: tuple[float, dict[tuple[str, int], int]] | None = None
+    def __init__(self, directory: str) -> None:
+        self.job = b"SLURM_JOB_ID=" + os.environ.get("SLURM_JOB_ID", "").encode()
+        self.step = STEP + os.environ.get("SLURM_STEP_ID", "").encode()
+        self.proc: Any = loaded(directory, "processes")
+        ranks = loaded(directory, "rank_files")
+        several = int(os.environ.get("SLURM_NNODES", "1")) > 1
+        self.ranks: Any = None
+        if ranks is not None:
+            names = ranks.VARIABLES[:-1]
+            self.ranks = ranks.Ranks(self.proc.variables_of, names, own_clock=False, several=several)
+        self.known: dict[tuple[int, int], bool] = {}
+        """Whether it is part of the training."""
+        self.totals: dict[tuple[int, int], Any] = {}
+        self.before: tuple[float, dict[tuple[int, int], int]] | None = None
+
+    def tree(self) -> dict[int, Any]:
+        """Return the processes of the training by pid."""
+        found, known = self.proc.all_processes(), {}
+        for process in found.values():
+            own = self.known[process.key] if process.key in self.known else self._is_own(process.pid)
+            if own is not None:
+                known[process.key] = own
+        self.known = known
+        return {pid: process for pid, process in found.items() if known.get(process.key)}
+
+    def _is_own(self, pid: int) -> bool | None:
+        variables = self.proc.variables_of(pid)
+        if variables in (None, [b""]):  # another user's, or between fork and exec
+            return None
+        step = next((each for each in variables if each.startswith(STEP)), self.step)
+        return self.job in variables and AGENT not in variables and step != self.step
 
     def read(self) -> dict[str, Any]:
         """Return what they do; CPU since the last call, bytes since the beginning."""
-        now = time.monotonic()
-        living: dict[tuple[str, int], int] = {}
+        now, tree = time.monotonic(), self.tree()
         states: dict[str, int] = {}
-        parents: dict[str, str] = {}
-        ranks: list[tuple[int, int, str, Place]] = []
-        for pid in os.listdir("/proc"):
-            stat = self._stat(pid) if pid.isdigit() else None
-            place = None if stat is None else self._place(pid, stat.start)
-            if stat is None or place is None:
-                continue
-            key = (pid, stat.start)
-            living[key] = stat.ticks
-            parents[pid] = stat.parent
-            states[stat.state] = states.get(stat.state, 0) + 1
-            if place.rank is not None:
-                ranks.append((place.rank, int(pid), stat.state, place))
-            self.totals[key] = self._bytes(pid) or self.totals.get(key, (0, 0))
-        found: dict[str, Any] = {"procs": len(living), "states": states}
-        found["read_bytes"] = float(sum(each[0] for each in self.totals.values()))
-        found["write_bytes"] = float(sum(each[1] for each in self.totals.values()))
+        for process in tree.values():
+            states[process.state] = states.get(process.state, 0) + 1
+            self.totals[process.key] = self.proc.read_io(process.pid) or self.totals.get(process.key)
+        totals = [each for each in self.totals.values() if each is not None]
+        found: dict[str, Any] = {"procs": len(tree), "states": states}
+        found["read_bytes"] = float(sum(each.read_bytes for each in totals))
+        found["write_bytes"] = float(sum(each.given_bytes for each in totals))
+        living = {process.key: process.own_ticks for process in tree.values()}
         if self.before is not None and now > self.before[0]:
             used = sum(max(0, ticks - self.before[1].get(key, 0)) for key, ticks in living.items())
-            found["cpu"] = used / TICKS / (now - self.before[0])
+            found["cpu"] = used / self.proc.TICKS_PER_S / (now - self.before[0])
         self.before = (now, living)
-        several = len({each[0] for each in ranks}) > 1 or int(os.environ.get("SLURM_NNODES", "1")) > 1
-        if several and (ranks or self.agents):
-            first: dict[int, tuple[int, str, Place]] = {}
-            for rank, number, state, place in sorted(ranks):
-                first.setdefault(rank, (number, state, place))  # a loader worker has its parent's rank, a higher pid
-            found["ranks"] = [self._rank(rank, *each, now) for rank, each in first.items()]
-            found["agents"] = self._agents(first, living, parents)
-        self.known = {key: value for key, value in self.known.items() if key in living or value is None}
+        ranks, agents = ([], []) if self.ranks is None else self.ranks.look(tree, now)
+        if ranks or agents:
+            told = (each._asdict().items() for each in ranks)
+            found["ranks"] = [{key: value for key, value in each if value not in {"", None}} for each in told]
+            found["agents"] = [each._asdict() for each in agents]
         return found
 
     def ended(self, over: bool = False) -> list[dict[str, Any]]:
         """Return what ranks left about their end since the last call. ``over``: the training has ended."""
-        if self.files is None:
-            return []
-        left = self.files.ended(time.monotonic(), over=over)
-        return [{"rank": each.rank, "pid": each.pid, "text": each.text, "wall": each.wall} for each in left]
-
-    def _rank(self, rank: int, pid: int, state: str, place: Place, now: float) -> dict[str, Any]:
-        told: dict[str, Any] = {"rank": rank, "pid": pid, "state": state}
-        if place.folder and self.files is not None:
-            seen = self.files.look(place.folder, rank, pid, now)
-            told.update((key, value) for key, value in seen._asdict().items() if value not in {"", None})
-        return told
-
-    def _agents(
-        self, ranks: dict[int, tuple[int, str, Place]], living: dict[tuple[str, int], int], parents: dict[str, str]
-    ) -> list[dict[str, Any]]:
-        """The launchers of ranks, which may outlive them. ``ranks``: pid, state and place by number."""
-        starts = dict(living.keys())
-        above = {str(pid): parents[str(pid)] for pid, _, place in ranks.values() if place.folder}
-        for pid, parent in above.items():
-            if parent in starts:
-                place = self.known[pid, starts[pid]]
-                key = (parent, starts[parent])
-                self.agents[key] = (None if place is None else place.most, self.agents.get(key, (None, None))[1])
-        self.agents = {key: called for key, called in self.agents.items() if key in living}
-        workers = [parents[str(pid)] for pid, state, _ in ranks.values() if state not in "ZX"]
-        return [
-            {"pid": int(pid), "workers": workers.count(pid), "max_restarts": most, "join_s": join_s}
-            for (pid, _), (most, join_s) in sorted(self.agents.items())
-        ]
-
-    @staticmethod
-    def _stat(pid: str) -> Stat | None:
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            return None
-        if len(fields) < 22:
-            return None
-        return Stat(fields[0].decode(), fields[1].decode(), int(fields[11]) + int(fields[12]), int(fields[19]))
-
-    def _place(self, pid: str, start: int) -> Place | None:
-        key = (pid, start)
-        if key not in self.known:
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    variables = file.read().split(b"\0")
-            except OSError:
-                return None
-            job = b"SLURM_JOB_ID=" + self.job in variables and AGENT not in variables
-            step = value_of(variables, b"SLURM_STEP_ID=")
-            if not (job and step and step != self.step):
-                if variables != [b""]:  # between fork and exec
-                    self.known[key] = None
-                return None
-            told = (number_in(value_of(variables, name)) for name in RANKS)
-            rank = next((number for number in told if number is not None), None)
-            folder = os.path.dirname(value_of(variables, ERROR_FILE).decode(errors="surrogateescape"))
-            self.known[key] = Place(rank, folder, number_in(value_of(variables, MAX_RESTARTS)))
-            called = None if self.module is None or rank is not None else self.module.torchrun_in(int(pid))
-            if called is not None:
-                self.agents[key] = (called.most, called.join_s)
-        return self.known[key]
-
-    def catching(self, number: int) -> list[int]:
-        """Return the job's processes that catch the signal and descend from none that does (loader workers)."""
-        parents: dict[int, int] = {}
-        caught: set[int] = set()
-        self.read()
-        for key in self.known:
-            if self.known[key] is None:
-                continue
-            try:
-                with open(f"/proc/{key[0]}/status", encoding="utf-8", errors="replace") as file:
-                    fields = dict(line.split(":", 1) for line in file if ":" in line)
-                parents[int(key[0])] = int(fields["PPid"])
-                if int(fields["SigCgt"], 16) >> (number - 1) & 1:
-                    caught.add(int(key[0]))
-            except (OSError, KeyError, ValueError):
-                continue
-        return sorted(pid for pid in caught if not caught & set(_above(pid, parents)))
-
-    @staticmethod
-    def _bytes(pid: str) -> tuple[int, int] | None:
-        try:
-            with open(f"/proc/{pid}/io", encoding="ascii") as file:
-                values = dict(line.split(": ") for line in file.read().splitlines())
-            return int(values["rchar"]), int(values["wchar"])
-        except (OSError, KeyError, ValueError):
-            return None
-
-
-def _above(pid: int, parents: dict[int, int]) -> list[int]:
-    found: list[int] = []
-    while pid in parents and parents[pid] not in found:
-        pid = parents[pid]
-        found.append(pid)
-    return found
+        left = [] if self.ranks is None else self.ranks.ended(time.monotonic(), over=over)
+        return [each._asdict() for each in left]
 
 
 class Beat:
@@ -332,13 +215,12 @@ def ask_to_save(directory: str, name: str, stop: bool = False, last: bool = Fals
     if not name:
         why = "" if alone else ": its other nodes would not save at the same step"
         return False, f"it cannot be asked for a checkpoint here{why}"
+    training, number = Processes(directory), int(getattr(signal, "SIG" + name))
+    asked = training.proc.catching(training.tree().values(), number)
     told = []
-    for pid in Processes().catching(int(getattr(signal, "SIG" + name))):
-        try:
-            os.kill(pid, getattr(signal, "SIG" + name))
-            told.append(str(pid))
-        except OSError:
-            pass  # it has ended
+    for each in asked:
+        with contextlib.suppress(OSError):  # another user's
+            told += [str(each.pid)] if training.proc.send_signal(each.key, number) else []
     if told:
         return True, "SIG{} was sent to {}".format(name, ", ".join(told))
     return False, f"SIG{name} was not sent: no process of the training catches it, and it would end one that does not"

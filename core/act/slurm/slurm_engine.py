@@ -10,10 +10,10 @@ from ...model.attempt import LaunchOrder
 from ...model.decision import EndLeftovers, StartAttempt, StopAttempt
 from ...model.ports import AttemptTarget
 from ...model.run import CAPABILITIES
+from ...processes import AGENT_VARIABLE
 from ..evidence.capture import BUDGET_S, LOG_LINES, StackReport, collect, joined, log_tail, pause_s, stack_request
 from ..launch.launching import LaunchError
 from ..local_engine import Engine, Performed
-from ..processes import AGENT_VARIABLE
 from ..save_request import SaveReport, file_of, request_save
 from .commands import Slurm
 from .job_start import (

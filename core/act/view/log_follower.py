@@ -19,8 +19,8 @@ from types import FrameType
 
 from ...bound_process import bound
 from ...model.text import printable
+from ...spool import EXIT
 from ..launch.keep_alive import lock_holder
-from ..launch.spool import EXIT
 
 TAIL_BYTES = 4 << 20
 """Of a longer log only the end is shown."""

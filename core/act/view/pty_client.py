@@ -19,8 +19,7 @@ import time
 import tty
 from collections.abc import Iterator
 
-from .. import processes
-from ..launch import spool
+from ... import processes, spool
 from ..launch.trainer_pty import FRAME_HEAD, READ_BYTES, WINDOW, LogFile
 
 DETACH = b"\x1d"

@@ -22,7 +22,7 @@ from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.settings import Tmux
 from ...model.text import printable
-from ..launch.launching import is_alive
+from ...processes import is_alive
 
 DEADLINE_S = 5.0
 """For all commands of a request together; tmux answers one within 4 ms."""

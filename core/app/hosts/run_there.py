@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -92,7 +92,8 @@ def show_there(host: Host, words: Sequence[str]) -> int:
     terminal = {name: os.environ[name] for name in TOLD_THERE if name in os.environ}
     process = _started(host, command_there(host, words, terminal=terminal), terminal=True, may_ask=True)
     said = Said(process.stderr, onward=True)
-    code = _ended(process)
+    with _ending_with_us(process):
+        code = process.wait()
     if code == SSH_FAILED:
         os.write(1, LEFT_ON.encode())
     _require(host, code, said, None)
@@ -105,27 +106,15 @@ def run_there(host: Host, words: Sequence[str], *, may_ask: bool, warn: Callable
     ``may_ask``: ssh may ask on the terminal of this process. Raises CliError if it could not be run there, or if the
     connection was cut.
     """
-    process = _started(host, command_there(host, words), may_ask=may_ask, output=subprocess.PIPE)
-    said = Said(process.stderr, onward=True)
-    assert process.stdout is not None
-    version: str | None = None
-    with process.stdout:
-        try:
-            if (began := behind_mark(process.stdout)) is not None:
-                version, rest = began
-                if version and version != __version__:
-                    other = f"{host.name} has trainwatch {version}, this machine {__version__}"
-                    warn(f"{other}: options and output are those of there")
-                _write(rest)
-                while got := os.read(process.stdout.fileno(), 65_536):
-                    _write(got)
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
-        code = _ended(process)
-    _require(host, code, said, version)
-    return code
+
+    def began(version: str) -> None:
+        if version and version != __version__:
+            other = f"{host.name} has trainwatch {version}, this machine {__version__}"
+            warn(f"{other}: options and output are those of there")
+
+    found = _answer(host, command_there(host, words), may_ask=may_ask, began=began)
+    _require(host, found.code, found.said, found.version)
+    return found.code
 
 
 def ask_there(host: Host, words: Sequence[str]) -> bytes:
@@ -172,11 +161,13 @@ class Answer(NamedTuple):
     late: bool
 
 
-def _answer(host: Host, command: str, *, may_ask: bool) -> Answer:
-    """Run a command there, and keep what it prints. While a person may be asked, it may take any time."""
+def _answer(host: Host, command: str, *, may_ask: bool, began: Callable[[str], None] | None = None) -> Answer:
+    """Run a command there, and keep what it prints; while a person may be asked, it may take any time.
+
+    ``began``: called with the version there, and what follows is passed on as it comes, to this process's own output.
+    """
     process = _started(host, command, may_ask=may_ask, output=subprocess.PIPE)
-    said = Said(process.stderr, onward=False)
-    late = threading.Event()
+    said, late = Said(process.stderr, onward=began is not None), threading.Event()
 
     def give_up() -> None:
         late.set()
@@ -184,14 +175,21 @@ def _answer(host: Host, command: str, *, may_ask: bool) -> Answer:
 
     timer = threading.Timer(ANSWER_S, give_up)
     assert process.stdout is not None
-    with process.stdout:
-        if not may_ask:
+    with process.stdout as stream, _ending_with_us(process):
+        if not may_ask and began is None:
             timer.start()
-        began = behind_mark(process.stdout)
-        out = b"" if began is None else began[1] + process.stdout.read()
-        code = _ended(process)
+        head = behind_mark(stream)
+        out = b"" if head is None else head[1]
+        if head is not None and began is None:
+            out += stream.read()
+        elif head is not None and began is not None:
+            began(head[0])
+            _write(out)
+            while got := os.read(stream.fileno(), 65_536):
+                _write(got)
+        code = process.wait()
         timer.cancel()
-    return Answer(None if began is None else began[0], out, code, said, late.is_set())
+    return Answer(None if head is None else head[0], out, code, said, late.is_set())
 
 
 def _started(
@@ -209,10 +207,11 @@ def _started(
     return subprocess.Popen(bound(argv, at_end=signal.SIGTERM), stdin=stdin, stdout=output, stderr=subprocess.PIPE)
 
 
-def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """Its exit code; it ends with whatever ends the wait."""
+@contextlib.contextmanager
+def _ending_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """It ends with whatever ends the wait for it."""
     try:
-        return process.wait()
+        yield
     except BaseException:
         process.terminate()
         process.wait()

@@ -32,21 +32,13 @@ SHOWN_FOLDER = "ATTEMPT"
 """Stands for the attempt's folder in what people are shown: its path is long and does not exist yet."""
 
 
-class ConfigVersion(msgspec.Struct, frozen=True):
-    """Which version of a trainer's config was read. ``modified``: mtime in nanoseconds."""
-
-    path: str
-    modified: int
-    size_bytes: int
-
-
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of a run. Nothing is written for it.
 
     ``derived``: command line, environment and config copy; None if they cannot be derived, then ``problem`` says why.
-    ``settings``: the trainer's own settings by bare name, as the launch would have them. ``config``: the config that it
-    was derived from. ``begins``: the checkpoint that a start was told to begin from; "": from the beginning; None: the
-    newest one, if there is one.
+    ``settings``: the trainer's own settings by bare name, as the launch would have them. ``config``: path, mtime (ns)
+    and size (bytes) of the config that it was derived from. ``begins``: the checkpoint that a start was told to begin
+    from; "": from the beginning; None: the newest one, if there is one.
     """
 
     spec: RunSpec
@@ -55,7 +47,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     derived: Derived | None = None
     problem: str | None = None
     settings: Mapping[str, Any] = {}
-    config: ConfigVersion | None = None
+    config: tuple[str, int, int] | None = None
     begins: str | None = None
 
     @property
@@ -142,17 +134,14 @@ def _derived(plan: LaunchPlan, state: Path, point: Path | None = None) -> Launch
         return msgspec.structs.replace(plan, problem=str(error))
 
 
-def config_version(spec: RunSpec) -> ConfigVersion | None:
+def config_version(spec: RunSpec) -> tuple[str, int, int] | None:
     """The trainer's config as it is on the disk now; None without one, or if it cannot be read."""
     config = config_in_command(spec).config
-    if config is None:
-        return None
-    path = Path(spec.cwd, config)
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return ConfigVersion(path=str(path), modified=found.st_mtime_ns, size_bytes=found.st_size)
+    with suppress(OSError):
+        if config is not None:
+            found = Path(spec.cwd, config).stat()
+            return str(Path(spec.cwd, config)), found.st_mtime_ns, found.st_size
+    return None
 
 
 def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:

@@ -62,14 +62,12 @@ def definitions_of(spec: RunSpec) -> Definitions:
 
 def profiles_here() -> Mapping[str, Profile]:
     """The profiles of the project of the working folder. Raises CliError."""
-    with config_errors():
-        return load_profiles(find_project(here()) or here() / FILE_NAME)
+    return read_definitions(find_project(here()) or here() / FILE_NAME).profiles
 
 
 def presets_here() -> Mapping[str, Preset]:
-    """The presets of the project of the working folder. Raises CliError."""
-    with config_errors():
-        return load_presets(find_project(here()) or here() / FILE_NAME)
+    """The presets likewise."""
+    return read_definitions(find_project(here()) or here() / FILE_NAME).presets
 
 
 def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: Definitions) -> RunSpec:

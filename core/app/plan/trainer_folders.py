@@ -343,7 +343,7 @@ def not_used_for_a_command(use: str = "start that with `trainwatch run`") -> str
     path = find_project(here())
     if path is None:
         return None
-    where = display_path(path)
+    where = f"{display_path(path)} is not used for this command"
     try:
         sections = _sections(path)
         if sections is None:
@@ -351,11 +351,9 @@ def not_used_for_a_command(use: str = "start that with `trainwatch run`") -> str
         load_project(path)
     except ConfigError as error:
         problems = "; ".join(map(str, error.problems))
-        return f"{where} is not used for this command, and `trainwatch run` without a command refuses it: {problems}"
-    return (
-        f"{where} is not used for this command: {f'{sections} and all else in it do' if sections else 'it does'} not "
-        f"apply. To use it, write the command into its [run] and {use}, without a command"
-    )
+        return f"{where}, and `trainwatch run` without a command refuses it: {problems}"
+    what = f"{sections} and all else in it do" if sections else "it does"
+    return f"{where}: {what} not apply. To use it, write the command into its [run] and {use}, without a command"
 
 
 def partly_used_when_adopted() -> str | None:

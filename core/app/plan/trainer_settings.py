@@ -61,6 +61,9 @@ def _of(
     epochs = _number(settings, spec, profile, EPOCH_NAMES if keys is None else (keys.epochs,) if keys.epochs else ())
     steps = _number(settings, spec, profile, STEP_NAMES if keys is None else (keys.steps,) if keys.steps else ())
     known = epochs is not None or steps is not None
+    pairs = zip(spec.command, [*spec.command[1:], ""], strict=True)  # an option that each attempt fills in is none
+    own = (word.partition("=")[0] for word, value in pairs if RESUMES.match(word) and "{" not in word + value)
+    resumes_by = next(own, "")
     units = [_number(settings, spec, profile, names) for names in UNIT_NAMES] if known else []
     sooner = _number(settings, spec, profile, SOONER_NAMES) if known else None
     if epochs is not None and steps is not None and keys is not None:  # the framework takes one of them
@@ -74,7 +77,7 @@ def _of(
         steps_sure=steps is None or (steps.sure and not settings.hidden),
         units=tuple(unit.number for unit in units if unit is not None and unit.number > 1),
         sooner_by="" if sooner is None else sooner.by,
-        resumes_by=_resumes_by(spec.command) if known else "",
+        resumes_by=resumes_by if known else "",
         guess=None if expected is None else expected.steps,
         guess_by="" if expected is None else f"a guess: {expected.by}",
     )
@@ -120,14 +123,6 @@ def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
             sure = name not in DOUBTFUL_NAMES or name in options or number.name.isupper()
             return _Said(number.value, f"{number.name} {number.value} in {number.place}", sure)
     return None
-
-
-def _resumes_by(command: Sequence[str]) -> str:
-    """The option by which the command itself resumes; "" if it has none, or each attempt fills it in."""
-    pairs = zip(command, [*command[1:], ""], strict=True)
-    return next(
-        (word.partition("=")[0] for word, value in pairs if RESUMES.match(word) and "{" not in word + value), ""
-    )
 
 
 def _whole(value: Any) -> int | None:

@@ -43,23 +43,8 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checks_after(name: str | None, warn: Callable[[str], None]) -> list[Check]:
-    return after_checks(read_after(find_run_to_read(name, warn)))
-
-
-def read_after(run: RunDirectory) -> After:
-    spec, story = run.load_spec(), load_story(run.journal)
-    with HistoryReader(run.history) as history:
-        series = history.series("progress.loss", 0.0, story.t + 1.0, 50)
-    return After(
-        spec=spec,
-        story=story,
-        listing=list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)),
-        losses=tuple(float(point[2]) for point in series),
-    )
-
-
-def after_checks(after: After) -> list[Check]:
     """All of these checks, in the order in which a person would look. Reads every byte of the newest checkpoints."""
+    after = read_after(find_run_to_read(name, warn))
     complete, checkpoints = check_checkpoints(after)
     of_run = any(after.story.origin(c) != "earlier" for c in complete)
     own = (c for c in after.listing.checkpoints if after.story.origin(c) != "earlier")
@@ -76,11 +61,26 @@ def after_checks(after: After) -> list[Check]:
         untold = "whether it is whole cannot be told: it is of an unknown format"
         how = "load it with its trainer before you delete anything"
         found["final model"] = warned(f"{unknown.name} is the newest: {untold}", how)
-    found["kept"] = check_kept(after, complete)
-    if unknown is None:
+    kept = f"{plural(len(after.listing.checkpoints), 'checkpoint')}, "
+    kept += size(sum(c.size_bytes for c in after.listing.checkpoints))
+    prune = typed("checkpoints prune", str(after.folder), "--keep", str(KEEP))
+    shows = f"{prune} shows what could be deleted; --apply deletes it"
+    found["kept"] = passed(kept) if len(complete) <= KEEP else warned(kept, shows)
+    if unknown is None and complete:
         found |= {"backup": check_backup(complete), "quality": check_quality(complete)}
-    found["record"] = check_record(after)
+    story, lost = after.story, sum(i.lost_steps or 0 for i in after.story.incidents)
+    told = f"{plural(len(story.incidents), 'incident')}, {plural(lost, 'step')} lost, profile {story.profile or 'none'}"
+    whole = f"everything in one file: {typed('report', after.spec.id)}"
+    found["record"] = passed(f"{story.t / 3600:.1f} h, {told}; {whole}")
     return [msgspec.structs.replace(check, name=name) for name, check in found.items()]
+
+
+def read_after(run: RunDirectory) -> After:
+    spec, story = run.load_spec(), load_story(run.journal)
+    with HistoryReader(run.history) as history:
+        series = history.series("progress.loss", 0.0, story.t + 1.0, 50)
+    listing = list_run_checkpoints(spec, definitions_of(spec).preset_of(spec))
+    return After(spec=spec, story=story, listing=listing, losses=tuple(float(point[2]) for point in series))
 
 
 def check_ended(after: After) -> Check:
@@ -93,10 +93,9 @@ def check_ended(after: After) -> Check:
     if story.state != "finished":
         why = f": {story.state_reason}" if story.state_reason else ""
         return warned(f"{story.state}{why}", f"continue it with: {how_to_resume(story, (after.spec.id,))}")
-    number = len(story.attempts)
     if story.state_why.kind == "unproven":
         return warned(f"finished: {story.state_reason}", "read the end of its log")
-    return passed(f"finished, in {number} {'attempt' if number == 1 else 'attempts'}")
+    return passed(f"finished, in {plural(len(story.attempts), 'attempt')}")
 
 
 def check_log(after: After) -> Check:
@@ -184,37 +183,15 @@ def check_final(after: After, complete: list[Checkpoint]) -> Check:
     )
 
 
-def check_kept(after: After, complete: list[Checkpoint]) -> Check:
-    taken = size(sum(c.size_bytes for c in after.listing.checkpoints))
-    found = f"{plural(len(after.listing.checkpoints), 'checkpoint')}, {taken}"
-    if len(complete) <= KEEP:
-        return passed(found)
-    command = typed("checkpoints prune", str(after.folder), "--keep", str(KEEP))
-    return warned(found, f"{command} shows what could be deleted; --apply deletes it")
-
-
 def check_backup(complete: list[Checkpoint]) -> Check:
-    if not complete:
-        return failed("there is no complete checkpoint to back up", "see above")
     remedy = f"{typed('checkpoints backup', complete[0].path, 'FOLDER')} (on another disk)"
     return warned(f"whether {complete[0].name} has a copy elsewhere is unknown", remedy)
 
 
 def check_quality(complete: list[Checkpoint]) -> Check:
     """Reminders for what only a person can judge."""
-    if not complete:
-        return failed("there is no complete checkpoint", "see above")
     if len(complete) < 2:
         return passed("one checkpoint; test it")
     first, last = complete[-1].path, complete[0].path
     command = typed("checkpoints compare", first, last)
     return passed(f"test the newest ones; how far they differ: {command}")
-
-
-def check_record(after: After) -> Check:
-    story = after.story
-    hours = story.t / 3600
-    lost = sum(i.lost_steps or 0 for i in story.incidents)
-    told = f"{plural(len(story.incidents), 'incident')}, {plural(lost, 'step')} lost"
-    found = f"{hours:.1f} h, {told}, profile {story.profile or 'none'}"
-    return passed(f"{found}; everything in one file: {typed('report', after.spec.id)}")

@@ -46,8 +46,7 @@ def check_exit_status(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 def what_hides_status(spec: RunSpec) -> str:
     """What hides the trainer's exit status, as a clause; "" if nothing is seen that does."""
-    found = hidden_status(spec.command, Path(spec.cwd))
-    return "" if found is None else found[0]
+    return (hidden_status(spec.command, Path(spec.cwd)) or ("",))[0]
 
 
 def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[str, str] | None:
@@ -59,8 +58,30 @@ def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[
             return None
         return "`script` gives its own exit status, not that of the trainer", "give it the option -e (--return)"
     program = shell_program(without_wrappers(command), cwd)
-    found = None if program is None else _of_program(program, cwd, depth)
-    return (f"{program.file}: {found[0]}", found[1]) if found and program and program.file else found
+    if program is None:
+        return None
+    text, commands, named = program.text, commands_of(program.text), f"{program.file}: " if program.file else ""
+    pipefail, stops = "pipefail" in program.options, any(map(_ERREXIT.match, program.options))
+    for at, each in enumerate(commands):
+        words = each.words
+        if words[0] in {"set", "shopt"}:
+            pipefail = (pipefail or "pipefail" in words) and "+o" not in words
+            stops = stops or "errexit" in words or any(map(_ERREXIT.match, words[1:]))
+        if not may_train(each):
+            continue
+        if (inner := hidden_status(without_wrappers(words), cwd, depth + 1)) is not None:
+            return f"{named}{inner[0]}", inner[1]
+        if each.after in PIPES and not pipefail and "PIPESTATUS" not in text:
+            last = next((later.words for later in commands[at + 1 :] if later.after not in PIPES), None)
+            if last is not None:
+                of = Path((without_wrappers(last) or last)[0]).name
+                why = f"`{short(each)} | {of}`: without pipefail the exit status is that of `{of}`"
+                return f"{named}{why}", PIPE_REMEDY
+        if each.condition or "$?" in text or "PIPESTATUS" in text:
+            continue
+        if (hides := _hides(commands[at:], stops=stops)) is not None:
+            return f"{named}`{short(each)}`: its exit status is hidden by `{hides}` after it", CHAIN_REMEDY
+    return None
 
 
 class ShellProgram(NamedTuple):
@@ -129,31 +150,6 @@ def _read_script(name: str, options: tuple[str, ...], cwd: Path) -> ShellProgram
         return None
     given = tuple(word for word in shebang[1:] if word.startswith("-") or word == "pipefail")
     return ShellProgram(text, (*options, *given), name)
-
-
-def _of_program(program: ShellProgram, cwd: Path, depth: int) -> tuple[str, str] | None:
-    text, options = program.text, program.options
-    commands = commands_of(text)
-    pipefail, stops = "pipefail" in options, any(map(_ERREXIT.match, options))
-    for at, command in enumerate(commands):
-        words = command.words
-        if words[0] in {"set", "shopt"}:
-            pipefail = (pipefail or "pipefail" in words) and "+o" not in words
-            stops = stops or "errexit" in words or any(map(_ERREXIT.match, words[1:]))
-        if not may_train(command):
-            continue
-        if (inner := hidden_status(without_wrappers(words), cwd, depth + 1)) is not None:
-            return inner
-        if command.after in PIPES and not pipefail and "PIPESTATUS" not in text:
-            last = next((each.words for each in commands[at + 1 :] if each.after not in PIPES), None)
-            if last is not None:
-                of = Path((without_wrappers(last) or last)[0]).name
-                return f"`{short(command)} | {of}`: without pipefail the exit status is that of `{of}`", PIPE_REMEDY
-        if command.condition or "$?" in text or "PIPESTATUS" in text:
-            continue
-        if (hides := _hides(commands[at:], stops=stops)) is not None:
-            return f"`{short(command)}`: its exit status is hidden by `{hides}` after it", CHAIN_REMEDY
-    return None
 
 
 def _hides(rest: list[ShellCommand], *, stops: bool) -> str | None:

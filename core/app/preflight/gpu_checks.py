@@ -142,7 +142,17 @@ def interpreter(spec: RunSpec) -> list[str] | None:
     program = str(here) if "/" in words[0] and here.is_file() else shutil.which(words[0], path=path)
     if program is None:
         return None
-    return [program] if Path(program).name.startswith("python") else _from_first_line(Path(program), path)
+    if Path(program).name.startswith("python"):
+        return [program]
+    try:  # ``accelerate``, ``torchrun`` and the like are scripts of the interpreter that they name
+        with Path(program).open("rb") as file:
+            first = file.readline(512).decode("utf-8", "replace")
+    except OSError:
+        return None
+    words = first.removeprefix("#!").split() if first.startswith("#!") else []
+    if len(words) > 1 and Path(words[0]).name == "env":
+        words = [shutil.which(words[-1], path=path) or words[-1]]
+    return words[:1] if words and Path(words[0]).name.startswith("python") else None
 
 
 def own_pids(spec: RunSpec) -> frozenset[int]:
@@ -202,21 +212,6 @@ def _others(gpu: GpuSeen, own: frozenset[int]) -> str:
     if not users and used > FOREIGN_BYTES:
         return f"GPU {gpu.index}: {memory(used)} (the driver does not report by which process)"
     return ""
-
-
-def _from_first_line(script: Path, path: str | None) -> list[str] | None:
-    """``accelerate``, ``torchrun`` and the like are scripts of the interpreter that they name."""
-    try:
-        with script.open("rb") as file:
-            first = file.readline(512).decode("utf-8", "replace")
-    except OSError:
-        return None
-    words = first.removeprefix("#!").split()
-    if not first.startswith("#!") or not words:
-        return None
-    if Path(words[0]).name == "env" and len(words) > 1:
-        words = [shutil.which(words[-1], path=path) or words[-1]]
-    return [words[0]] if Path(words[0]).name.startswith("python") else None
 
 
 # Checks of memory, and advice on settings by the size of the machine.
@@ -279,7 +274,11 @@ def check_advice(plan: LaunchPlan, machine: Machine) -> Check | None:
     for advice in ADVICE:
         if not advice.when(machine):
             continue
-        differing = {key: value for key, value in advice.values.items() if not _is_set(plan, key, value)}
+        differing = {
+            key: value
+            for key, value in advice.values.items()
+            if (plan.truth(key) or False if isinstance(value, bool) else plan.number(key)) != value
+        }
         if differing:
             (needed if advice.must else possible).update(differing)
             reasons.append(advice.why)
@@ -306,12 +305,6 @@ def check_need(plan: LaunchPlan, machine: Machine) -> Check | None:
     if machine.vram_bytes / GIB < least - CARD_SLACK_GB:
         return warned(found, "use a smaller profile (`trainwatch profiles`), or measure it: trainwatch trial")
     return passed(found)
-
-
-def _is_set(plan: LaunchPlan, key: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return (plan.truth(key) or False) is value
-    return plan.number(key) == float(value)
 
 
 def _listed(values: dict[str, Any]) -> str:

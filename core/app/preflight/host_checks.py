@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...act.launch import launching
-from ...act.launch.launching import find_attempt, is_alive
+from ...act.launch.launching import find_attempt
 from ...act.stopping import members
 from ...act.view import tmux
 from ...checkpoints import verify
 from ...model import text
 from ...model.run import need_bytes, place_of
 from ...model.text import typed
+from ...processes import is_alive
 from ...sense.files.checkpoint_scan import disk_bytes
 from ...sense.host.disk_space import filesystem_type, is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail

@@ -270,20 +270,16 @@ def _samples(
                 total += int(repeats) * _count(Path(spec.cwd, str(subset.get("image_dir"))), left, deep=False)
         for name in keys.data if not total else ():
             folder = settings.get(name)
-            if isinstance(folder, str) and folder:
-                total += _in_folder(Path(spec.cwd, folder), left, repeats=keys.repeats_in_names)
+            if not (isinstance(folder, str) and folder):
+                continue
+            place, named = Path(spec.cwd, folder), 0
+            for sub in place.iterdir() if keys.repeats_in_names else ():
+                if sub.is_dir() and (found := _REPEATS.match(sub.name)):  # ``10_luca``: each sample is taken 10 times
+                    named += int(found[1]) * _count(sub, left, deep=False)
+            total += named or _count(place, left, deep=not keys.repeats_in_names)
     except (OSError, ValueError, TypeError):
         return None
     return total if total and left[0] > 0 else None
-
-
-def _in_folder(folder: Path, left: list[int], *, repeats: bool) -> int:
-    """``repeats``: folders named ``10_luca`` say how often their samples are taken."""
-    if not repeats:
-        return _count(folder, left, deep=True)
-    named = [(found, sub) for sub in folder.iterdir() if sub.is_dir() and (found := _REPEATS.match(sub.name))]
-    total = sum(int(found[1]) * _count(sub, left, deep=False) for found, sub in named)
-    return total or _count(folder, left, deep=False)
 
 
 def _count(folder: Path, left: list[int], *, deep: bool) -> int:
@@ -308,17 +304,12 @@ def _tables(config: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Steps by settings and data, time by the pace of earlier runs, else of a guide; None if nothing is known."""
-    said = length_said(plan, _expected(plan, machine.home))
-    return passed(said) if said else None
-
-
-def length_said(plan: LaunchPlan, expected: progress.ExpectedLength | None) -> str:
-    """The estimate in words; without one the number of epochs, as far as it is set."""
+    expected = _expected(plan, machine.home)
     if expected is not None:
-        return length_words(expected)
+        return passed(length_words(expected))
     told = told_lengths(plan.spec, plan.preset, plan.profiles, None)
     epochs = told.get(plan.spec.settings.profiles.use or "", progress.ToldLength()).epochs_by
-    return f"{epochs}: the time of an epoch is known after a first run or a trial" if epochs else ""
+    return passed(f"{epochs}: the time of an epoch is known after a first run or a trial") if epochs else None
 
 
 def expected_of_run(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
@@ -331,13 +322,11 @@ def expected_of_run(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | N
 
 def _expected(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
     settings, keys = plan.settings, plan.preset.length
-    if keys is None and not TrainerSettings(plan.spec, plan.preset).hidden:  # the script's own values
-        own = ((n.name.lower().replace("-", "_"), n.value) for n in reversed(source_of(plan.spec).numbers))
-        settings = {
-            key: v for key, v in own if key in {*progress.EPOCH_NAMES, *progress.STEP_NAMES, *progress.BATCH_NAMES}
-        } | dict(settings)
-    if keys is None:  # usual names, as far as they are set
+    if keys is None:  # usual names, as far as they are set, else the script's own values
         usual = (progress.EPOCH_NAMES, progress.STEP_NAMES, progress.BATCH_NAMES)
+        if not TrainerSettings(plan.spec, plan.preset).hidden:
+            own = {n.name.lower().replace("-", "_"): n.value for n in reversed(source_of(plan.spec).numbers)}
+            settings = {key: own[key] for names in usual for key in names if key in own} | dict(settings)
         epochs, steps, batch = (next((name for name in names if name in settings), "") for names in usual)
         data = (n for n in sorted(DATA_KEYS & settings.keys()) if Path(plan.spec.cwd, str(settings[n])).is_dir())
         keys = progress.LengthKeys(epochs=epochs, steps=steps, steps_over_epochs=True, batch=batch, data=tuple(data))

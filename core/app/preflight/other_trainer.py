@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...act import processes
-from ...act.adopt import is_trainwatch, started_wall
-from ...act.launch.launching import find_attempt, identify, is_alive
+from ... import processes
+from ...act.adopt import is_trainwatch
+from ...act.launch.launching import find_attempt
 from ...act.launch.output_locks import NAME
-from ...act.processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants
 from ...act.stopping import members
 from ...model import observation as told
 from ...model.ports import AttemptTarget
@@ -29,6 +28,7 @@ from ...model.redact import EDGE
 from ...model.resume import written_in
 from ...model.run import APART
 from ...model.text import printable, typed
+from ...processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants, identify, is_alive
 from ...sense.files.inotify import descriptors
 from ...source.launch_target import (
     Training,
@@ -43,7 +43,6 @@ from ...store.run_directory import RunDirectory
 from ...views.quantity import clock
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
-from ..plan.specs import definitions_of
 from ..runs.ended_attempt import newest_attempt
 from .check import Check, Machine, failed
 
@@ -73,7 +72,7 @@ class OtherTrainer(NamedTuple):
     def began(self) -> str:
         """When it was started, for people; "" = unknown."""
         identity = identify(self.process.pid)
-        return "" if identity is None else clock(started_wall(identity), time.time())
+        return "" if identity is None else clock(time.time() - processes.age_s(identity.start_ticks), time.time())
 
 
 def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -84,7 +83,7 @@ def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:
 def refusal_at_launch(plan: LaunchPlan, run: RunDirectory) -> str | None:
     """Why a supervisor that nobody looks at starts nothing now: the same script trains there. None: it can start."""
     found = [each for each in other_trainers(plan, run) if each.evidence != "file"]
-    return f"{what_it_is(plan, found[0])}; {what_to_do(found[0])}" if found else None
+    return sentence(plan, found[0]) if found else None
 
 
 def require_no_other(run: RunDirectory) -> None:
@@ -92,14 +91,11 @@ def require_no_other(run: RunDirectory) -> None:
 
     The verbs ask the same with all other checks (``require_startable``).
     """
-    spec = run.load_spec()
-    plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
+    plan = plan_launch(run.load_spec(), state=run.path.parents[1])
     found = other_trainers(plan, run)
     if found:
         force = f"`{typed('resume', run.id, '--force')}` starts it all the same"
-        raise CliError(
-            ExitCode.OWNED, f"{what_it_is(plan, found[0])}; {what_to_do(found[0])}; {force}; nothing was started"
-        )
+        raise CliError(ExitCode.OWNED, f"{sentence(plan, found[0])}; {force}; nothing was started")
 
 
 def what_it_is(plan: LaunchPlan, other: OtherTrainer) -> str:
@@ -112,10 +108,12 @@ def what_it_is(plan: LaunchPlan, other: OtherTrainer) -> str:
 
 
 def what_to_do(other: OtherTrainer) -> str:
-    pid = other.process.pid
-    return (
-        f"watch that one instead (`trainwatch adopt --pid {pid}`), end it (`kill {pid}`), or use another output folder"
-    )
+    instead, end = f"`trainwatch adopt --pid {other.process.pid}`", f"`kill {other.process.pid}`"
+    return f"watch that one instead ({instead}), end it ({end}), or use another output folder"
+
+
+def sentence(plan: LaunchPlan, other: OtherTrainer) -> str:
+    return f"{what_it_is(plan, other)}; {what_to_do(other)}"
 
 
 def other_trainers(plan: LaunchPlan, run: RunDirectory) -> Sequence[OtherTrainer]:
@@ -224,7 +222,9 @@ class Look:
         process = processes.read_process(pid)
         if process is None or process.state in processes.DEAD_STATES:
             return
-        argv, training, evidence, file = argv_of(pid), None, "", ""
+        with open(f"/proc/{pid}/cmdline", "rb") as command:  # noqa: PTH123
+            argv = tuple(word.decode() for word in command.read().removesuffix(b"\0").split(b"\0"))
+        training, evidence, file = None, "", ""
         if python and (here or files_in(pid, self.folders)):
             training = training_run_by(argv, Path(os.readlink(f"/proc/{pid}/cwd")), os.environ)  # noqa: PTH115
         bare = None if training is None else without_options(training, self._resume_options)
@@ -237,7 +237,11 @@ class Look:
                 outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in (1, 2)}
                 file = next((path for path in there if _file_key(path) not in outputs), "")
                 evidence = "file" if file else ""
-        if evidence and not is_trainwatch(pid) and not _is_marked(pid):
+        if not evidence or is_trainwatch(pid):
+            return
+        # What belongs, or may belong, to an attempt of any run is known by its records and locks.
+        variables, mark = processes.variables_of(pid), os.fsencode(f"{ATTEMPT_VARIABLE}=")
+        if variables is not None and not any(each.startswith(mark) for each in variables):
             yield OtherTrainer(process, argv, evidence, file)
 
 
@@ -261,17 +265,6 @@ def own_processes(run: RunDirectory) -> Own:
         for process in () if target is None else members(target):
             own |= processes.ancestors(process.pid, running)
     return Own(running, own)
-
-
-def _is_marked(pid: int) -> bool:
-    """Whether it belongs, or may belong, to an attempt of any run: those are known by their records and locks."""
-    variables, mark = processes.variables_of(pid), os.fsencode(f"{ATTEMPT_VARIABLE}=")
-    return variables is None or any(each.startswith(mark) for each in variables)
-
-
-def argv_of(pid: int) -> tuple[str, ...]:
-    with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
-        return tuple(word.decode() for word in file.read().removesuffix(b"\0").split(b"\0"))
 
 
 def _file_key(path: str) -> tuple[int, int] | None:

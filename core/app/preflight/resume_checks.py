@@ -12,21 +12,21 @@ import msgspec
 from ...act.config.derive import Derived, DeriveError, read_config
 from ...act.config.edits import leaves
 from ...act.config.trainer_config import config_in_command
-from ...act.launch.spool import read_order
 from ...checkpoints import inspect, show
 from ...model.checkpoint import Checkpoint, LoadRefusal
 from ...model.preset import Preset
 from ...model.resume import PLACEHOLDER
-from ...model.run import RunSpec
+from ...model.run import RunSpec, is_below
 from ...model.text import typed
 from ...source import words
 from ...source.trainer_source import source_of
+from ...spool import read_order
 from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan, settings_in, settings_of
-from ..plan.resume_plan import weights_only_load
+from ..plan.resume_plan import KNOWN, weights_only_load
 from ..plan.trainer_settings import told_lengths
-from ..runs.known_runs import all_runs
+from ..runs.known_runs import runs_saving_to
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, Machine, failed, passed, warned
 from .gpu_checks import torch_version
@@ -51,7 +51,7 @@ def check_checkpoint_named(plan: LaunchPlan, _machine: Machine) -> Check | None:
         what = f"{key} = {value}: there is no such checkpoint (paths start at {plan.spec.cwd})"
         see = f"`{typed('checkpoints list', plan.spec.output_dir or 'DIR')}` shows what there is"
         asks = source_of(plan.spec).begins_without(key)
-        if asks is not None and _is_first_save(plan, value):
+        if asks is not None and _lies_in_empty(plan, value):
             return warned(what, f"nothing to do at a first start: {asks} begins anew without it")
         if not (looks_like_a_path(value) or "/" in value or _LIKE_ONE.search(value)):
             return warned(what, f"nothing to do if it is no path; else: {see}")
@@ -99,11 +99,10 @@ def _place(plan: LaunchPlan, value: str) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def _is_first_save(plan: LaunchPlan, value: str) -> bool:
+def _lies_in_empty(plan: LaunchPlan, value: str) -> bool:
     """Whether it lies where the trainer saves, and nothing was saved yet."""
-    place = os.path.normpath(Path(plan.spec.cwd, value))
     folders = [os.path.normpath(Path(plan.spec.cwd, folder)) for folder in plan.spec.output_folders]
-    inside = any(place.startswith(folder + os.sep) for folder in folders)
+    inside = any(is_below(os.path.normpath(Path(plan.spec.cwd, value)), folder) for folder in folders)
     return (inside or not folders) and not list_run_checkpoints(plan.spec, plan.preset).checkpoints
 
 
@@ -117,7 +116,7 @@ def check_resume(plan: LaunchPlan, _machine: Machine) -> Check:
     """How the trainer is resumed after a crash. An option that its parser does not have ends each restart."""
     way = plan.spec.resume_way
     said = resume_words(way)
-    if way is not None and way.will in {"yes", "self"}:
+    if way is not None and way.will in KNOWN:
         return passed(said)
     if way is not None and way.will == "no" and way.source == "command":
         return failed(way.how, CORRECT)
@@ -131,20 +130,17 @@ def check_second_start(plan: LaunchPlan, _machine: Machine) -> Check | None:
     if not second.destroys:
         return None
     said = (second_start_line(second) or "").removeprefix("Restart: ")
-    restarts = (way is not None and way.will in {"yes", "self"}) or spec.settings.restart.if_not_told == "go_on"
-    if not second.left or not restarts or _takes_any_path(plan):
+    restarts = (way is not None and way.will in KNOWN) or spec.settings.restart.if_not_told == "go_on"
+    styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
+    texts = [word for style in styles for word in (*style.args, *style.env.values())]
+    takes_any_path = any(style.key is not None for style in styles) or any("{path" in word for word in texts)
+    takes_any_path = takes_any_path or any(PLACEHOLDER in word for word in spec.command)
+    if not second.left or not restarts or takes_any_path:
         return passed(said)
     return failed(
         f"{second.left}, and a restart finds its checkpoint only there",
         "let an option decide about the deletion, or give the script an option for the path that it resumes from",
     )
-
-
-def _takes_any_path(plan: LaunchPlan) -> bool:
-    styles = [each for each in (plan.preset.resume_file, plan.preset.resume_directory) if each is not None]
-    words = [word for style in styles for word in (*style.args, *style.env.values())]
-    named = any(style.key is not None for style in styles) or any("{path" in word for word in words)
-    return named or any(PLACEHOLDER in word for word in plan.spec.command)
 
 
 SAVE_STEPS = (
@@ -200,16 +196,13 @@ def load_refusal(spec: RunSpec, preset: Preset, checkpoint: Checkpoint) -> LoadR
     if not checkpoint.objects:
         return None
     load = weights_only_load(spec, preset)
-    if load is None or not (load.explicit or _is_default(spec)):
+    if load is None:
+        return None
+    version = re.search(r"__version__ = '(\d+)\.(\d+)", torch_version(spec))
+    known = version is not None and (int(version[1]), int(version[2])) >= WEIGHTS_ONLY_SINCE
+    if not load.explicit and (not known or {**os.environ, **spec.env}.get(NOT_WEIGHTS_ONLY)):
         return None
     return LoadRefusal(place=load.place, objects=checkpoint.objects, explicit=load.explicit)
-
-
-def _is_default(spec: RunSpec) -> bool:
-    """Whether the trainer's torch is known to take weights only, if nothing else is said."""
-    found = re.search(r"__version__ = '(\d+)\.(\d+)", torch_version(spec))
-    forced = {**os.environ, **spec.env}.get(NOT_WEIGHTS_ONLY)
-    return not forced and found is not None and (int(found[1]), int(found[2])) >= WEIGHTS_ONLY_SINCE
 
 
 # The data set of a launch, against that of the last one.
@@ -221,7 +214,7 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The data set is that of the last launch. A saved loader state does not fit another one."""
     folder = _last_launch(machine.home, plan.spec)
     if folder is None and plan.begins != "":
-        others = (_last_launch(machine.home, other) for other in _of_same_folder(plan.spec))
+        others = (_last_launch(machine.home, other) for _, other in runs_saving_to(plan.spec))
         folder = next(filter(None, others), None)
     before = None if folder is None else _launch_settings(folder, plan.spec)
     if folder is None or before is None:
@@ -238,15 +231,6 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
             "a new epoch",
         )
     return passed("as at the last launch")
-
-
-def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:
-    """Runs that saved into this run's output folder, newest first: what it goes on from may be theirs."""
-    wanted = None if spec.output_dir is None else os.path.realpath(Path(spec.cwd, spec.output_dir))
-    for run in all_runs() if wanted is not None else ():
-        other = run.load_spec()
-        if other.output_dir and os.path.realpath(Path(other.cwd, other.output_dir)) == wanted and run.attempt_folders():
-            yield other
 
 
 def _last_launch(home: Path, spec: RunSpec) -> Path | None:

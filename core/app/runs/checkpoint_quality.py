@@ -23,7 +23,7 @@ from ...store.learned import ListUnreadable, read_ratings
 from ...store.run_directory import RunUnreadable
 from ...store.run_lookup import list_runs
 from ...views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of, saved_after_nan
-from ..errors import CliError, ExitCode
+from ..errors import file_errors
 
 BEST: KeepReason = "has the best score"
 RATED: KeepReason = "rated 4 or 5 stars"
@@ -54,7 +54,9 @@ def qualities(home: Path, checkpoints: Iterable[Checkpoint]) -> dict[str, Qualit
         for each in story.evaluations.values():
             if (key := (os.path.realpath(each.path), each.mtime)) in wanted:
                 found[wanted[key]] = Quality(evaluation=each, best=each.path == best)
-    for rating in _ratings(home):
+    with file_errors():
+        ratings = read_ratings(home)
+    for rating in ratings:
         if rating.key in wanted:
             path = wanted[rating.key]
             found[path] = msgspec.structs.replace(found.get(path, UNKNOWN), rating=rating)
@@ -101,16 +103,6 @@ def rated_paths(home: Path) -> frozenset[tuple[str, float]]:
         return frozenset()
 
 
-def _ratings(home: Path) -> tuple[Rating, ...]:
-    """All ratings. Raises CliError."""
-    try:
-        return read_ratings(home)
-    except ListUnreadable as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{error.filename}: {error.strerror}") from None
-
-
 # What the journals of runs know of the checkpoints in a folder, beyond a quick look at them.
 #
 # A quick look reads structure and sizes; a run reads every value of what it saved, and knows when its loss became NaN.
@@ -146,8 +138,11 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
         found.append(_with_damage(checkpoint, [saved for _, saved in of_it]))
         if of_it:
             known.add(checkpoint.path)
-        if why := _why_unused(of_it):
-            unused[checkpoint.path] = why
+        aside = of_it[0][0].set_aside.get(of_it[0][1].path) if of_it else None  # as the newest run says
+        if any(story.origin(c) != "earlier" and saved_after_nan(c, story) for story, c in of_it):
+            unused[checkpoint.path] = AFTER_NAN
+        elif aside is not None:
+            unused[checkpoint.path] = f"not used for a restart: {aside.why}"
         ours = (doubt_of(c, story) for story, c in of_it if story.origin(c) != "earlier")
         if AFTER_DIVERGENCE in ours:
             doubts[checkpoint.path] = AFTER_DIVERGENCE
@@ -168,14 +163,6 @@ def _with_damage(checkpoint: Checkpoint, saved: list[Checkpoint]) -> Checkpoint:
     return msgspec.structs.replace(
         checkpoint, verdict=damaged.verdict, reason=damaged.reason, nonfinite=damaged.nonfinite, nan=damaged.nan
     )
-
-
-def _why_unused(of_it: list[tuple[RunStory, Checkpoint]]) -> str:
-    """Why a restart passes over it: as the newest run says, or the one that saved it after its loss became NaN."""
-    if any(story.origin(c) != "earlier" and saved_after_nan(c, story) for story, c in of_it):
-        return AFTER_NAN
-    aside = [story.set_aside.get(c.path) for story, c in of_it[:1]]
-    return "".join(f"not used for a restart: {one.why}" for one in aside if one is not None)
 
 
 def _key(checkpoint: Checkpoint, real: RealPaths) -> Key:

@@ -46,7 +46,7 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     code = attempt.code if signal is None else -signal
     crashes = [each for each in story.incidents if each.kind == "crash"]
     here = [each for each in crashes if each.attempt == attempt.number]
-    evidence = [file for each in here for file in _files(run.incident(each.id))]
+    evidence = [file for each in here for file in sorted(run.incident(each.id).glob("*.txt"))]
     newest = attempt is story.attempts[-1]
     facts = attempt.facts or (_newest_sample(run) if newest else EndFacts())
     lines = [line.rpartition(MEANING)[2] for line in facts.kernel]
@@ -76,10 +76,6 @@ def _newest_sample(run: RunDirectory) -> EndFacts:
     if host.swap_used_bytes is not None and host.swap_total_bytes:
         share = host.swap_used_bytes / host.swap_total_bytes
     return EndFacts(disk_free_bytes=host.disk_free_bytes, disk_free_inodes=host.disk_free_inodes, swap_used=share)
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.txt")) if folder.is_dir() else []
 
 
 def _text(file: Path) -> str:

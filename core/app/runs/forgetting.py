@@ -5,11 +5,11 @@ import os
 import shutil
 from pathlib import Path
 
-from ...act.launch.spool import read_start
 from ...model.launch import TrialResult
 from ...model.run import TERMINAL_STATES
 from ...model.text import plural, typed
-from ...sense.process.proc_stat import is_alive
+from ...processes import is_alive
+from ...spool import read_start
 from ...store.history_writer import remove_recent
 from ...store.journal import JournalTooNew, load_story
 from ...store.learned import newest_trials
@@ -33,7 +33,10 @@ def kept_about(run: RunDirectory) -> str:
                 ExitCode.OWNED, f"{run.id}: its trainer (pid {start.trainer.pid}) is alive; end it first: "
                 f"{typed('kill', run.id)}"
             )  # fmt: skip
-    for output in _outputs(run):
+    folders: tuple[str, ...] = ()
+    with contextlib.suppress(RunUnreadable):
+        folders = run.load_spec().output_folders
+    for output in map(Path.resolve, map(Path, folders)):
         if output.is_relative_to(run.path.resolve()):
             raise CliError(ExitCode.FAILED, f"{run.id}: its outputs are in {output}, which would go with it; move them")
     count, size = 0, 0
@@ -60,20 +63,14 @@ def old_runs(keep: int | None) -> list[tuple[RunDirectory, str]]:
         spec = run.load_spec()
         job = (spec.project or spec.cwd, spec.name)
         limit = limits.setdefault(job, spec.settings.state.keep if keep is None else keep)
-        state = _ended_state(run) if limit else None
         ended[job] = ended.get(job, 0) + 1
-        if state is not None and ended[job] > limit:
-            found.append((run, state))
+        if not limit or ended[job] <= limit or is_held(run.lock):
+            continue
+        with contextlib.suppress(JournalTooNew, OSError):
+            story = as_found(run, load_story(run.journal))
+            if story.state in TERMINAL_STATES:  # else it is live, or may continue
+                found.append((run, story.state))
     return found
-
-
-def _ended_state(run: RunDirectory) -> str | None:
-    """The state of a run that has ended; None if it is live, may continue, or its state is unknown."""
-    try:
-        story = as_found(run, load_story(run.journal))
-    except (JournalTooNew, OSError):
-        return None
-    return story.state if story.state in TERMINAL_STATES and not is_held(run.lock) else None
 
 
 def forget(run: RunDirectory) -> None:
@@ -83,13 +80,6 @@ def forget(run: RunDirectory) -> None:
     going = run.path.with_name(f".forgotten-{run.path.name}-{os.getpid()}")
     run.path.rename(going)
     shutil.rmtree(going)
-
-
-def _outputs(run: RunDirectory) -> list[Path]:
-    try:
-        return [Path(folder).resolve() for folder in run.load_spec().output_folders]
-    except RunUnreadable:
-        return []
 
 
 # Results of trials on this machine.

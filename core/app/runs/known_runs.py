@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...act.launch.spool import read_order
 from ...model.redact import EDGE, url_secrets
 from ...model.run import RunSpec
 from ...private_folder import NotOurs, check_ours
+from ...spool import read_order
 from ...store.home import NoHomeError, runs_folder, trainwatch_home
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory as RunDirectory  # noqa: PLC0414  front ends name it, too
@@ -59,6 +59,15 @@ def _checked(place: Path) -> Path:
 def all_runs() -> list[RunDirectory]:
     """Every run that can be opened, newest first."""
     return [know_secrets(run) for run in list_runs(home())]
+
+
+def runs_saving_to(spec: RunSpec) -> Iterator[tuple[RunDirectory, RunSpec]]:
+    """The runs that were launched into the output folder of a run, newest first; none if it is not known."""
+    wanted = None if spec.output_dir is None else os.path.realpath(Path(spec.cwd, spec.output_dir))
+    for run in all_runs() if wanted is not None else ():
+        other = run.load_spec()
+        if other.output_dir and os.path.realpath(Path(other.cwd, other.output_dir)) == wanted and run.attempt_folders():
+            yield run, other
 
 
 def example_verb(spec: RunSpec) -> str | None:

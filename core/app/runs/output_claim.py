@@ -10,17 +10,17 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from ...act import processes
+from ... import processes
 from ...act.launch.locks import BEAT_S, SUPERVISOR, Holder, Owner, Taken, look
 from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
-from ...act.launch.spool import read_start
 from ...model.attempt import LockOrder
 from ...model.ports import AttemptTarget
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.story import RunStory
 from ...model.text import printable, typed
+from ...processes import is_alive
 from ...sense.host.disk_space import is_network_filesystem
-from ...sense.process.proc_stat import is_alive
+from ...spool import read_start
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory

@@ -3,8 +3,8 @@
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,7 +22,7 @@ from ...views.charts import STEPS, attempt_spans, charts_svg
 from ...views.report import LossCourse, MetricCourse, ReportSources
 from ...views.report_building import build_report, short_report, summary, with_machine
 from ..errors import CliError, ExitCode
-from ..gpu_survey import surveying
+from ..gpu_survey import GpuSurvey, surveying
 from .run_usage import usage_of
 from .supervisor_life import as_found, situation_of, supervisor_life
 
@@ -113,29 +113,20 @@ def _log_end(log: str) -> tuple[LogLine, ...]:
 # Facts about this machine that a bug report needs: driver, kernel, WSL …, as they are now.
 
 
-@contextmanager
-def asking_machine() -> Iterator[Callable[[], Mapping[str, str]]]:
-    """Ask for the facts while the caller does something else: the driver takes longer than the rest of a report.
-
-    To call what it gets waits for them: by their names, without unknown ones.
-    """
-    with surveying() as gpus_now:
-
-        def facts() -> Mapping[str, str]:
-            gpus, system = gpus_now(), None
-            with suppress(OSError):
-                system = platform.freedesktop_os_release().get("PRETTY_NAME")
-            found = {
-                "driver": f"{gpus.driver}, CUDA {gpus.cuda or '–'}" if gpus.driver else None,
-                "GPUs now": ", ".join(f"{g.index}: {g.name}" for g in gpus.gpus if g.name),
-                "kernel": f"{platform.system()} {platform.release()}",
-                "WSL": wsl(platform.release(), os.environ),
-                "system": system,
-                "trainwatch": f"{__version__}, Python {sys.version.split()[0]}",
-            }
-            return {name: value for name, value in found.items() if value}
-
-        yield facts
+def machine_facts(gpus: GpuSurvey) -> Mapping[str, str]:
+    """By their names, without unknown ones."""
+    system = None
+    with suppress(OSError):
+        system = platform.freedesktop_os_release().get("PRETTY_NAME")
+    found = {
+        "driver": f"{gpus.driver}, CUDA {gpus.cuda or '–'}" if gpus.driver else None,
+        "GPUs now": ", ".join(f"{g.index}: {g.name}" for g in gpus.gpus if g.name),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "WSL": wsl(platform.release(), os.environ),
+        "system": system,
+        "trainwatch": f"{__version__}, Python {sys.version.split()[0]}",
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def wsl(release: str, environ: Mapping[str, str]) -> str | None:
@@ -201,7 +192,7 @@ def gather(
         losses = history.series("progress.loss", since_t, end_t, LOSS_POINTS)
         metrics = tuple(metric_courses(history, end_t, {} if latest.metrics is None else latest.metrics.values))
         usage = usage_of(history, story, latest.gpu, latest.host)
-    now = situation_of(spec, story, life, latest)
+    now = situation_of(story, life, latest, created_wall=spec.created_wall, health=spec.settings.health)
     # The last step in the log of each attempt of which the journal does not contain it.
     over = story.attempts[:-1] if now.supervisor_alive else story.attempts
     steps = [
@@ -244,9 +235,9 @@ def metric_courses(history: HistoryReader, end_t: float, newest: Mapping[str, fl
 
 def report_of(run: RunDirectory) -> "Report":
     """The report of a run. Raises CliError if a newer trainwatch wrote its journal."""
-    with asking_machine() as machine:
+    with surveying() as gpus_now:
         try:
             now, sources = gather(run, log_ends=True)
-            return with_machine(build_report(now, sources), machine(), sources.spec)
+            return with_machine(build_report(now, sources), machine_facts(gpus_now()), sources.spec)
         except JournalTooNew as error:
             raise CliError(ExitCode.FAILED, str(error)) from None

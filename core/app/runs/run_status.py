@@ -7,7 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...store.run_directory import RunDirectory
+from ...store.latest import latest_of
+from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
+from ...store.run_lookup import unreadable_runs
 from ..errors import CliError, ExitCode
 from .known_runs import all_runs, example_verb, find_run_to_read, here, home
 
@@ -50,8 +52,6 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
     ``warn`` is called for each run that cannot be read; the others are listed.
     """
     from ...store.journal import JournalTooNew
-    from ...store.run_directory import RunUnreadable
-    from ...store.run_lookup import unreadable_runs
 
     for problem in unreadable_runs(home()):
         warn(problem)
@@ -92,7 +92,6 @@ def idle_status(name: str) -> dict[str, Any] | None:
     from ...config.document import ConfigError
     from ...config.project import find_project, load_project
     from ...model.story import Situation
-    from ...store.run_directory import run_id_for
     from ...views.state.status import status_object
 
     try:
@@ -126,13 +125,13 @@ def read_situation(run: RunDirectory, *, ask: bool = False) -> "tuple[Situation,
     ``ask``: ask the supervisor for its own troubles and its newest step, too.
     """
     from ...store.journal import load_story
-    from ...store.latest import latest_of
     from .supervisor_life import as_found, situation_of, supervisor_life
 
     latest = latest_of(run.history)
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
-    return situation_of(spec, story, life, latest), life
+    created, health = spec.created_wall, spec.settings.health
+    return situation_of(story, life, latest, created_wall=created, health=health), life
 
 
 def _read(run: RunDirectory, *, ask: bool = False) -> "tuple[dict[str, Any], RunSummary, Situation]":

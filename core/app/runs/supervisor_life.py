@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from ...act.launch.spool import read_exit, read_start
 from ...model.attempt import AttemptStory
 from ...model.progress import Outlook, Why
 from ...model.run import TERMINAL_STATES, RunSpec
+from ...model.settings import Health
 from ...model.story import RESPONSIVE_S, RunStory, Situation, SupervisorLife, Trouble
-from ...sense.process.proc_stat import is_alive, read_stat
+from ...processes import is_alive, read_process
+from ...spool import read_exit, read_start
 from ...store.latest import Latest, ProgressPoint
 from ...store.lock import holder_pid, is_held, read_life_sign
 from ...store.run_directory import RunDirectory
@@ -34,7 +35,7 @@ def supervisor_life(run: RunDirectory, *, ask: bool = False) -> SupervisorLife:
     if not is_held(run.lock):
         return SupervisorLife()
     pid = holder_pid(run.lock)
-    stat = read_stat(pid) if pid is not None else None
+    stat = read_process(pid) if pid is not None else None
     stopped = stat is not None and stat.state in STOPPED_STATES
     sign = read_life_sign(run.life_sign)
     age_s = sign.age_s if sign is not None and pid in {None, sign.pid} else None
@@ -77,13 +78,15 @@ def _asked(run: RunDirectory) -> dict[str, Any] | None:
     return reply.data if reply.ok else None
 
 
-def situation_of(spec: RunSpec, story: RunStory, life: SupervisorLife, latest: Latest) -> Situation:
+def situation_of(
+    story: RunStory, life: SupervisorLife, latest: Latest, *, created_wall: float, health: Health
+) -> Situation:
     """A run now, read from outside. Its progress is that of the supervisor's answer, else the newest that was kept."""
     from ...views.state.concerns import frozen_text
 
     wall, made = time.time(), latest.progress
     answered = life.progress is not None
-    now_t = max(story.t, wall - (story.wall0 if story.run is not None else spec.created_wall))
+    now_t = max(story.t, wall - (story.wall0 if story.run is not None else created_wall))
     return Situation(
         story=story,
         gpu=latest.gpu,
@@ -97,7 +100,7 @@ def situation_of(spec: RunSpec, story: RunStory, life: SupervisorLife, latest: L
         now_wall=wall,
         supervisor_alive=life.alive,
         frozen=frozen_text(life) if life.frozen else "",
-        health=spec.settings.health,
+        health=health,
     )
 
 

@@ -11,6 +11,15 @@ from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
 from .supervisor_life import as_found
 
+
+def turns(limit_s: float, period_s: float) -> Iterator[None]:
+    """Turns of a loop that waits for something, at most so long."""
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        yield
+        time.sleep(period_s)
+
+
 POLL_S = 0.5
 UNWATCHED_S = 10.0
 """A supervisor that an upgrade or the runner replaces is back within seconds."""

@@ -1,6 +1,6 @@
 """The launch screen's Launcher: what this folder can start, what a start would be, its checks, and the start itself.
 
-The screen is started often: what loads much of core is imported by the function that needs it.
+It loads much of core: the screen imports it when it is needed first.
 """
 
 import contextlib
@@ -8,11 +8,11 @@ import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...config.location import FILE_NAME, find_project
+from ...config.project import Overrides, load_project
 from ...model.launch import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...model.preset import Preset, Profile
 from ...model.redact import EDGE
@@ -24,13 +24,15 @@ from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
 from ...store.run_lookup import list_runs
 from ...views.length_words import resume_words
 from ..errors import config_errors
+from ..plan.launch_plan import LaunchPlan, fitting_profiles, plan_command, plan_project
+from ..plan.specs import read_definitions
+from ..plan.trainer_folders import not_used_for_a_command
+from ..preflight.check import Check, look_at_machine
+from ..preflight.checklist import checks_of, config_check
 from ..runs.known_runs import here, home
+from ..start.detached import start_detached
+from ..start.project_run import create_run, project_run
 from .run_services import sentences
-
-if TYPE_CHECKING:
-    from ..plan.launch_plan import LaunchPlan
-    from ..preflight.check import Check
-
 
 CHECKERS = 4
 """Threads: a check that waits (for a driver, torch's import, a slow disk) does not delay the others."""
@@ -49,9 +51,6 @@ class FolderLauncher:
 
     @staticmethod
     def _of_file(path: Path | None) -> tuple[LaunchOffer, ...]:
-        from ...config.project import load_project
-        from ..plan.specs import read_definitions
-
         if path is None:
             return ()
         with sentences(), config_errors():
@@ -62,8 +61,6 @@ class FolderLauncher:
 
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         """The first launch as it would be now."""
-        from ..plan.trainer_folders import not_used_for_a_command
-
         with sentences():
             plan = _plan(order)
             self._planned = (order, plan)
@@ -88,9 +85,6 @@ class FolderLauncher:
 
     def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
         """As ``trainwatch check``, several checks at a time."""
-        from ..preflight.check import look_at_machine
-        from ..preflight.checklist import checks_of, config_check
-
         with sentences():
             planned = self._planned
             plan = planned[1] if planned is not None and planned[0] == order else _plan(order)
@@ -124,10 +118,6 @@ class FolderLauncher:
 
     def start(self, order: LaunchRequest) -> str:
         """As ``run --detach`` and ``--headless``: a new run is made, and refused if it cannot be started."""
-        from ...config.project import Overrides
-        from ..start.detached import start_detached
-        from ..start.project_run import create_run, project_run
-
         with sentences():
             if order.run is not None:
                 ready = project_run(order.run, Overrides(profile=order.profile), to_start=True)
@@ -140,10 +130,7 @@ class FolderLauncher:
         return ready.run.id
 
 
-def _plan(order: LaunchRequest) -> "LaunchPlan":
-    from ...config.project import Overrides
-    from ..plan.launch_plan import plan_command, plan_project
-
+def _plan(order: LaunchRequest) -> LaunchPlan:
     overrides = Overrides(profile=order.profile)
     if order.run is None:
         return plan_command(_split(order.command), overrides)
@@ -191,8 +178,6 @@ def _commands_here(cwd: Path) -> Iterator[LaunchOffer]:
 
 
 def _preset_why(spec: RunSpec, preset: Preset) -> str:
-    from ...config.project import load_project
-
     if spec.project is not None:
         project = load_project(Path(spec.project))
         section = project.runs.get(spec.name)
@@ -205,9 +190,6 @@ def _preset_why(spec: RunSpec, preset: Preset) -> str:
 
 def _choices(spec: RunSpec, known: Mapping[str, Profile]) -> tuple[tuple[str, str], ...]:
     """(name, title) in the order of the ladder; without one, that of the file first."""
-    from ...config.project import load_project
-    from ..plan.launch_plan import fitting_profiles
-
     fitting = fitting_profiles(spec, known)
     if not spec.settings.profiles.ladder:
         usual = None if spec.project is None else load_project(Path(spec.project)).settings.profiles.use
@@ -215,6 +197,6 @@ def _choices(spec: RunSpec, known: Mapping[str, Profile]) -> tuple[tuple[str, st
     return tuple((profile.name, profile.title or profile.description) for profile in fitting)
 
 
-def _told(place: int, check: "Check") -> LaunchCheck:
+def _told(place: int, check: Check) -> LaunchCheck:
     shown = EDGE.value(check)
     return LaunchCheck(place=place, name=shown.name, result=shown.result, found=shown.found, remedy=shown.remedy)

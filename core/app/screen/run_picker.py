@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from ...model.ports import LogAccess, OpenRun
 from ...model.redact import EDGE
-from ...model.story import HOST_ROW
+from ...model.run import LIVE_STATES
+from ...model.story import HOST_ROW, RunCard
 from ...model.text import parted, typed
+from ...store.lock import is_held
+from ...store.run_lookup import list_runs
 from ..errors import CliError
 from ..runs.known_runs import RunDirectory, example_verb, home, open_run, queued_entries
 from .run_services import Later, RunProfiles, RunServices, sentences
 from .store_feed import StoreFeed
 
 if TYPE_CHECKING:
-    from ...model.story import RunCard
     from ..hosts.far_runs import FarRuns
 
 
@@ -23,7 +25,7 @@ class MachineRuns:
     def __init__(self, others: "FarRuns | None" = None) -> None:
         self._others = others
 
-    def runs(self, *, anew: bool = False) -> "Sequence[RunCard]":
+    def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
         """Reads every journal of this machine: called in a thread. What waits here comes first, as it is."""
         own = run_cards()
         if self._others is None:
@@ -32,7 +34,7 @@ class MachineRuns:
         rest = [*own[len(waiting) :], *self._others.cards(anew=anew)]
         return [*waiting, *sorted(rest, key=lambda card: -card.created_wall)]
 
-    def show_there(self, card: "RunCard", *, read_only: bool) -> None:
+    def show_there(self, card: RunCard, *, read_only: bool) -> None:
         """As ``trainwatch --on HOST --run ID``."""
         assert self._others is not None
         try:
@@ -81,7 +83,12 @@ class MachineRuns:
 
 def _refuse(run_id: str, verb: str = "") -> None:
     """Raise RuntimeError if the row is no run of this machine. ``verb``: what does it on another one, if one does."""
-    refuse_queued(run_id)
+    if run_id.startswith(QUEUED):
+        number = run_id.removeprefix(QUEUED)
+        raise RuntimeError(
+            f"entry {number} waits in the queue and is no run yet: `trainwatch queue move {number} 1` lets it be the "
+            f"next one, `trainwatch queue remove {number}` takes it out"
+        )
     if parted(run_id) is not None:
         raise RuntimeError(f"a run of another machine: {typed(verb, run_id) if verb else 'not from this screen'}")
     if run_id.startswith(HOST_ROW):
@@ -94,28 +101,14 @@ QUEUED = "queue:"
 """Begins the id of such a row."""
 
 
-def refuse_queued(run_id: str) -> None:
-    """Raise RuntimeError with a sentence if the id is that of an entry that waits."""
-    if run_id.startswith(QUEUED):
-        number = run_id.removeprefix(QUEUED)
-        raise RuntimeError(
-            f"entry {number} waits in the queue and is no run yet: `trainwatch queue move {number} 1` lets it be the "
-            f"next one, `trainwatch queue remove {number}` takes it out"
-        )
-
-
 # The cards of the runs of this machine. What reads a run is loaded when a list is shown.
 
 
-def run_cards() -> "Sequence[RunCard]":
+def run_cards() -> Sequence[RunCard]:
     """What waits in the queue, then all known runs, newest first; ended ones of demo and drill come last.
 
     Reads every journal.
     """
-    from ...model.run import LIVE_STATES
-    from ...model.story import RunCard
-    from ...store.run_lookup import list_runs
-
     waiting = [
         RunCard(
             id=f"{QUEUED}{entry.id}",
@@ -135,13 +128,11 @@ def run_cards() -> "Sequence[RunCard]":
     return [*waiting, *(c for c, _ in cards if c not in last), *last]
 
 
-def card_of(run: RunDirectory) -> "RunCard":
+def card_of(run: RunDirectory) -> RunCard:
     """One run. Reads its journal and its newest samples."""
     import msgspec
 
-    from ...model.story import RunCard
     from ...store.journal import JournalTooNew
-    from ...store.lock import is_held
     from ...views.run_summary import summarise
     from ...views.screens.run_list import with_summary
     from ..runs.run_status import read_situation

@@ -11,7 +11,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from ...model.attempt import EvidenceFile
 from ...model.checkpoint import Checkpoint, CheckpointListing, Sample
@@ -196,13 +196,7 @@ class RunProfiles(Sequence[Profile]):
         except (CliError, OSError):
             return ()
 
-    @overload
-    def __getitem__(self, index: int) -> Profile: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Profile, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Profile | tuple[Profile, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self._profiles[index]
 
     def __len__(self) -> int:

@@ -5,16 +5,15 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...model.observation import Command, Reply, Request
+from msgspec.structs import replace
+
+from ...model.observation import Command, Reply
 from ...model.ports import Point
-from ...model.progress import Outlook
 from ...model.redact import EDGE
 from ...model.settings import Health
 from ...model.story import RunStory, Situation, SupervisorLife, Trouble
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import find_run
-from ...views.state.concerns import frozen_text
-from ..errors import CliError
 from ..runs.known_runs import home
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from ...store.journal import JournalFollower
 
 
-SEND_TIMEOUT_S = 10.0
 ASK_S = 5.0
 """Period of asking the supervisor for its own troubles; the first picture does not wait for the answer."""
 
@@ -53,6 +51,7 @@ class StoreFeed:
         from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
         from ...store.journal import JournalFollower, read_stored
         from ..runs.run_usage import job_of, log_of
+        from ..runs.supervisor_life import as_found, situation_of  # loads the launching part of core
 
         journal = self._journal
         if journal is None:
@@ -63,31 +62,13 @@ class StoreFeed:
             self._story = apply(self._story, EDGE.value(record))
         story = self._story
         latest = self._history.latest()
-        wall = time.time()
-        zero = story.wall0 if story.run is not None else self._zero
-        life = self._look_at_supervisor(wall)
+        life = self._look_at_supervisor(time.time())
         if not life.alive:
-            from ..runs.supervisor_life import as_found  # loads the launching part of core
-
             story = as_found(self._directory, story)
-        return Situation(
-            story=story,
-            gpu=latest.gpu,
-            host=latest.host,
-            process=latest.process,
-            progress=latest.progress.progress if latest.progress else None,
-            progress_t=latest.progress.t if latest.progress else 0.0,
-            now_t=max(wall - zero, story.t),
-            now_wall=wall,
-            supervisor_alive=life.alive,
-            step_t=latest.progress.step_t if latest.progress else None,
-            outlook=latest.progress.outlook if latest.progress and life.alive else Outlook(),
-            lines_behind=latest.progress.lines_behind if latest.progress and life.alive else 0,
-            frozen=frozen_text(life) if life.frozen else "",
-            troubles=self._troubles,
-            health=self._health,
-            job=job_of(log_of(story)),
-        )
+        kept = replace(life, progress=None, step_t=None)  # what it answers now and then would come and go
+        now = situation_of(story, kept, latest, created_wall=self._zero, health=self._health)
+        behind = latest.progress.lines_behind if latest.progress and life.alive else 0
+        return replace(now, lines_behind=behind, troubles=self._troubles, job=job_of(log_of(story)))
 
     def _look_at_supervisor(self, wall: float) -> SupervisorLife:
         """Look at it; it is asked for its own troubles every ASK_S."""
@@ -123,28 +104,10 @@ class StoreFeed:
             return {}
 
     def send(self, command: Command) -> Reply:
-        """Through the control socket.
+        """Through the control socket, or with a new supervisor."""
+        from ..operate import order_on_screen
 
-        If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
-        """
-        from ...store.control_client import ControlError, SupervisorSilent, send
-        from ..operate import LAUNCHING
-        from ..preflight.other_trainer import require_no_other
-        from ..start.detached import start_detached
-        from ..start.start_choice import read_way_again
-
-        try:
-            if command.verb in LAUNCHING:
-                require_no_other(self._directory)
-                if (told := read_way_again(self._directory, command)) is not None:
-                    start_detached(self._directory, command)
-                    return Reply(ok=True, message=told)
-            return send(self._directory, Request(command=command), SEND_TIMEOUT_S)
-        except SupervisorSilent:  # what was sent stays in its socket
-            said = f"{command.verb} is not answered yet: it is done as soon as the supervisor runs"
-            return Reply(ok=True, message=said)
-        except (ControlError, CliError) as error:
-            return Reply(ok=False, message=str(error))
+        return order_on_screen(self._directory, command)
 
 
 # For the screen: start a supervisor for a run, and the command that shows the trainer's terminal.
@@ -155,22 +118,9 @@ class DetachedStarter:
 
     def start(self, run_id: str, then: Command | None = None) -> None:
         """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
-        from ..operate import LAUNCHING
-        from ..preflight.other_trainer import require_no_other
-        from ..runs.output_claim import trainer_pid
-        from ..start.detached import start_detached
-        from ..start.start_choice import read_way_again, unfit
+        from ..operate import start_on_screen
 
-        run = find_run(home(), run_id)
-        if then is not None and (why := unfit(run, then)) is not None:
-            raise RuntimeError(why)
-        try:
-            if trainer_pid(run) is None or (then is not None and then.verb in LAUNCHING):
-                require_no_other(run)
-            read_way_again(run, then)
-            start_detached(run, then)
-        except CliError as error:
-            raise RuntimeError(str(error)) from error
+        start_on_screen(find_run(home(), run_id), then)
 
 
 class RunAttacher:

@@ -17,6 +17,7 @@ from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import end_of
 from ..runs.output_claim import OutputClaim, is_at_rest, require_own_output_to_start, trainer_pid
+from ..runs.waiting import turns
 
 START_PATIENCE_S = 20.0
 """Imports take a second or two on a busy machine; a start that takes ten times as long has failed."""
@@ -70,8 +71,7 @@ def _start(run: RunDirectory, command: Command | None) -> int:
             ExitCode.FAILED, f"the supervisor could not be started: {launcher.stderr.strip() or 'no reason given'}"
         )
     child = int(launcher.stdout.strip())
-    deadline = time.monotonic() + START_PATIENCE_S
-    while time.monotonic() < deadline:
+    for _ in turns(START_PATIENCE_S, POLL_S):
         try:
             os.kill(child, 0)
             ended = False
@@ -81,7 +81,6 @@ def _start(run: RunDirectory, command: Command | None) -> int:
             return holder_pid(run.lock) or child
         if ended:
             break
-        time.sleep(POLL_S)
     else:
         raise StillStartingError(
             ExitCode.FAILED,
@@ -170,17 +169,19 @@ BEYOND_S = 60.0
 
 def end_supervisor(run: RunDirectory, by: str) -> None:
     """End it if there is one, and wait until it is gone. Raises CliError (exit code 4)."""
-    end = time.monotonic() + END_PATIENCE_S
-    while is_held(run.lock):
-        try:
-            send(run, Request(command=Command(t=0.0, verb="shutdown", by=by)))
-            break
+    asked = False
+    for _ in turns(END_PATIENCE_S, POLL_S):
+        if not is_held(run.lock):
+            return
+        try:  # it may end just now, or not have opened its socket yet
+            if not asked:
+                send(run, Request(command=Command(t=0.0, verb="shutdown", by=by)))
+                asked = True
         except (NoSupervisor, SupervisorSilent):
-            _wait(run, end)  # it ends just now, or has not opened its socket yet
+            continue
         except ControlError as error:
             raise CliError(ExitCode.OWNED, f"the supervisor of {run.id} could not be ended: {error}") from None
-    while is_held(run.lock):
-        _wait(run, end)
+    raise CliError(ExitCode.OWNED, f"the supervisor of {run.id} does not end; see `{typed('status', run.id)}`")
 
 
 def end_is_ordered(run: RunDirectory) -> bool:
@@ -201,14 +202,8 @@ def end_is_ordered(run: RunDirectory) -> bool:
 def wait_for_end(run: RunDirectory) -> None:
     """Wait until an end that was ordered is over, at most as long as it may take. Raises CliError (exit code 4)."""
     limits = run.load_spec().settings.restart
-    end = time.monotonic() + limits.save_wait_s + limits.interrupt_grace_s + limits.terminate_grace_s + BEYOND_S
-    while end_is_ordered(run):
-        if time.monotonic() >= end:
-            raise CliError(ExitCode.OWNED, f"run {run.id} has not ended; see `{typed('status', run.id)}`")
-        time.sleep(LOOK_S)
-
-
-def _wait(run: RunDirectory, end: float) -> None:
-    if time.monotonic() >= end:
-        raise CliError(ExitCode.OWNED, f"the supervisor of {run.id} does not end; see `{typed('status', run.id)}`")
-    time.sleep(POLL_S)
+    most_s = limits.save_wait_s + limits.interrupt_grace_s + limits.terminate_grace_s + BEYOND_S
+    for _ in turns(most_s, LOOK_S):
+        if not end_is_ordered(run):
+            return
+    raise CliError(ExitCode.OWNED, f"run {run.id} has not ended; see `{typed('status', run.id)}`")

@@ -57,10 +57,7 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
     if choice.known is not None:
         if not choice.watches:
             found = plan_of_choice(plan, choice)
-            require_startable(found, known=True, forced=forced, waits_for_room=choice.waits_for_room)
-            if forced:
-                accept(found, choice.known)
-                take_over(found.spec, home())
+            require_startable(found, choice.known, known=True, forced=forced, waits_for_room=choice.waits_for_room)
             if choice.supervised:
                 end_supervisor(choice.known, "a new start")
         known = choice.known.load_spec().without_outputs()
@@ -226,9 +223,7 @@ def give_command(
     plan = plan_launch(_with_command(known, tuple(words)), definitions_of(known), run.path.parents[1])
     require_startable(plan, forced=forced)
     spec = plan.spec  # with the way to resume of the new command
-    if is_held(run.lock):
-        end_supervisor(run, "a resume with a new command")
-    run.save_spec(spec)
+    _replace_spec(run, spec, "a resume with a new command")
     said = f"run {run.id} has a new command: {shlex.join(spec.command)}"
     if known.project is not None:
         again = typed("--headless", "--run", known.name)
@@ -245,17 +240,20 @@ def give_settings(
     the former ones. ``tell``: told once if an end that was ordered is waited for.
     """
     known = run.load_spec()
-    plan = plan_launch(known, definitions_of(known), run.path.parents[1])
+    plan = plan_launch(known, state=run.path.parents[1])
     changes = asked_changes(plan, given, rate)
     spec = msgspec.structs.replace(known, changes=with_asked(changes, known.changes))
-    again = plan_launch(spec, definitions_of(spec), run.path.parents[1])
+    again = plan_launch(spec, state=run.path.parents[1])
     if again.derived is None:
         raise CliError(ExitCode.USAGE, f"{again.problem}; nothing was changed")
     _require_end(run, "settings", tell)
-    if is_held(run.lock):
-        end_supervisor(run, "a resume with new settings")
-    run.save_spec(spec)
+    _replace_spec(run, spec, "a resume with new settings")
     return "; ".join((words_of(changes), *without_a_place(plan, changes)))
+
+
+def _replace_spec(run: RunDirectory, spec: RunSpec, why: str) -> None:
+    end_supervisor(run, why)
+    run.save_spec(spec)
 
 
 def _require_end(run: RunDirectory, former: str, tell: Tell) -> None:

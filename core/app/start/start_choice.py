@@ -37,9 +37,9 @@ from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import KNOWN, with_way_now, word_by_itself
 from ..plan.specs import definitions_of
 from ..preflight.command_checks import shell_program, without_wrappers
-from ..preflight.other_trainer import other_trainers, what_it_is, what_to_do
+from ..preflight.other_trainer import other_trainers, sentence
 from ..preflight.resume_checks import named_checkpoints
-from ..runs.known_runs import all_runs, home
+from ..runs.known_runs import all_runs, home, runs_saving_to
 from ..runs.output_claim import is_at_rest, rival_of, trainer_pid
 from ..runs.output_folder import list_run_checkpoints, list_run_state, newest_to_name, origins
 from ..runs.supervisor_life import as_found
@@ -228,8 +228,12 @@ def earlier_run(spec: RunSpec) -> EarlierRun | None:
     for run in all_runs():
         known = run.load_spec()
         itself = known.id == spec.id and spec.project is not None
-        alike = _real(known.cwd) == _real(spec.cwd) and is_same(known, spec)
-        apart = known.output_dir and spec.output_dir and _real(known.output_dir) != _real(spec.output_dir)
+        alike = os.path.realpath(known.cwd) == os.path.realpath(spec.cwd) and is_same(known, spec)
+        apart = (
+            known.output_dir
+            and spec.output_dir
+            and os.path.realpath(known.output_dir) != os.path.realpath(spec.output_dir)
+        )
         if itself or (alike and not apart):
             found = described(run)
             if found is not None and found.story.attempts:
@@ -255,18 +259,6 @@ def described(run: RunDirectory) -> EarlierRun | None:
     return EarlierRun(run, run.load_spec(), story, condition, held)
 
 
-def runs_into(spec: RunSpec) -> RunDirectory | None:
-    """The newest run, of any command, that was launched into the same output folder; None if there is none known."""
-    if spec.output_dir is None:
-        return None
-    wanted = _real(spec.output_dir)
-    for run in all_runs():
-        known = run.load_spec()
-        if known.output_dir and _real(known.output_dir) == wanted and run.attempt_folders():
-            return run
-    return None
-
-
 def saved_alike(spec: RunSpec) -> RunSpec | None:
     """The newest run of the same script with other options, if this one may save into its folder; else None.
 
@@ -275,13 +267,13 @@ def saved_alike(spec: RunSpec) -> RunSpec | None:
     if spec.output_dir is not None:
         return None
     here = (run for run in all_runs() if run.id != spec.id)
-    known = [each for run in here if _real((each := run.load_spec()).cwd) == _real(spec.cwd) and run.attempt_folders()]
+    known = [
+        each
+        for run in here
+        if os.path.realpath((each := run.load_spec()).cwd) == os.path.realpath(spec.cwd) and run.attempt_folders()
+    ]
     alike = [each for each in known if may_save_alike(each, spec)]
-    return alike[0] if len({_real(each.output_dir or "") for each in alike}) == 1 else None
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(path)
+    return alike[0] if len({os.path.realpath(each.output_dir or "") for each in alike}) == 1 else None
 
 
 NEWEST = "newest"
@@ -301,9 +293,9 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What follows. ``known``: the run to go on with, None: a new one; ``first``: the command for its supervisor.
 
-    ``checkpoint``: what a new run begins from. ``said``: a sentence about it; "" for a plain start. ``endangered``:
-    names of the checkpoints that the trainer may write over. ``keep``: paths of those that are copied aside first,
-    because no person said that it may. ``by_itself``: the trainer goes on from what is there.
+    ``checkpoint``: what a new run begins from. ``said``: a sentence about it; "" for a plain start. ``keep``: paths of
+    checkpoints that the trainer may write over and that are copied aside first, because no person said that it may.
+    ``by_itself``: the trainer goes on from what is there.
     ``watches``: the trainer of ``known`` runs, so that nothing is launched. ``supervised``: ``known`` is over, and its
     supervisor is still there. ``waits_for_room``: ``known`` is held for a full disk, and a new supervisor waits on.
     """
@@ -312,7 +304,6 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     first: Command | None = None
     checkpoint: str | None = None
     said: str = ""
-    endangered: str = ""
     keep: tuple[str, ...] = ()
     by_itself: bool = False
     watches: bool = False
@@ -333,45 +324,53 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
     earlier = earlier_run(spec)
     of_earlier = None if earlier is None else origins(earlier.spec.created_wall, earlier.run)
     there = standing(spec, plan.preset, plan.profile, of_earlier)
-    if earlier is not None and earlier.condition == "supervised":
+    trains = earlier is not None and earlier.condition == "trains"
+    other = wish.fresh or wish.checkpoint is not None
+    if earlier is not None and (earlier.condition == "supervised" or (trains and other)):
         _refuse_running(earlier)
-    if (earlier is None or earlier.condition != "trains") and (rival := rival_of(spec)) is not None:
+    if not trains and (rival := rival_of(spec)) is not None:
         raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
     if wish.fresh:
-        if earlier is not None and earlier.condition == "trains":
-            _refuse_running(earlier)
         said = f"the trainer may write over {names_of(there)} in {spec.output_dir}" if there else ""
         if not there and not spec.output_dir:
             said = "the output folder is not known: the trainer may write over what it holds"
-        over = StartChoice(endangered=names_of(there), said=said)
-        if earlier is not None and earlier.run.id == spec.id:  # of a trainwatch.toml
-            first, held = Command(t=0.0, verb="resume", by="command line", fresh=True), is_held(earlier.run.lock)
-            return msgspec.structs.replace(over, known=earlier.run, first=first, supervised=held)
-        return over
+        if earlier is None or earlier.run.id != spec.id:
+            return StartChoice(said=said)
+        first = Command(t=0.0, verb="resume", by="command line", fresh=True)  # of a trainwatch.toml
+        return StartChoice(known=earlier.run, first=first, said=said, supervised=is_held(earlier.run.lock))
     if wish.checkpoint is not None:
         return _from_checkpoint(plan, wish.checkpoint, wish, earlier)
     if earlier is None or not (earlier.trained or there):
         return _begin(plan, there, wish)
-    if earlier.condition == "trains":
+    if trains:
         said = f"run {earlier.run.id} trains without a supervisor: watching it"
         return StartChoice(known=earlier.run, said=said, watches=True)
     if resumes_by_itself(spec.command, there):
         return StartChoice(said=_by_itself(there), by_itself=True)
     if earlier.condition == "ended":
         _refuse_ended(earlier, there, wish)
-    if (why := _cannot_go_on(plan, earlier, there, wish)) is not None:
-        raise CliError(ExitCode.OWNED, f"run {earlier.run.id} of this command was interrupted, and {why}")
+    why, told = "", resume_support(plan.preset, earlier.spec.command).forms or plan.preset.resume == "none"
+    if earlier.spec.output_dir is None and earlier.trained:
+        unknown = "its output folder is not known, so that nobody can tell what a start would write over"
+        why = f"{unknown}: give --output-dir D"
+    elif there and not told and earlier.spec.settings.restart.if_not_told == "wait":
+        no_place = (
+            f"its command has no place for the checkpoint {there[0].name} (write {{resume}} where its path belongs)"
+        )
+        over = f"a start would begin anew and write over {names_of(there)}"
+        with_one = f"`{typed('resume', earlier.run.id, '--', 'NEW', 'COMMAND')}` goes on with a command that has one"
+        why = f"{no_place}: {over}; {with_one}"
+    if why:
+        went = f"run {earlier.run.id} of this command was interrupted, and {why}"
+        raise CliError(ExitCode.OWNED, f"{went}; {_ways(earlier.spec, wish)}")
     if earlier.held_for_room:
         said = f"run {earlier.run.id} of this command is {earlier.held_for_room}: a supervisor waits for that"
         return StartChoice(known=earlier.run, said=said, waits_for_room=True)
     # By itself such a run goes on only if act = "all"; here a person orders it.
     ordered = None if spec.settings.restart.act == "all" else Command(t=0.0, verb="resume", by="command line")
-    return StartChoice(
-        known=earlier.run,
-        first=ordered,
-        said=f"run {earlier.run.id} of this command was interrupted: going on with it "
-        f"(`{_run(spec, wish, '--fresh')}` begins anew)",
-    )
+    anew = f"`{_run(spec, wish, '--fresh')}` begins anew"
+    said = f"run {earlier.run.id} of this command was interrupted: going on with it ({anew})"
+    return StartChoice(known=earlier.run, first=ordered, said=said)
 
 
 def checkpoint_named(spec: RunSpec, given: str) -> str:
@@ -398,48 +397,64 @@ def checkpoint_named(spec: RunSpec, given: str) -> str:
 
 
 def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> StartChoice:
-    """No run of this command is known, or it made nothing: begin, unless somebody's checkpoints stand there."""
-    if not there and (alike := saved_alike(plan.spec)) is not None:
+    """No run of this command is known, or it made nothing: begin, unless somebody's checkpoints stand there.
+
+    A run of a trainwatch.toml, whose state was deleted, or into whose folder others saved, goes on from the newest of
+    them if the trainer can be given that one; a trainer that goes on by itself likewise.
+    """
+    spec, preset = plan.spec, plan.preset
+    if not there and (alike := saved_alike(spec)) is not None:
         _refuse_alike(plan, alike, wish)
-    if not there or resumes_by_itself(plan.spec.command, there):
+    if not there or resumes_by_itself(spec.command, there):
         return StartChoice(said=_by_itself(there) if there else "", by_itself=bool(there))
-    if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / plan.spec.id)):
+    if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / spec.id)):
         raise CliError(
             ExitCode.OWNED,
-            f"{plan.spec.output_dir} holds checkpoints ({names_of(there)}), and {what_it_is(plan, trains[0])}; "
-            f"{what_to_do(trains[0])}; once it is over: {_ways(plan.spec, wish)}",
+            f"{spec.output_dir} holds checkpoints ({names_of(there)}), and {sentence(plan, trains[0])}; "
+            f"once it is over: {_ways(spec, wish)}",
         )
-    other = runs_into(plan.spec)
+    other = next((run for run, _ in runs_saving_to(spec)), None)
     whose = "of no run that is known here" if other is None else f"of run {other.id}"
-    holds = f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
-    if plan.spec.project is not None:
-        return _begin_project(plan, there, holds, wish)
-    way = plan.spec.resume_way
-    if way is not None and way.will == "self":
-        newest = newest_to_name(plan.spec, plan.preset)
-        if newest is not None and _objection(plan, Path(newest)) is None and why_unfit(plan.spec, Path(newest)) is None:
-            return StartChoice(
-                checkpoint=str(Path(newest).absolute()),
-                said=f"{holds}: the trainer goes on from {Path(newest).name} by itself ({way.place}; "
-                f"`{_run(plan.spec, wish, '--fresh')}` begins anew, over them)",
-            )
-    go_on = (
-        ""
-        if other is None
-        else f"go on with that run: `{typed('resume', other.id)}`, with another command: "
-        f"`{typed('resume', other.id, '--', 'NEW', 'COMMAND')}`; "
-    )
-    raise CliError(
-        ExitCode.OWNED,
-        f"{holds}, and a start from the beginning may write over them; {go_on}{_ways(plan.spec, wish)}",
-    )
+    holds = f"{spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
+    anew = f"`{_run(spec, wish, '--fresh')}` begins anew, over them"
+    if spec.project is None:
+        newest = (
+            newest_to_name(spec, preset) if spec.resume_way is not None and spec.resume_way.will == "self" else None
+        )
+        if newest is not None and spec.resume_way is not None and _why_not_from(plan, newest) is None:
+            goes_on = f"the trainer goes on from {Path(newest).name} by itself ({spec.resume_way.place}; {anew})"
+            return StartChoice(checkpoint=str(Path(newest).absolute()), said=f"{holds}: {goes_on}")
+        go_on = ""
+        if other is not None:
+            new = f"`{typed('resume', other.id, '--', 'NEW', 'COMMAND')}`"
+            go_on = f"go on with that run: `{typed('resume', other.id)}`, with another command: {new}; "
+        over = "a start from the beginning may write over them"
+        raise CliError(ExitCode.OWNED, f"{holds}, and {over}; {go_on}{_ways(spec, wish)}")
+    forms = resume_support(preset, spec.command).forms
+    if not forms and preset.resume != "none" and spec.settings.restart.if_not_told == "go_on":
+        return StartChoice(said=f"{holds}: the trainer finds the newest one by itself", by_itself=True)
+    resume_point = list_run_checkpoints(spec, preset).resume_point
+    point = next((c for c in there if c.path == resume_point), None)
+    if point is not None:
+        unfit_why = _why_not_from(plan, point.path)
+        if unfit_why is None:
+            goes_on = f"going on from {point.name} ({anew})"
+            return StartChoice(checkpoint=str(Path(point.path).absolute()), said=f"{holds}: {goes_on}")
+        how = f" ({what_to_add(spec, typed('--headless', '--run', spec.name))})" if _has_no_place(plan) else ""
+        why = f"{point.name}: {unfit_why}{how}"
+    else:
+        damaged = {c.path for c in there if c.verdict in {"torn", "corrupt"} and c.understood}
+        keep = tuple(c.path for c in there if has_state_files(Path(c.path)))
+        if damaged.issuperset(keep):  # nobody can go on from one
+            return StartChoice(keep=keep, said=f"{holds}, and none of them is whole: beginning anew")
+        why = "none of them can be resumed from"
+    raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec, wish)}")
 
 
 def _refuse_alike(plan: LaunchPlan, other: RunSpec, wish: Wish) -> None:
     """Raise CliError if the folder of another run of the script holds checkpoints that this start may write over."""
     there = standing(other, plan.preset, plan.profile)
-    goes_on = resumes_by_itself(plan.spec.command, there) or named_checkpoints(plan)
-    if there and not goes_on:
+    if there and not (resumes_by_itself(plan.spec.command, there) or named_checkpoints(plan)):
         raise CliError(
             ExitCode.OWNED,
             f"run {other.id} of the same script saved into {other.output_dir}, which holds {names_of(there)}, and "
@@ -449,81 +464,30 @@ def _refuse_alike(plan: LaunchPlan, other: RunSpec, wish: Wish) -> None:
         )
 
 
-def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str, wish: Wish) -> StartChoice:
-    """A run of a trainwatch.toml that is not known here: its state was deleted, or others saved into its folder.
-
-    It goes on from the newest of them if the trainer can be given that one, and never begins over them by itself.
-    """
-    spec = plan.spec
-    support = resume_support(plan.preset, spec.command)
-    if not support.forms and plan.preset.resume != "none" and spec.settings.restart.if_not_told == "go_on":
-        found = f"{holds}: the trainer finds the newest one by itself"
-        return StartChoice(endangered=names_of(there), said=found, by_itself=True)
-    newest = list_run_checkpoints(spec, plan.preset).resume_point
-    point = next((c for c in there if c.path == newest), None)
-    if point is None:
-        damaged = {c.path for c in there if c.verdict in {"torn", "corrupt"} and c.understood}
-        if all(c.path in damaged or not has_state_files(Path(c.path)) for c in there):  # nobody can go on from one
-            return StartChoice(
-                endangered=names_of(there),
-                keep=tuple(c.path for c in there if has_state_files(Path(c.path))),
-                said=f"{holds}, and none of them is whole: beginning anew",
-            )
-        why = "none of them can be resumed from"
-    else:
-        why = _objection(plan, Path(point.path)) or why_unfit(spec, Path(point.path)) or ""
-        if not why:
-            return StartChoice(
-                checkpoint=str(Path(point.path).absolute()),
-                said=f"{holds}: going on from {point.name} (`{_run(spec, wish, '--fresh')}` begins anew, over them)",
-            )
-        how = f" ({what_to_add(spec, typed('--headless', '--run', spec.name))})" if _has_no_place(plan) else ""
-        why = f"{point.name}: {why}{how}"
-    raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec, wish)}")
-
-
 def _has_no_place(plan: LaunchPlan) -> bool:
     return plan.preset.resume != "none" and not resume_support(plan.preset, plan.spec.command).forms
 
 
-def _objection(plan: LaunchPlan, path: Path) -> str | None:
+def _why_not_from(plan: LaunchPlan, checkpoint: str) -> str | None:
+    """Why a start cannot begin from this checkpoint; None if it can."""
     if plan.preset.resume == "none":
         return f'the preset {plan.preset.name} never resumes (resume = "none")'
+    path = Path(checkpoint)
     support = resume_support(plan.preset, plan.spec.command)
-    return support.objection("directory" if path.is_dir() else "file", None)
+    return support.objection("directory" if path.is_dir() else "file", None) or why_unfit(plan.spec, path)
 
 
 def _from_checkpoint(plan: LaunchPlan, given: str, wish: Wish, earlier: EarlierRun | None) -> StartChoice:
-    spec = plan.spec
-    if earlier is not None and earlier.condition == "trains":
-        _refuse_running(earlier)
-    path = checkpoint_named(spec, given)
-    why = _objection(plan, Path(path)) or why_unfit(spec, Path(path))
-    if why is not None:
+    path = checkpoint_named(plan.spec, given)
+    if (why := _why_not_from(plan, path)) is not None:
         options = wish.given[: wish.given.index("--")] if "--" in wish.given else wish.given
-        begin = typed("run", "--from", given, *options)
-        how = f"; {what_to_add(spec, begin)}" if _has_no_place(plan) else ""
+        how = f"; {what_to_add(plan.spec, typed('run', '--from', given, *options))}" if _has_no_place(plan) else ""
         raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started{how}")
-    if earlier is not None:
-        first = Command(t=0.0, verb="resume", by="command line", checkpoint=path)
-        said = f"going on with run {earlier.run.id} from {path}"
-        return StartChoice(known=earlier.run, first=first, said=said, supervised=is_held(earlier.run.lock))
-    return StartChoice(checkpoint=path, said=f"a new run from {path}")
-
-
-def _cannot_go_on(plan: LaunchPlan, earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish) -> str | None:
-    """Why a run that was interrupted cannot go on without writing over something, as a clause; None if it can."""
-    spec = earlier.spec
-    if spec.output_dir is None and earlier.trained:
-        why = "its output folder is not known, so that nobody can tell what a start would write over"
-        return f"{why}: give --output-dir D; {_ways(spec, wish)}"
-    told = resume_support(plan.preset, spec.command).forms or plan.preset.resume == "none"
-    if there and not told and spec.settings.restart.if_not_told == "wait":
-        why = f"its command has no place for the checkpoint {there[0].name} (write {{resume}} where its path belongs)"
-        with_one = f"`{typed('resume', earlier.run.id, '--', 'NEW', 'COMMAND')}` goes on with a command that has one"
-        over = f"a start would begin anew and write over {names_of(there)}"
-        return f"{why}: {over}; {with_one}; {_ways(spec, wish)}"
-    return None
+    if earlier is None:
+        return StartChoice(checkpoint=path, said=f"a new run from {path}")
+    first = Command(t=0.0, verb="resume", by="command line", checkpoint=path)
+    said = f"going on with run {earlier.run.id} from {path}"
+    return StartChoice(known=earlier.run, first=first, said=said, supervised=is_held(earlier.run.lock))
 
 
 def _refuse_running(earlier: EarlierRun) -> None:

@@ -24,31 +24,37 @@ TIMEOUT_S = 10.0
 Tell = Callable[[str | None], None]
 
 
-class DeadManPing:
-    """Calls ``url`` every ``period_s`` in a thread, if ``why_not`` returns None. Nothing that fails reaches the caller.
+class Channel:
+    """A thread that tells somebody. Nothing that fails in it reaches the caller.
 
-    ``tell``: called with a sentence when calls begin to fail or are left out, and with None when that is over.
+    ``tell``: called with a sentence when it begins to fail, and with None when that is over.
     """
 
-    def __init__(
-        self, url: str, period_s: float, why_not: Callable[[], str | None], tell: Tell, *, first_s: float = FIRST_S
-    ) -> None:
-        self._url = url
-        self._period_s = period_s
-        self._why_not = why_not
-        self._tell = tell
-        self._first_s = first_s
-        self._told: str | None = None
-        self._called = False
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ping", daemon=True)
+    def __init__(self, name: str, tell: Tell) -> None:
+        self._tell, self._stopping = tell, threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Call no more. A call that is under way is not waited for."""
+        """Begin nothing more. What is under way is not waited for."""
         self._stopping.set()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+
+class DeadManPing(Channel):
+    """Calls ``url`` every ``period_s``, if ``why_not`` returns None; else calls are left out, which is told, too."""
+
+    def __init__(
+        self, url: str, period_s: float, why_not: Callable[[], str | None], tell: Tell, *, first_s: float = FIRST_S
+    ) -> None:
+        super().__init__("ping", tell)
+        self._url, self._period_s, self._why_not, self._first_s = url, period_s, why_not, first_s
+        self._told: str | None = None
+        self._called = False
 
     def _run(self) -> None:
         wait_s = self._first_s
@@ -96,27 +102,20 @@ OWNER = "X-Trainwatch-State"
 """Header with the state folder of the runs on the page, as a hash."""
 
 
-class MetricsEndpoint:
-    """Serves ``page()`` at ``address``. Nothing that fails here reaches the caller.
-
-    ``tell`` is called with a sentence if it cannot serve, and with None when that is over.
-    """
+class MetricsEndpoint(Channel):
+    """Serves ``page()`` at ``address``."""
 
     def __init__(self, address: str, page: Callable[[], str], tell: Tell, *, again_s: float = AGAIN_S) -> None:
+        super().__init__("metrics endpoint", tell)
         self.host, self.port = listen_address(address)
-        self._page, self._tell, self._again_s = page, tell, again_s
+        self._page, self._again_s = page, again_s
         self.owner = sha256(f"{os.geteuid()} {home()}".encode(errors="replace")).hexdigest()[:16]
-        self._stopping = threading.Event()
         self._server: socketserver.TCPServer | None = None
         self._lock = threading.Lock()
         self._kept: tuple[float, bytes] | None = None
-        self._thread = threading.Thread(target=self._run, name="metrics endpoint", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self) -> None:
-        self._stopping.set()
+        super().stop()
         server = self._server
         if server is not None:
             with contextlib.suppress(OSError):

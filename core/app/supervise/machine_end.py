@@ -22,7 +22,7 @@ from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.settings import Settings
 from ...model.story import RunStory
-from ...sense.process.proc_stat import read_stat
+from ...processes import read_process
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
 
@@ -49,7 +49,7 @@ def others_end_with(pid: int, *, proc: Path = Path("/proc")) -> bool:
         words = (proc / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return True
-    names, found = {word.partition(b"=")[0].decode("utf-8", "replace") for word in words}, read_stat(pid)
+    names, found = {word.partition(b"=")[0].decode("utf-8", "replace") for word in words}, read_process(pid)
     if names == {""}:  # a process that is being executed, or one that has ended
         return True
     if found is None or pid == 1 or names & {*JOBS, AS_INIT}:

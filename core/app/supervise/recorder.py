@@ -4,23 +4,25 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from trainwatch import __version__
 
+from ...act.config.derive import Derived
 from ...act.launch.launching import read_script
 from ...judge.handlers.hints import habits_of
 from ...judge.progress import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes import ShapeTable
-from ...model.checkpoint import SERIES
+from ...model.checkpoint import SERIES, Checkpoint, LoadRefusal
 from ...model.decision import Record
 from ...model.fact import IncidentOpened, RunCreated
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
+from ...model.preset import Preset
 from ...model.progress import Outlook, Progress
 from ...model.resume import ScriptState
 from ...model.run import RunSpec
@@ -308,35 +310,35 @@ def trace_head(spec: RunSpec) -> Meta:
 
 
 log = logging.getLogger(__name__)
-P = ParamSpec("P")
+
+
 T = TypeVar("T")
 
 
-def harmless(what: str) -> Callable[[Callable[P, T | None]], Callable[P, T | None]]:
+def harmless(what: str, compare: Callable[[], T | None]) -> T | None:
     """A comparison that fails is noted in the log, and nothing is known then: it must not prevent a launch."""
-
-    def around(compare: Callable[P, T | None]) -> Callable[P, T | None]:
-        @wraps(compare)
-        def tried(*args: P.args, **kwargs: P.kwargs) -> T | None:
-            try:
-                return compare(*args, **kwargs)
-            except Exception:
-                log.exception("%s failed", what)
-                return None
-
-        return tried
-
-    return around
+    try:
+        return compare()
+    except Exception:
+        log.exception("%s failed", what)
+        return None
 
 
-misfit_of = harmless("comparing the model with the checkpoint")(resume_misfit)
-"""Why a launch cannot load the checkpoint, as a sentence; None if nothing is certain."""
-refusal_of = harmless("foreseeing the load of a checkpoint")(load_refusal)
-"""Why the trainer's own load would not take a checkpoint; None if that is not known."""
+def misfit_of(spec: RunSpec, point: Path, derived: Derived) -> str | None:
+    """Why a launch cannot load the checkpoint, as a sentence; None if nothing is certain."""
+    return harmless("comparing the model with the checkpoint", lambda: resume_misfit(spec, point, derived))
 
 
-@harmless("reading the script of the command")
+def refusal_of(spec: RunSpec, preset: Preset, checkpoint: Checkpoint) -> LoadRefusal | None:
+    """Why the trainer's own load would not take a checkpoint; None if that is not known."""
+    return harmless("foreseeing the load of a checkpoint", lambda: load_refusal(spec, preset, checkpoint))
+
+
 def script_now(spec: RunSpec) -> ScriptState | None:
     """The script that a launch of the run would start, as it is at this moment; None if that cannot be told."""
-    target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
-    return None if isinstance(target, str) else read_script(target.file)
+
+    def read() -> ScriptState | None:
+        target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
+        return None if isinstance(target, str) else read_script(target.file)
+
+    return harmless("reading the script of the command", read)

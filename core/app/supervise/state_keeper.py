@@ -12,22 +12,21 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 from zlib import crc32
 
 import msgspec
 
-from ...act.launch import spool
+from ... import spool
 from ...act.launch.spawn import reserve_by_name
-from ...act.launch.spool import read_order, read_start
 from ...act.notify import Outbox
 from ...bound_process import bound, missing_files
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ...model.story import Trouble
-from ...sense.process.proc_stat import read_stat
+from ...processes import read_process
+from ...spool import read_order, read_start
 from ...store.home import make_private
 from ...store.latest import ProgressPoint
 from ...store.lock import BEAT_S, LifeSignWriter, LockLost, SupervisorLock
@@ -49,7 +48,7 @@ class Vitality:
 
     def __init__(self, run: RunDirectory, lock: SupervisorLock, *, turning: Callable[[], None] = lambda: None) -> None:
         self._turning = turning
-        own = read_stat(os.getpid())
+        own = read_process(os.getpid())
         self.troubles = OwnTroubles()
         spec = run.load_spec()
         self.outbox = Outbox(spec)
@@ -90,9 +89,7 @@ class Vitality:
         threading.Thread(target=self._until_begun, name="starting", daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._begun.set()
         self._manager.stopping()
         self.keeper.close()

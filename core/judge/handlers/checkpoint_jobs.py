@@ -136,8 +136,7 @@ def _trains(state: JudgeState) -> bool:
 
 def _begin_next(builder: StepBuilder, *, training: bool) -> None:
     state, settings = builder.state, builder.settings
-    left = _left(builder)
-    if not left:
+    if not (left := _left(builder)):
         return
     chosen, place = left[0], memory.spot(state.evaluations.room, settings.evaluate, settings.health, training=training)
     times, mtime = memory.beginnings(state.evaluations, chosen), chosen.mtime

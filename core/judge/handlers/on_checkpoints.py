@@ -9,13 +9,12 @@ from ...model.fact import CheckpointsSetAside, OutputKnown
 from ...model.observation import CheckpointEvent, CheckpointValues, Outcome, OutputSeen
 from ...model.run import is_below
 from .. import memory
-from ..attempt_progress import AttemptProgress, with_saved
+from ..attempt_progress import AttemptProgress, places_at, with_saved
 from ..hang import liveness
-from ..knowledge import Knowledge
 from ..recovery import apply, commands, exits, gate, ramp, remedies, restarts, unclear_states
 from ..resume import checkpoint_index, output_folders, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
-from ..resume.resume_check import counts_since
+from ..resume.resume_check import counts_since, slack_of
 from ..run_states import EndedEarly, Finished, GivenUp, Stopping, is_live, is_watched
 from ..state import JudgeState, StepBuilder
 from . import hang_check, hints
@@ -29,24 +28,32 @@ LINES_LATER = 2
 """Printed lines later than which the log shows a step that a save holds: then it counts something else."""
 
 
-def saved_position(attempt: AttemptProgress, saved_step: int | None, since: int = 0) -> int | None:
-    """Return the position of a checkpoint in the run: from its own step if known, else where the run is now.
+def saved_position(
+    attempt: AttemptProgress,
+    saved_step: int | None,
+    places: tuple[int | None, int | None],
+    slack: int,
+    since: int = 0,
+) -> tuple[int | None, int]:
+    """Return the position of a checkpoint in the run, at least, and how much more it may be.
 
-    ``since``: counts that the log is known to have made after the save. It is noticed some steps after the one that it
-    holds, or before the line that shows its step; of an adopted attempt also before the log was read that far.
+    By its own step if known, else by the log as it was read when the checkpoint was written (``places``), however late
+    it is seen. A few lines more or less are the same place: they are read a little later than they are written.
+    ``since``: counts that the log is known to have made after the save. ``slack``: so many are a few lines.
     """
-    if attempt.position is None or saved_step is None or attempt.offset is None:
-        return attempt.position if attempt.position is None else attempt.position - since
-    stored = attempt.offset + saved_step * attempt.stride
-    shown = attempt.position + LINES_LATER * attempt.printed_every
-    return stored if attempt.adopted or stored <= shown else attempt.position
-
-
-def _is_news(knowledge: Knowledge, before: KnownCheckpoint | None, event: CheckpointEvent) -> bool:
-    """Return whether it is new or changed; a rescan reports unchanged ones again."""
-    if before is None or not before.complete:
-        return True
-    return not checkpoint_index.is_same_save(before, event, knowledge.created_wall)
+    least, most = places
+    if attempt.offset is None:
+        return attempt.position, 0  # the log tells no step: the newest save does
+    if most is None:
+        return None, 0
+    if saved_step is not None:
+        stored = attempt.offset + saved_step * attempt.stride
+        if attempt.adopted or stored <= most + LINES_LATER * attempt.printed_every:
+            return stored, 0
+    least = attempt.offset if least is None else least
+    if since or most - least <= slack:
+        return most - since, 0
+    return least, most - least
 
 
 def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
@@ -77,31 +84,38 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
         _removed(builder, before)
         return
     attempt, live, watched = state.attempt, is_live(state.machine), is_watched(state.machine)
+    places = places_at(attempt, checkpoint_index.written_t(event, created_wall))
+    pace_s = state.clock.typical_s or state.progress.sec_per_step
     event = _by_the_log(state, before, event)
-    news = _is_news(builder.knowledge, before, event)
+    # A rescan reports unchanged ones again.
+    same = before is not None and checkpoint_index.is_same_save(before, event, created_wall)
+    news = before is None or not before.complete or not same
     own = checkpoint_index.origin_of_event(event, created_wall) == "run"
     is_new = event.event == "complete" and own and news
     of_epoch, since = not is_new and before is not None and before.of_epoch, None
     if is_new and event.step is not None and live:
-        pace_s = state.clock.typical_s or state.progress.sec_per_step
-        since = counts_since(attempt, state.reading.now.run, event.step, pace_s)
+        since = counts_since(attempt, state.reading.now.run, event.step, pace_s, places)
         of_epoch = since is not None
     event = replace(event, step=None) if of_epoch else event
     if event.step is not None and live and is_new:
         late = checkpoint_index.may_be_of_before(state.checkpoints, event.t)
         attempt = with_saved(attempt, event.step, late=late)
+    slack = slack_of(attempt, pace_s, every=state.reading.now.interval)
+    position, spread = saved_position(attempt, event.step, places, slack, since or 0)
     index = checkpoint_index.with_event(
         state.checkpoints,
         event,
-        position=saved_position(attempt, event.step, since or 0),
+        position=position,
+        spread=spread,
         created_wall=created_wall,
         fresh=live and _is_at(attempt, event.step),
         log_epoch=attempt.log_epoch,
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
         of_epoch=of_epoch,
     )
-    same = before is not None and checkpoint_index.is_same_save(before, event, created_wall)
-    index = index if same or before is None else checkpoint_index.written_anew(index, event.path)
+    if before is not None and not same:  # nothing is said of another save at this path
+        doubted = tuple(each for each in index.doubt.paths if each != event.path)
+        index = replace(index, doubt=replace(index.doubt, paths=doubted))
     builder.set(checkpoints=index, attempt=attempt)
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and watched:
@@ -116,18 +130,18 @@ def on_checkpoint(builder: StepBuilder, event: CheckpointEvent) -> None:
             if now is not None and now.is_state and not (before is not None and before.is_state and same):
                 hints.on_saved(builder, now)
         if event.event == "complete":
-            _complete(builder, before, event, known)
+            _complete(builder, event, known, news=news or _is_changed(before, known))
         elif grown and known.own:
             _while_saving(builder)
     hang_check.check_hang(builder)
 
 
-def _complete(
-    builder: StepBuilder, before: KnownCheckpoint | None, event: CheckpointEvent, known: KnownCheckpoint
-) -> None:
+def _is_changed(before: KnownCheckpoint | None, known: KnownCheckpoint) -> bool:
+    return before is not None and (before.t, before.bad) != (known.t, known.bad)
+
+
+def _complete(builder: StepBuilder, event: CheckpointEvent, known: KnownCheckpoint, *, news: bool) -> None:
     """A save is complete."""
-    changed = before is not None and (before.t, before.bad) != (known.t, known.bad)
-    news = _is_news(builder.knowledge, before, event) or changed
     if news:
         builder.tell_checkpoint(known, checkpoint_index.verdict_of(event.verdict))
     aside = _set_aside(builder, known)
@@ -137,7 +151,7 @@ def _complete(
     good = known.complete and known.own and known.bad is None
     if good:
         if known.unclear is None:
-            unclear_states.close(builder)
+            builder.close_all("a checkpoint came that is understood", unclear_states.CLASS)
         builder.set(saves=resume_point.with_save(state.saves, builder.now, state.clock.start))
         builder.close_all("a checkpoint came", resume_point.MISSING)
         hints.on_saved(builder, known)

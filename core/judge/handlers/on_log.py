@@ -90,7 +90,7 @@ def _on_text(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
     if changed and log.trusted:
         _phase_ended(builder)
     builder.set(log_activity=log)
-    if after.loss_is_nan:
+    if after.now.loss_is_nan:
         _nan(builder, after.now)
     if changed and _is_read(state, source):
         _write_progress(builder, changed=True)
@@ -163,7 +163,7 @@ def _on_beat(builder: StepBuilder, chunk: LogChunk, after: ProgressState) -> Non
         hints.prove_remedies(builder)
     if restarts.is_due(builder.state):
         restarts.compare(builder)
-    if after.loss_is_nan:
+    if after.now.loss_is_nan:
         _nan(builder, after.now)
     if clock.means is not state.clock.means and clock.means:
         _pace(builder)

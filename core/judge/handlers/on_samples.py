@@ -398,8 +398,9 @@ def _evidence(trainers: Sequence[observations.OtherTrainer]) -> Iterator[Evidenc
 
 # A trainer that was stopped by a signal that is not ours: the run is *suspended* until somebody continues it.
 #
-# Time does not count meanwhile, so that nothing is ended; people are notified after ``hang.min_s``. Known false alarms:
-# none that ends anything; a helper that used more CPU than the trainer itself looks like a pause, until the next step.
+# Time does not count meanwhile, so that nothing is ended. The incident opens as soon as the processes that compute are
+# known to be stopped for good, else after ``hang.min_s``; only then people are notified. Known false alarms: none that
+# ends anything; a helper that used more CPU than the trainer itself looks like a pause, until the next step.
 
 SUSPENDED = "suspended"
 """Class of the incident (kind ``stall``)."""
@@ -414,11 +415,14 @@ def _follow_pause(builder: StepBuilder) -> None:
         builder.close_all("it was continued", SUSPENDED)
     elif isinstance(machine, run_states.Starting | run_states.Running):
         _stop_time(builder, "suspend", run_states.Suspended(), "a signal stopped every computing process (state T)")
-    elif (
-        isinstance(machine, run_states.Suspended)
-        and builder.t - pause.since_t >= builder.settings.hang.min_s
-        and builder.open_of(SUSPENDED) is None
-    ):
+    elif isinstance(machine, run_states.Suspended):
+        stopped_s, min_s = builder.t - pause.since_t, builder.settings.hang.min_s
         how = f"`{builder.typed('resume')}` (or `kill -CONT PID`) lets it go on"
         reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
-        builder.warn("stall", SUSPENDED, reason, title="stopped by a signal")
+        if builder.open_of(SUSPENDED) is None and stopped_s >= (min(pauses.SETTLED_S, min_s) if pause.sure else min_s):
+            builder.open_incident("stall", SUSPENDED, reason, severity="warning")
+        known = builder.open_of(SUSPENDED)
+        told_t = builder.state.warned.get(f"stall:{SUSPENDED}", -1.0)
+        new = known is not None and known.t >= pause.since_t > told_t and not builder.warned_lately("stall", SUSPENDED)
+        if known is not None and new and stopped_s >= min_s:
+            builder.notify_of("stall", SUSPENDED, "stopped by a signal", reason, known.id)

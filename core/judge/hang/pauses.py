@@ -85,6 +85,8 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     harmless: int = 0
     ranks: tuple[Rank, ...] = ()
     stepped: bool = False
+    sure: bool = False
+    """It is known which processes compute."""
 
 
 def with_process(pause: Pause, sample: ProcessSample, t: float, *, others_work: bool) -> Pause:
@@ -97,7 +99,8 @@ def with_process(pause: Pause, sample: ProcessSample, t: float, *, others_work: 
     since_t = None if stopped == "none" else t if pause.since_t is None else pause.since_t
     held = () if stopped == "none" else [rank for rank in sample.ranks if rank.state == "T"]
     ranks = tuple(Rank(rank=each.rank, pid=each.pid, state="T", node=each.node) for each in held)
-    return Pause(stopped=stopped, since_t=since_t, count=count, harmless=harmless, ranks=ranks)
+    sure = bool(sample.computing) and sample.held is not None
+    return Pause(stopped=stopped, since_t=since_t, count=count, harmless=harmless, ranks=ranks, sure=sure)
 
 
 def _stopped(sample: ProcessSample, count: int, *, others_work: bool) -> Stopped:

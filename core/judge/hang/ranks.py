@@ -92,7 +92,7 @@ def with_text(ranks: Ranks, text: str, t: float) -> Ranks:
         return ranks
     known = {each.rank: each for each in ranks}
     for line in text.splitlines():
-        rest, name = own_text(line.strip())
+        rest, name, _ = own_text(line.strip())
         if not name.isdecimal() or not rest.strip():
             continue
         rank = int(name)

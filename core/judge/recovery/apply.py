@@ -24,7 +24,7 @@ from ..hang import pauses
 from ..memory import Cause, Failed
 from ..resume import checkpoint_index, resume_point
 from ..resume.checkpoint_index import KnownCheckpoint, Unread, values_of, with_values
-from ..run_states import RestartPlan, Stopped, Then, is_live, is_watched
+from ..run_states import RestartPlan, Stopped, is_live, is_watched
 from ..state import JudgeState, StepBuilder
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
@@ -41,7 +41,7 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
 
     ``plan``: the next attempt as it would be without any change. ``ordered``: who ordered the end.
     """
-    cause, incident, reason = failed.cause, failed.incident, failed.reason
+    cause = failed.cause
     if builder.attempt.place_is_sure:
         builder.set(budget=memory.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
@@ -76,17 +76,15 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     remedy, waiting = (
         remedies.choose(builder, _key(cause), seen, again=again, said=cause.line) if launched else (None, ())
     )
+    failed = replace(failed, cause=cause)
     failure = FailureInput(
-        cause=cause,
-        reason=reason,
-        incident=incident,
+        **msgspec.structs.asdict(failed),
         plan=plan,
         restart=settings.restart,
         run=tuple(filter(None, (builder.knowledge.run_id,))),
         began_anew=state.attempt.resume_from is None if launched else plan.fresh,
         spent=memory.is_spent(state.budget, settings.restart),
         restarts_made=max(state.budget.used, state.budget.unsaved),
-        confidence=failed.confidence,
         trained=policy.has_trained(state),
         saved=state.attempt.saved and saved,
         found_resume=unclear_states.advice(builder) if refuted else (),
@@ -96,13 +94,11 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if reset or (lost and state.gpus_usable is False) else class_.waits_for,
         gpus_usable=False if reset else state.gpus_usable,
-        job=failed.job,
         ordered=ordered,
         nan_action=cause.diverged or settings.nan.action,
         curable=curable,
-        unread="" if class_.elsewhere else _unread(builder, cause, plan, reason, at_once=older_helps),
+        unread="" if class_.elsewhere else _unread(builder, failed, plan, at_once=older_helps),
         elsewhere=class_.elsewhere,
-        advice=failed.advice,
         settings=class_.settings,
         step_matters=class_.step_matters,
         history=state.history,
@@ -123,26 +119,11 @@ def answer_failure(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, o
     if cause.kind == "crash":
         plan = gate.with_order(builder, plan)
     # A trainer that crashed and is given up has ended already.
-    acts = not isinstance(answer, Hold) and (cause.lives or not isinstance(answer, GiveUpRun))
-    if acts and gate.is_closed(builder, plan):
-        then, how = _follows(answer)
-        failed = replace(failed, cause=cause)
-        gate.withhold(builder, then, plan, live=cause.lives, failed=failed, how=how)
+    acts = cause.lives or not isinstance(answer, GiveUpRun)
+    if acts and not isinstance(answer, Hold) and gate.is_closed(builder, plan):
+        gate.withhold(builder, answer.then, plan, live=cause.lives, failed=failed, how=answer.how)
         return
     apply(builder, failure, answer)
-
-
-def _follows(answer: Answer) -> tuple[Then, str]:
-    """What would follow, and how, as a clause."""
-    match answer:
-        case Finish():
-            return "finish", "because the training is done"
-        case GiveUpRun():
-            return "give_up", f"because {answer.reason}"
-        case Again():
-            return "restart", answer.how
-        case _:
-            return "hold", ""
 
 
 def _key(cause: Cause) -> str:
@@ -150,23 +131,27 @@ def _key(cause: Cause) -> str:
     return f"hang:{cause.class_}" if cause.kind == "hang" else cause.class_
 
 
-def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, *, at_once: bool) -> Unread:
-    """What follows for the checkpoint that the attempt was given; a trainer that chooses by itself is given none."""
-    index, support = builder.index, builder.support
-    if cause.kind != "crash" or cause.stepped or cause.given is None or support.by_itself:
+def _unread(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, at_once: bool) -> Unread:
+    """What follows for the checkpoint that the attempt was given; a trainer that chooses by itself is given none.
+
+    ``at_once``: the first end with it says enough. See checkpoint_index.py.
+    """
+    index, support, cause, doubt = builder.index, builder.support, failed.cause, builder.index.doubt
+    path = cause.given
+    if cause.kind != "crash" or cause.stepped or path is None or support.by_itself or doubt.cleared:
         return ""
-    known = checkpoint_index.find(index, cause.given)
-    without = checkpoint_index.passed_over(index, cause.given, "")
-    older = resume_point.newest_verified(without, support, before_t=plan.before_t)
-    has_older = older is not None and older.path not in without.doubt.paths
-    return checkpoint_index.unread(
-        index,
-        cause.given,
-        reason,
-        starts=checkpoint_index.STARTS if at_once else memory.unread(builder.state.history, cause),
-        said=cause.said,
-        has_older=has_older or (known is not None and known.unknown_make),  # else the run is held over it
-    )
+    if checkpoint_index.names_another_file(failed.reason, path):
+        return ""
+    if doubt.open and path not in doubt.paths and cause.said and cause.said == doubt.said:
+        return "cleared"
+    doubted = at_once or memory.unread(builder.state.history, cause) >= checkpoint_index.STARTS
+    if not doubted or path in doubt.paths:
+        return ""
+    known = checkpoint_index.find(index, path)
+    older = resume_point.newest_verified(checkpoint_index.passed_over(index, path, ""), support, before_t=plan.before_t)
+    has_older = older is not None and older.path not in {*doubt.paths, path}
+    # Else the run is held over one of an unknown make.
+    return "passed_over" if has_older or (known is not None and known.unknown_make) else ""
 
 
 def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
@@ -174,9 +159,16 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
     match answer:
         case Finish():
             ending = RestartPlan(reason="the training is done: stop its process gently", incident=incident)
-            restarts.stop(builder, "finish", ending)
+            restarts.stop(builder, answer.then, ending)
         case Hold():
-            _hold(builder, failure, answer)
+            if failure.unread == "cleared":
+                _count(builder, failure)
+                clear_doubt(builder)
+            builder.close_incident(incident, answer.ending or answer.reason)
+            builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
+            advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
+            body = "\n".join((answer.reason, *advice))
+            builder.notify("incident", answer.ending or "stopped, and held", body, incident=incident)
         case GiveUpRun():
             _count(builder, failure, counted=answer.counted)
             remedies.propose(builder, answer.proposed, key, incident)
@@ -185,7 +177,7 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
                 return
             reason = f"{failure.name}, and no restart follows"
             ending = replace(failure.plan, reason=reason, ending=answer.reason, advice=answer.advice)
-            restarts.stop(builder, "give_up", ending)
+            restarts.stop(builder, answer.then, ending)
         case Again():
             _again(builder, failure, answer)
         case _:
@@ -217,7 +209,13 @@ def _again(builder: StepBuilder, failure: FailureInput, answer: Again) -> None:
         builder.set(budget=charged)
         builder.fact(BudgetChanged(used=charged.used, max=failure.restart.max_restarts))
         delay_s = max(wait_s, delay_s) if answer.back_off else delay_s
-    _restart(builder, failure, replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu))
+    plan = replace(plan, delay_s=delay_s, need_bytes=answer.need_bytes, needs_gpu=answer.needs_gpu)
+    if failure.cause.lives:
+        restarts.stop(builder, answer.then, plan)
+    elif failure.cause.kind == "launch":
+        choose(builder, plan)
+    else:
+        restarts.clear_and_restart(builder, plan)
 
 
 def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True, same_rung: bool = True) -> None:
@@ -227,27 +225,6 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
     builder.set(history=memory.with_cause(failure.history, failure.cause))
     if same_rung and not failure.spent:
         ramp.end_stretch(builder)
-
-
-def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> None:
-    """Go to the first stage of the restart that is still to do."""
-    if failure.cause.lives:
-        restarts.stop(builder, "restart", plan)
-    elif failure.cause.kind == "launch":
-        choose(builder, plan)
-    else:
-        restarts.clear_and_restart(builder, plan)
-
-
-def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
-    if failure.unread == "cleared":
-        _count(builder, failure)
-        clear_doubt(builder)
-    builder.close_incident(failure.incident, answer.ending or answer.reason)
-    builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
-    advice = answer.advice or (f"nothing is started until `{builder.typed('resume')}`",)
-    body = "\n".join((answer.reason, *advice))
-    builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)
 
 
 # NaN: when it is acted on, and what is known of it at the end of an attempt.
@@ -313,7 +290,7 @@ def act_on_nan(
     incident = builder.open_incident("crash", NAN, reason, **told)
     builder.notify("incident", f"{'loss diverged' if diverged else 'NaN'} ({NAN})", reason, incident)
     why = f"take evidence before the attempt is ended for its {'loss' if diverged else 'NaN'}"
-    builder.decide(CaptureStacks, why, incident=incident, attempt=attempt.number)
+    builder.decide(CaptureStacks, why, incident=incident)
     policy.remember(builder)
     cause = Cause(kind="nan", class_=NAN, attempt=attempt.number, position=position, diverged=diverged)
     failed = Failed(cause=cause, incident=incident, reason=reason, advice=class_.remedies)
@@ -404,7 +381,7 @@ def nan_began_t(state: JudgeState, read: Reading) -> float:
     saved = (
         k.t
         for k in state.checkpoints.known
-        if k.own and k.t >= start_t and k.position is not None and at is not None and k.position > at
+        if k.own and k.t >= start_t and k.latest is not None and at is not None and k.latest > at
     )
     return min(saved, default=state.time.t)
 
@@ -415,8 +392,9 @@ def ended_in_nan(state: JudgeState) -> str | None:
     An average that is NaN shows nothing: one skipped batch is enough for it.
     """
     for read in (state.reading, *state.other_logs.values()):
-        if read.losses.is_nan_for(LAST_STEPS) and not _is_stained(state, read.losses):
-            return f"the loss was NaN for the last {read.losses.nan_steps} steps"
+        losses = read.now.losses
+        if losses.is_nan_for(LAST_STEPS) and not _is_stained(state, losses):
+            return f"the loss was NaN for the last {losses.nan_steps} steps"
     return None
 
 

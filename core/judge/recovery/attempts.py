@@ -168,7 +168,7 @@ def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Out
         restores=restores if isinstance(restores, str) else None,
         named=tuple(str(place) for place in outcome.data.get("resume_named") or ()),
     )
-    builder.move("launched", launched, "the launch succeeded")
+    builder.move("launched", launched)
     order = outcome.data.get("order")
     path = order.get("resume_from") if isinstance(order, dict) else None
     if told is False and isinstance(path, str):
@@ -182,15 +182,9 @@ def on_launched(builder: StepBuilder, machine: run_states.Starting, outcome: Out
         builder.notify("restart", f"attempt {number} started", body, incident=plan.incident)
 
 
-def productive_s(state: JudgeState) -> float:
-    """Seconds from the attempt's start to its last step: the numerator of ETTR."""
-    attempt = state.attempt
-    return 0.0 if attempt.beat_t is None else max(0.0, attempt.beat_t - attempt.start_t)
-
-
 def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
     """Record the end of the attempt. ``how``: as in ``AttemptEnded``; ``observation``: its exit, None = not seen."""
-    state = builder.state
+    state, last_beat_t = builder.state, builder.attempt.beat_t
     builder.fact(
         AttemptEnded(
             attempt=state.attempt.number,
@@ -198,7 +192,8 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
             code=observation.code if observation is not None else None,
             signal=observation.signal if observation is not None else None,
             last_step=state.attempt.step,
-            productive_s=productive_s(state),
+            # From its start to its last step: the numerator of ETTR.
+            productive_s=0.0 if last_beat_t is None else max(0.0, last_beat_t - state.attempt.start_t),
             facts=end_facts(state),
         )
     )
@@ -213,64 +208,47 @@ def remember_end(builder: StepBuilder) -> None:
     policy.remember(builder)
     attempt = builder.attempt
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
-        builder.set(checkpoints=checkpoint_index.worked(builder.index))
+        # A resume has worked: what is said of another checkpoint from now on is said for the first time.
+        doubt = replace(builder.index.doubt, open=False, cleared=False)
+        builder.set(checkpoints=replace(builder.index, doubt=doubt))
     if attempt.step is not None and builder.state.progress_t != builder.t:
         builder.set(progress_t=builder.t)
         builder.fact(progress_made(builder.knowledge, builder.state))
     close_quiet(builder, "the attempt ended", "attempt")
-    for incident in builder.state.incidents:
-        if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, TERMINATION, OTHER_TRAINER}:
-            builder.close_incident(incident.id, "the attempt ended", ended_by="attempt")
+    kinds, classes = {"stall", "loss", "progress"}, {MISSING, TERMINATION, OTHER_TRAINER}
+    builder.close_where("the attempt ended", lambda i: i.kind in kinds or i.class_ in classes, ended_by="attempt")
     if attempt.position is not None:
         builder.set(failed_position=attempt.position)
-
-
-def finish(builder: StepBuilder, observation: Exit, reason: str, why: Why = PLAIN) -> None:
-    """The trainer ended because the training is done."""
-    ended(builder, "finished", observation)
-    conclude(builder, reason, why)
 
 
 def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
     """The run is finished: close all incidents and end the supervisor."""
     remember_end(builder)
-    for incident in builder.state.incidents:
-        if not stays_open(incident):
-            builder.close_incident(incident.id, "the training finished")
+    builder.close_where("the training finished", lambda incident: not stays_open(incident))
     builder.move("finish", run_states.Finished(), reason, why)
     builder.notify("finish", "finished", reason)
     checkpoint_jobs.end_watch(builder, reason)
-
-
-def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: int) -> None:
-    """The trainer exited with success before the end of the training: notify, and end the supervisor."""
-    ended(builder, "ended_early", observation)
-    for known in builder.state.incidents:
-        builder.close_incident(known.id, "the trainer exited")
-    builder.move("end_early", run_states.EndedEarly(), reason, Why(incident=incident))
-    again = starts_again(builder.state, builder.knowledge)
-    by_itself = '[restart] ended_early = "restart" would do it once by itself'
-    hint = f"read the end of its log (`{builder.typed('report')}`); {again}; {by_itself}"
-    builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
-    checkpoint_jobs.run_command(builder, "give_up")
-    builder.decide(EndWatch, f"ended early; {again}", incident=incident, exit_code=1)
 
 
 def give_up(
     builder: StepBuilder, reason: str, incident: int | None, advice: tuple[str, ...] = (), *, title: str = "given up"
 ) -> None:
     """No further attempt; notify, and end the supervisor. ``advice``: where to look, a sentence each."""
-    for known in builder.state.incidents:
-        if known.kind in {"crash", "hang", "resume"}:
-            builder.close_incident(known.id, "given up")
+    builder.close_where("given up", lambda known: known.kind in {"crash", "hang", "resume"})
     builder.decide(GiveUp, reason, incident=incident)
     builder.move("give_up", run_states.GivenUp(), reason, Why(incident=incident))
     for sentence in advice:
         builder.note(sentence)
-    builder.notify("give_up", title, "\n".join((reason, *advice)), incident=incident)
+    over(builder, title, "\n".join((reason, *advice)), incident)
+
+
+def over(builder: StepBuilder, title: str, body: str, incident: int | None) -> None:
+    """No attempt follows by itself: tell people, run their command, and end the supervisor."""
+    builder.notify("give_up", title, body, incident=incident)
     checkpoint_jobs.run_command(builder, "give_up")
     again = starts_again(builder.state, builder.knowledge)
-    builder.decide(EndWatch, f"given up; {again}", incident=incident, exit_code=1)
+    what = "ended early" if isinstance(builder.machine, run_states.EndedEarly) else "given up"
+    builder.decide(EndWatch, f"{what}; {again}", incident=incident, exit_code=1)
 
 
 # The end of the incident *quiet*.
@@ -351,7 +329,7 @@ def is_wanted(builder: StepBuilder) -> bool:
     if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"} or not attempt.place_is_sure:
         return False
     newest = resume_point.newest_verified(state.checkpoints)
-    saved = None if newest is None else newest.position
+    saved = None if newest is None else newest.latest
     return attempt.position is None or saved is None or saved < attempt.position
 
 
@@ -363,7 +341,7 @@ def can_ask(state: JudgeState, knowledge: Knowledge) -> bool:
 def request(builder: StepBuilder, reason: str, incident: int | None = None, *, stop: bool = False) -> int:
     """Ask for a checkpoint. Returns the id of the decision. ``stop``: it is ended after that."""
     builder.set(save_asked_t=builder.t)
-    return builder.decide(RequestSave, reason, incident=incident, attempt=builder.attempt.number, stop=stop)
+    return builder.decide(RequestSave, reason, incident=incident, stop=stop)
 
 
 def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:

@@ -19,14 +19,10 @@ from ..handlers import checkpoint_jobs
 from ..hang import deadlines, pauses
 from ..memory import Budget
 from ..run_states import (
-    BackingOff,
-    Cleaning,
-    Copying,
-    EndedEarly,
+    Between,
     Finished,
-    GivenUp,
     Hung,
-    Listing,
+    Over,
     Paused,
     RestartPlan,
     Running,
@@ -34,10 +30,6 @@ from ..run_states import (
     Stopped,
     Stopping,
     Suspended,
-    Then,
-    Verifying,
-    WaitingForGpu,
-    WaitingForRoom,
 )
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, ramp, remedies, restarts, resume_choice, unclear_states
@@ -45,8 +37,6 @@ from .apply import answer_failure, before_nan_t
 from .attempts import can_ask, cannot_be_told, close_quiet, ways
 from .unclear_states import why_not_resumable
 
-_BETWEEN = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
-"""States between two attempts that go on by themselves."""
 replace = msgspec.structs.replace
 SNOOZE_S = 600.0
 """How long no hang is declared after the command ``snooze``."""
@@ -104,13 +94,12 @@ def _present(builder: StepBuilder) -> str:
 
 def _end(builder: StepBuilder, command: Command) -> CommandReply:
     machine, kill, by = builder.machine, command.verb == "kill", command.by
-    if isinstance(machine, Stopped | Finished | EndedEarly | GivenUp) and builder.state.withheld is None:
+    if isinstance(machine, Stopped | Over) and builder.state.withheld is None:
         return fulfilled(f"nothing is running: {_present(builder)} already")
     plan = RestartPlan(reason=f"{command.verb} by {by}")
     builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
-        told = replace(machine, stop_requested=True, restart_plan=None)
-        builder.move("command", told, "to be stopped as soon as it is started")
+        builder.move("command", replace(machine, stop_requested=True, restart_plan=None))
     elif isinstance(machine, Stopping):
         held = replace(machine, then="hold", by=by)
         if machine.saving is not None and machine.then == "hold" and not kill:
@@ -118,12 +107,11 @@ def _end(builder: StepBuilder, command: Command) -> CommandReply:
         elif kill and not machine.kill:
             restarts.stop(builder, "hold", plan, mode="kill", by=by, exited=machine.exited)
         else:
-            builder.move("command", held, f"{command.verb} by {by}: no restart after this")
+            builder.move("command", held)
     elif run_states.is_live(machine):
         finishing = builder.state.withheld is not None and builder.state.withheld.follows == "finish"
         _close_hangs(builder, f"ended by {by}")
-        then: Then = "finish" if finishing else "hold"
-        restarts.stop(builder, then, plan, mode="kill" if kill else "gentle", by=by)
+        restarts.stop(builder, "finish" if finishing else "hold", plan, mode="kill" if kill else "gentle", by=by)
     elif isinstance(machine, Stopped):
         gate.close(builder, f"{command.verb} by {by}: it stays stopped")
     else:  # between two attempts, or before the first one
@@ -141,46 +129,37 @@ def _take_wishes(builder: StepBuilder, command: Command) -> None:
         remedies.take_by_name(builder, name, command.by)
 
 
-def _restart(builder: StepBuilder, command: Command) -> CommandReply:
-    machine = builder.machine
-    why_not = _is_over(builder, command) or _no_next_attempt(builder, command)
-    if why_not is not None:
-        return why_not
-    if is_answer(builder.state, command):
-        carry_out(builder, command.by)
-    elif isinstance(machine, Starting) and not machine.launched:
-        plan = _ordered(builder, command)
-        _take_wishes(builder, command)
-        told = replace(machine, stop_requested=False, restart_plan=plan)
-        builder.move("command", told, f"{plan.reason}: as soon as the attempt that is being started exists")
-    elif run_states.is_live(machine) and not isinstance(machine, Stopping):
-        plan = _ordered(builder, command)
-        _take_wishes(builder, command)
-        _close_hangs(builder, f"restarted by {command.by}")
-        restarts.stop(builder, "restart", plan, by=command.by)
-    else:
-        _begin_again(builder, command)
-    return YES
+def _next(builder: StepBuilder, command: Command) -> CommandReply:
+    """``restart`` and ``resume``: the next attempt, now or as soon as the present one has ended.
 
-
-def _resume(builder: StepBuilder, command: Command) -> CommandReply:
+    ``resume`` begins none while a trainer lives: it lets a paused one go on, and answers what waits for an answer.
+    """
     machine, typed = builder.machine, builder.typed
+    live, answers = run_states.is_live(machine) and not isinstance(machine, Stopping), is_answer(builder.state, command)
     if (over := _is_over(builder, command)) is not None:
         return over
-    if isinstance(machine, Paused | Suspended) and command.incident is None and not has_wishes(command):
-        return _unpause(builder, command)
-    answers = is_answer(builder.state, command)
-    anew = f"`{typed('restart')}` begins a new attempt"
-    if not answers and isinstance(machine, Paused | Suspended):
-        return refused(f"{_present(builder)}, and its process lives; `{typed('resume')}` lets it go on, {anew}")
-    live = run_states.is_live(machine) and not isinstance(machine, Stopping)
-    if not answers and (live or isinstance(machine, Starting)):
-        return refused(f"the run is going already: {_present(builder)}; {anew}")
+    if command.verb == "resume" and isinstance(machine, Paused | Suspended):
+        if command.incident is None and not has_wishes(command):
+            return _unpause(builder, command)
+        if not answers:
+            alive = f"{_present(builder)}, and its process lives; `{typed('resume')}` lets it go on"
+            return refused(f"{alive}, `{typed('restart')}` begins a new attempt")
+    if command.verb == "resume" and not answers and (live or isinstance(machine, Starting)):
+        return refused(f"the run is going already: {_present(builder)}; `{typed('restart')}` begins a new attempt")
     why_not = _no_next_attempt(builder, command)
     if why_not is not None:
         return why_not
     if answers:
         carry_out(builder, command.by)
+    elif isinstance(machine, Starting) and not machine.launched:
+        plan = _ordered(builder, command)
+        _take_wishes(builder, command)
+        builder.move("command", replace(machine, stop_requested=False, restart_plan=plan))
+    elif live:
+        plan = _ordered(builder, command)
+        _take_wishes(builder, command)
+        _close_hangs(builder, f"restarted by {command.by}")
+        restarts.stop(builder, "restart", plan, by=command.by)
     else:
         _begin_again(builder, command)
     return YES
@@ -192,7 +171,7 @@ def _begin_again(builder: StepBuilder, command: Command) -> None:
         checkpoint_jobs.set_time(builder, after_s=checkpoint_jobs.stop_takes_s(builder.knowledge, builder.state))
     if isinstance(builder.machine, Stopping):
         plan = _ordered(builder, command)
-        builder.move("command", replace(builder.machine, then="restart", plan=plan), plan.reason)
+        builder.move("command", replace(builder.machine, then="restart", plan=plan))
         return
     _take_wishes(builder, command)
     plan = _ordered(builder, command)
@@ -263,12 +242,19 @@ def _act(builder: StepBuilder, command: Command) -> CommandReply:
         return refused('say which: "all", "ask" or "notify"')
     builder.set(act=command.act)
     builder.fact(ActChanged(act=command.act, by=command.by, settings=builder.settings.restart.act))
+    waiting, by = builder.state.withheld, command.by
     if command.act == "all":
-        judge_again(builder, command.by)
+        if waiting is None:
+            return YES
+        if waiting.state == "stopped":
+            carry_out(builder, by)
+        elif isinstance(machine, Hung):
+            withdraw(builder, f"{by} chose act = all: it is judged again")
+        else:
+            gate.close(builder, f"{by} chose act = all")
     elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
-        held = replace(machine, then="hold", by=command.by)
-        builder.move("command", held, f"{command.by} chose act = {command.act}: no restart after this")
-    elif isinstance(machine, _BETWEEN) and gate.is_closed(builder, machine.plan):
+        builder.move("command", replace(machine, then="hold", by=command.by))
+    elif isinstance(machine, Between) and gate.is_closed(builder, machine.plan):
         gate.withhold(builder, "restart", machine.plan, live=False)
     else:
         gate.renew(builder)
@@ -284,7 +270,7 @@ def _pause(builder: StepBuilder, command: Command) -> CommandReply:
         return refused(f"nothing is running that could be paused: {_present(builder)}{ending}")
     _close_hangs(builder, f"paused by {command.by}")
     builder.set(time=replace(builder.state.time, stopped=True))
-    order = builder.decide(PauseAttempt, f"pause by {command.by}", attempt=builder.attempt.number)
+    order = builder.decide(PauseAttempt, f"pause by {command.by}")
     builder.move("pause", Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
     return YES
 
@@ -297,7 +283,7 @@ def _unpause(builder: StepBuilder, command: Command) -> CommandReply:
     if not isinstance(builder.machine, Paused | Suspended):
         hint = "" if run_states.is_live(builder.machine) else _starts_it(builder)
         return refused(f"the run is not paused: {_present(builder)}{hint}")
-    builder.decide(UnpauseAttempt, f"resume by {command.by}", attempt=builder.attempt.number)
+    builder.decide(UnpauseAttempt, f"resume by {command.by}")
     awake(builder, f"resumed by {command.by}")
     return YES
 
@@ -401,10 +387,9 @@ def _shutdown(builder: StepBuilder, command: Command) -> CommandReply:
     reason = f"shutdown with the trainer by {command.by}"
     plan = RestartPlan(reason=reason, deadline_t=None if command.within_s is None else builder.t + command.within_s)
     if isinstance(machine, Starting) and launching:
-        told = replace(machine, end_plan=replace(plan, by=command.by))
-        builder.move("command", told, f"{reason}: as soon as it is started")
+        builder.move("command", replace(machine, end_plan=replace(plan, by=command.by)))
     elif isinstance(machine, Stopping):
-        builder.move("command", replace(machine, then="end", plan=plan, by=command.by), reason)
+        builder.move("command", replace(machine, then="end", plan=plan, by=command.by))
     else:
         restarts.stop(builder, "end", plan, by=command.by)
     return YES
@@ -412,16 +397,14 @@ def _shutdown(builder: StepBuilder, command: Command) -> CommandReply:
 
 def _close_hangs(builder: StepBuilder, ending: str) -> None:
     close_quiet(builder, ending)
-    for incident in builder.state.incidents:
-        if incident.kind == "hang":
-            builder.close_incident(incident.id, ending)
+    builder.close_where(ending, lambda incident: incident.kind == "hang")
 
 
 _VERBS: dict[str, Callable[[StepBuilder, Command], CommandReply]] = {
     "stop": _end,
     "kill": _end,
-    "restart": _restart,
-    "resume": _resume,
+    "restart": _next,
+    "resume": _next,
     "pause": _pause,
     "unpause": _unpause,
     "profile": _profile,
@@ -459,19 +442,6 @@ def carry_out(builder: StepBuilder, by: str) -> None:
         restarts.clear_and_restart(builder, plan)
     else:
         restarts.stop(builder, "restart", plan)
-
-
-def judge_again(builder: StepBuilder, by: str) -> None:
-    """Everything is done without a person from now on: the run is restarted, or a hang is judged anew."""
-    waiting = builder.state.withheld
-    if waiting is None:
-        return
-    if waiting.state == "stopped":
-        carry_out(builder, by)
-    elif isinstance(builder.machine, Hung):
-        withdraw(builder, f"{by} chose act = all: it is judged again")
-    else:
-        gate.close(builder, f"{by} chose act = all")
 
 
 def withdraw(builder: StepBuilder, why: str) -> None:

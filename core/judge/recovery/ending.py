@@ -36,7 +36,7 @@ from ..failure.diagnosis import (
     with_last_line,
     with_lines,
 )
-from ..failure.evidence_state import CASCADE_KEPT, DiagnosisState, kept_text
+from ..failure.evidence_state import CASCADE_KEPT, kept_text
 from ..knowledge import Knowledge
 from ..progress import START, ProgressState, read_progress
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
@@ -65,20 +65,17 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """Whether the training was over. ``done`` None: nothing proves it and nothing speaks against it.
+    """Whether the training was over. ``why``: what shows it, as a clause; if nothing does, where it was, "" = unknown.
 
-    ``why``: what shows that; of an open end where it was, "" = unknown. ``by``: its counter alone; words or a
-    checkpoint's name; its counter and the last save, which counts whatever error the log shows after it. It was not the
-    end by a failure that the log shows, NaN weights, a signal or an order of which the log tells, the settings' length,
-    one NaN at the very end of a log without steps, or nothing known. ``is_last_line``: as in ``Place``: the log has all
-    the lines that a training to the end prints.
+    ``by`` of a proven one: its counter alone; words or a checkpoint's name; its counter and the last save, which count
+    whatever error the log shows after it. Of a contradicted one: a failure that the log shows, NaN weights, a signal of
+    which the log tells, an order, the settings' length, one NaN at the very end of a log without steps, or nothing
+    known. ``is_last_line``: as in ``Place``: the log has all the lines that a training to the end prints.
     """
 
-    done: bool | None
+    kind: Literal["proven", "contradicted", "unproven"]
     why: str = ""
-    by: Literal["counter", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt", "unknown"] = (
-        "unknown"
-    )
+    by: Literal["", "counter", "words", "save", "failure", "nan", "signal", "order", "settings", "doubt"] = ""
     is_last_line: bool = False
 
 
@@ -98,16 +95,22 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
         nan = nan or line_of(hidden)
     complete = last is not None and last.complete
     final = last is not None and complete and FINAL.search(base_name(last.path)) is not None
-    of_last_step = last is not None and complete and _is_of_last_step(state, last)
+    gap, run_at = max(1, state.attempt.stride, now.interval), state.attempt.position
+    near = last is None or last.latest is None or run_at is None or run_at - last.latest <= gap
+    of_last_step = last is not None and complete and near
     writing = last is not None and not last.complete and last.bad is None
-    at_end, saves = _resumed_at_end(state), any(k.own for k in state.checkpoints.known)
+    total, resumed = state.attempt.run_total_before, state.attempt.resumed_at
+    saves = any(k.own for k in state.checkpoints.known)
+    at_end = not seen and total is not None and resumed is not None and resumed >= total
     said = now.end_words if now.end_words != "hint" else None
     by_framework = said in {"framework", "early_stop"}
     done = at.at == "end" or at_end
     saved = of_last_step or at_end or (now.end_words is not None and not saves)
     another = reading.phase in {"load", "preprocess", "compile"} and not by_framework
     stated = (said == "words", final)
-    ordered, due = told_to_end(state.diagnosis), _steps_due(state, knowledge)
+    order = next((f for f in state.diagnosis.findings if f.failure == KILLED and f.role == "root"), None)
+    said_so = order is not None and order.line != 0 and not ends_after(state.diagnosis, order)
+    ordered, due = order.text if order is not None and said_so else "", _steps_due(state, knowledge)
     where = f" ({at.words})" if at.words else ""
     although = f', although it says "{now.end_text}"' if said == "words" else ""
     found = [at.words] if at.at == "end" else []
@@ -115,22 +118,27 @@ def judge_ending(state: JudgeState, knowledge: Knowledge) -> Ending:
     found += [f'"{now.end_text}"'] if said is not None else []
     found += [f"{base_name(last.path)} is saved"] if last is not None and (of_last_step or final) else []
     proof, short = ", ".join(found), f"the last progress is {at.words}{although}"
-    less = by_settings.at == "short" and not at.is_last_line
-    rules: tuple[tuple[object, Ending], ...] = (
-        (nan, Ending(False, nan, "nan")),
-        (done and saved and not writing and not another, Ending(True, proof, "save")),
-        (hidden is not None, Ending(False, f"{hidden and line_of(hidden)}{where}", "failure")),
-        (done, Ending(True, proof, "words" if now.end_words else "counter")),
-        (ordered, Ending(False, f"it was told to end: {ordered}{where}", "signal" if is_bare(ordered) else "order")),
-        (not seen and due, Ending(False, f"it made no step, and {due}")),
-        (by_framework or all(stated) or (any(stated) and at.at != "short"), Ending(True, proof, "words")),
-        (at.at == "short", Ending(False, short)),
-        (by_settings.at == "end" and not another, Ending(True, by_settings.words, "counter")),
-        (less, Ending(False, f"the last progress is {by_settings.words}", "settings")),
-        (doubt, Ending(False, doubt, "doubt")),
+    rules: tuple[tuple[bool, Ending], ...] = (
+        (bool(nan), Ending("contradicted", nan, "nan")),
+        (done and saved and not writing and not another, Ending("proven", proof, "save")),
+        (hidden is not None, Ending("contradicted", f"{'' if hidden is None else line_of(hidden)}{where}", "failure")),
+        (done, Ending("proven", proof, "words" if now.end_words else "counter")),
+        (
+            bool(ordered),
+            Ending("contradicted", f"it was told to end: {ordered}{where}", "signal" if is_bare(ordered) else "order"),
+        ),
+        (not seen and bool(due), Ending("contradicted", f"it made no step, and {due}")),
+        (by_framework or all(stated) or (any(stated) and at.at != "short"), Ending("proven", proof, "words")),
+        (at.at == "short", Ending("contradicted", short)),
+        (by_settings.at == "end" and not another, Ending("proven", by_settings.words, "counter")),
+        (
+            by_settings.at == "short" and not at.is_last_line,
+            Ending("contradicted", f"the last progress is {by_settings.words}", "settings"),
+        ),
+        (bool(doubt), Ending("contradicted", doubt, "doubt")),
     )
-    stood = at.words if at.is_last_line else by_settings.words or at.words
-    return next((ending for holds, ending in rules if holds), Ending(None, stood, is_last_line=at.is_last_line))
+    unproven = at.words if at.is_last_line else by_settings.words or at.words
+    return next((e for holds, e in rules if holds), Ending("unproven", unproven, is_last_line=at.is_last_line))
 
 
 def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], interval: int) -> Place:
@@ -148,17 +156,17 @@ def _place(now: Reading, epochs: Literal["last", "near", "left", "unknown"], int
         return _by_time(now, words, is_last_line=epochs == "near")
     made, whole = progress.run_step, progress.run_total_steps
     words = f"step {step} of {total}{' of an epoch' if progress.of_part else ''}"
-    if now.per_epoch and made is not None and whole is not None:
+    if now.run.per_epoch and made is not None and whole is not None:
         words = f"step {made} of {whole}"
     elif made is not None and made > total:  # further than the total of a part of the run
         words = f"step {made}"
-    words += f", {in_epochs}" if in_epochs and now.per_epoch else ""
+    words += f", {in_epochs}" if in_epochs and now.run.per_epoch else ""
     last_line = not bar and total - step <= max(1, interval)
     short = total - step > max(1, interval) and step < NEARLY * total
     short = short and not _ends_a_round(now, step)
     if short and made is not None and made > total:
         words += f", {step} of {total} in its round"
-    if now.per_epoch:
+    if now.run.per_epoch:
         if short or epochs == "left":
             return Place("short", words)
         if not counted and made is not None and whole is not None:  # the log names its epochs apart from the counter
@@ -233,9 +241,9 @@ NAN_VALUES = 2
 
 def main_reading(state: JudgeState) -> ProgressState:
     """The log that shows steps: the trainer's output, or the one of its other logs that has most of them."""
-    if state.reading.heartbeats:
+    if state.reading.now.heartbeats:
         return state.reading
-    return max((state.reading, *state.other_logs.values()), key=lambda each: each.heartbeats)
+    return max((state.reading, *state.other_logs.values()), key=lambda each: each.now.heartbeats)
 
 
 def place(state: JudgeState) -> Place:
@@ -243,7 +251,7 @@ def place(state: JudgeState) -> Place:
     log, attempt = main_reading(state), state.attempt
     now = log.now
     # Where an attempt has printed one line only, the distance of two is that of the attempt before.
-    interval = max(now.interval, attempt.widest_gap_before if log.heartbeats < TWO_LINES else 1)
+    interval = max(now.interval, attempt.widest_gap_before if log.now.heartbeats < TWO_LINES else 1)
     found = _place(now, _epochs(now, now.zero_based or attempt.resume_from is None), interval)
     found = found if _is_training(now) or found.at != "end" else Place("unknown", found.words)
     if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
@@ -295,12 +303,6 @@ def run_total(state: JudgeState) -> int | None:
     return total + (attempt.offset or 0) - attempt.step_offset
 
 
-def _resumed_at_end(state: JudgeState) -> bool:
-    attempt = state.attempt
-    total, resumed = attempt.run_total_before, attempt.resumed_at
-    return attempt.beat_t is None and total is not None and resumed is not None and resumed >= total
-
-
 def _nan_evidence(state: JudgeState, reading: ProgressState) -> str:
     newest, losses = newest_own(state.checkpoints), reading.now.losses
     if newest is not None and newest.damage is not None and newest.damage[0] == "nonfinite":
@@ -313,19 +315,6 @@ def _last_own(state: JudgeState) -> KnownCheckpoint | None:
     """The newest checkpoint of this run, if it was written at the last printed step or later."""
     newest, beat_t = newest_own(state.checkpoints), state.attempt.beat_t
     return newest if newest is not None and beat_t is not None and newest.t >= beat_t - SAVE_SLACK_S else None
-
-
-def _is_of_last_step(state: JudgeState, known: KnownCheckpoint) -> bool:
-    at, attempt = known.position, state.attempt
-    if at is None or attempt.position is None:
-        return True
-    return attempt.position - at <= max(1, attempt.stride, main_reading(state).now.interval)
-
-
-def told_to_end(log: DiagnosisState) -> str:
-    """The line that says that it was ordered to end; "" if none does."""
-    found = next((f for f in log.findings if f.failure == KILLED and f.role == "root"), None)
-    return "" if found is None or found.line == 0 or ends_after(log, found) else found.text
 
 
 def _steps_due(state: JudgeState, knowledge: Knowledge) -> str:
@@ -343,12 +332,12 @@ def ended_well(state: JudgeState) -> bool:
     reading, at = main_reading(state), place(state).at
     last = _last_own(state)
     named = last is not None and last.complete and FINAL.search(base_name(last.path)) is not None
-    if at != "end" and not ((named or reading.finished_words) and at != "short"):
+    if at != "end" and not ((named or reading.now.finished_words) and at != "short"):
         return False
     if last is not None and not last.complete and last.bad is None:
         return False
     saves = any(k.own for k in state.checkpoints.known) and state.attempt.beat_t is not None
-    return not saves or reading.finished_words or (last is not None and last.complete)
+    return not saves or reading.now.finished_words or (last is not None and last.complete)
 
 
 # The end: the exit status weighed with the above. ``trainwatch diagnose``, the supervisor and a replay ask this.
@@ -401,39 +390,40 @@ def judge_end(
     catalogue, log = knowledge.catalogue, state.diagnosis
     ending = judge_ending(state, knowledge)
     about = msgspec.structs.replace(about or Circumstances(), trained=state.attempt.beat_t is not None)
+    why, by = ending.why, ending.by
     if signal is None and code in knowledge.preset.success_exit_codes:
-        why, by = ending.why, ending.by
-        if ending.done is None and ending.is_last_line:
+        if ending.kind == "proven":
+            return End("finished", finished(log, catalogue, why, sure=PROVEN), why)
+        if ending.is_last_line and ending.kind == "unproven":
             what = "epoch" if why.startswith("epoch") else "step"
             why = f"{why} is the last printed {what}, within one print interval of the end"
-        if ending.done or ending.is_last_line:
-            return End("finished", finished(log, catalogue, why, sure=PROVEN), why, is_last_line=ending.is_last_line)
-        if ending.done is None:
+            return End("finished", finished(log, catalogue, why, sure=PROVEN), why, is_last_line=True)
+        if ending.kind == "unproven":
             why = f"nothing in the log says that this was the end{f' ({why})' if why else ''}"
             found, said = finished(log, catalogue, "", sure=UNPROVEN), f"The exit status says success, and {why}."
             return End("unproven", msgspec.structs.replace(found, explanation=said), why)
-        shown = diagnosis_as(log, catalogue, {"nan": "nan_loss", "signal": KILLED, "order": KILLED}.get(by, "unknown"))
         if by in {"nan", "signal"}:
-            return End("failed", shown, why)
+            return End("failed", diagnosis_as(log, catalogue, "nan_loss" if by == "nan" else KILLED), why)
         hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
         if hidden is not None and by != "doubt":
             return End("failed", hidden, why if by == "settings" else place(state).words)
+        unknown = diagnosis_as(log, catalogue, KILLED if by == "order" else "unknown")
         if knowledge.status_hidden and by != "settings":
-            return End("failed", shown, f"{why}; {knowledge.status_hidden}, so the trainer's own status is unknown")
+            covered = f"{knowledge.status_hidden}, so the trainer's own status is unknown"
+            return End("failed", unknown, f"{why}; {covered}")
         said = f"The exit status says success, but {why}."
-        return End("ended_early", msgspec.structs.replace(shown, title="ended early", explanation=said), why)
+        return End("ended_early", msgspec.structs.replace(unknown, title="ended early", explanation=said), why)
     found = diagnose(log, catalogue, exit_code=code, signal=signal, finished_hint=ended_well(state), about=about)
-    success = found.failure == "success"
-    clean = success or (found.cause is None and ending.by == "words")
-    if ending.done and (clean or ending.by == "save"):
-        over = finished(log, catalogue, ending.why, sure=PROVEN)
-        return End("finished", over, ending.why, after=None if success else found.cause)
-    if success and (ending.done is not False or ending.by == "settings"):
+    success, proven = found.failure == "success", ending.kind == "proven"
+    clean = success or (found.cause is None and by == "words")
+    if proven and (clean or by == "save"):
+        return End("finished", finished(log, catalogue, why, sure=PROVEN), why, after=None if success else found.cause)
+    if not success:
+        return End("failed", found)
+    if ending.kind != "contradicted" or by == "settings":
         return End("finished", found)
-    if success:
-        hidden = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
-        found = diagnosis_as(log, catalogue, "unknown") if hidden is None else hidden
-    return End("failed", found)
+    shown = hidden_failure(log, catalogue, short=True, oom_kills=about.oom_kills)
+    return End("failed", diagnosis_as(log, catalogue, "unknown") if shown is None else shown)
 
 
 def diagnosis_of(
@@ -448,7 +438,9 @@ def diagnosis_of(
     for chunk in chunks:
         log = read_evidence(log, chunk, catalogue)
         reading = read_progress(reading, chunk, catalogue.shapes, skim=True)
-    attempt = AttemptProgress(number=1, beat_t=0.0 if reading.heartbeats or reading.progress.step is not None else None)
+    attempt = AttemptProgress(
+        number=1, beat_t=0.0 if reading.now.heartbeats or reading.progress.step is not None else None
+    )
     log = with_last_line(log, catalogue)
     state = JudgeState(diagnosis=log, reading=reading, attempt=attempt)
     knowledge = Knowledge(catalogue=catalogue, shapes=catalogue.shapes)
@@ -530,7 +522,7 @@ def _by_epochs(state: JudgeState, knowledge: Knowledge, log: ProgressState, told
     words = f"in epoch {math.ceil(epoch)} of {total} (by {told.epochs_by})" if epoch <= total else ""
     if epoch + max(1, log.now.run.epoch_gap) > total:
         return Place("unknown", words)
-    pace_s = (beat_t - state.attempt.start_t) / made if log.heartbeats >= TWO_LINES else 0.0
+    pace_s = (beat_t - state.attempt.start_t) / made if log.now.heartbeats >= TWO_LINES else 0.0
     left_s = SLOWER * pace_s * (total - epoch) if pace_s else None
     return _short(state, told, words, sure=told.epochs_sure, before=before, left_s=left_s)
 

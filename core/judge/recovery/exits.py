@@ -8,11 +8,12 @@ import msgspec
 from ...model.attempt import Evidence
 from ...model.decision import CaptureStacks, EndWatch
 from ...model.observation import Exit, JobSeen, Outcome
-from ...model.progress import Why
+from ...model.progress import PLAIN, Why
 from ...model.resume import OwnEnd
 from ...model.run import JobCause
 from ...model.shipped import Diagnosis, EvidenceLine
 from ...model.text import LazyPattern, beginning
+from .. import run_states
 from ..attempt_progress import JobFacts
 from ..failure import catalogue as exit_status
 from ..failure.catalogue import SIGNALS, signal_of
@@ -24,23 +25,10 @@ from ..handlers import checkpoint_jobs
 from ..hang import ranks
 from ..knowledge import Knowledge
 from ..memory import Cause, Failed
-from ..run_states import (
-    EndedEarly,
-    Finished,
-    GivenUp,
-    Interrupted,
-    RestartPlan,
-    Running,
-    Saving,
-    Starting,
-    Stopped,
-    Stopping,
-    is_live,
-)
 from ..state import JudgeState, StepBuilder
 from . import attempts, gate, policy, restarts
 from .apply import answer_failure
-from .attempts import PASSING, TERMINATION, end_early, end_facts, ended, finish, launch_again_later
+from .attempts import PASSING, TERMINATION, conclude, end_facts, ended, launch_again_later, over, starts_again
 from .ending import KEYBOARD, KILLED, SITE, is_bare, judge_end, main_reading
 from .policy import PERSON_SURE
 
@@ -48,16 +36,22 @@ from .policy import PERSON_SURE
 def on_exit(builder: StepBuilder, observation: Exit) -> None:
     """The main process of the trainer exited."""
     machine = builder.machine
-    if isinstance(machine, Stopping):
+    if isinstance(machine, run_states.Stopping):
         restarts.on_exit_while_stopping(builder, machine, observation)
-    elif is_live(machine):
+    elif run_states.is_live(machine):
         builder.set(diagnosis=with_last_line(builder.state.diagnosis, builder.catalogue))
-        if observation.job in FROM_OUTSIDE:
-            _on_job_end(builder, observation)
-        else:
+        why = FROM_OUTSIDE.get(observation.job)
+        if why is None:
             _on_end(builder, observation)
+            return
+        # The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs.
+        class_, said = "unknown" if observation.job == "node" else KILLED, f"The scheduler says that {why}."
+        found = diagnosis_as(builder.state.diagnosis, builder.catalogue, class_)
+        found = msgspec.structs.replace(found, confidence=SAID_BY_SCHEDULER, explanation=said)
+        _crashed(builder, observation, found, why, title=why)
 
 
+SAID_BY_SCHEDULER = 0.97
 FROM_OUTSIDE: dict[JobCause | None, str] = {
     "time_limit": "its job reached the time limit",
     "preempted": "its job was preempted",
@@ -67,17 +61,6 @@ FROM_OUTSIDE: dict[JobCause | None, str] = {
 """Ends of a job that are not its command's doing."""
 
 
-def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
-    """The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs."""
-    class_, why = "unknown" if observation.job == "node" else KILLED, FROM_OUTSIDE[observation.job]
-    found = diagnosis_as(builder.state.diagnosis, builder.catalogue, class_)
-    found = msgspec.structs.replace(found, confidence=SAID_BY_SCHEDULER, explanation=f"The scheduler says that {why}.")
-    _crashed(builder, observation, found, why, title=why)
-
-
-SAID_BY_SCHEDULER = 0.97
-
-
 def _on_end(builder: StepBuilder, observation: Exit) -> None:
     """It ended by itself. An exit status that the preset calls success proves nothing: see ending.py."""
     state, knowledge = builder.state, builder.knowledge
@@ -85,16 +68,15 @@ def _on_end(builder: StepBuilder, observation: Exit) -> None:
     about = Circumstances(**msgspec.structs.asdict(end_facts(state)), earlier=earlier)  # what was so beside the log
     end = judge_end(state, knowledge, code=observation.code, signal=observation.signal, about=about)
     match end.kind:
-        case "finished":
+        case "finished" | "unproven":
             said = f"the training is done: {end.why}" if end.why else "the training is done"
-            if end.is_last_line:
+            if end.is_last_line or end.kind == "unproven":
                 said = f"exit {observation.code}; {end.why}"
             elif observation.code not in knowledge.preset.success_exit_codes:
                 after = "" if end.after is None else f": {beginning(end.after.text.strip(), 200)}"
                 builder.note(f"the training was over; {_exit_in_words(observation)} came after that{after}")
-            finish(builder, observation, said)
-        case "unproven":
-            finish(builder, observation, f"exit {observation.code}; {end.why}", Why("unproven"))
+            ended(builder, "finished", observation)
+            conclude(builder, said, Why("unproven") if end.kind == "unproven" else PLAIN)
         case "ended_early":
             _end_early(builder, observation, end.why)
         case "failed":
@@ -112,7 +94,11 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
 
     ``[restart] ended_early = "restart"`` takes it for a crash, once, unless the trainer says that it ended on purpose.
     """
-    if _may_restart(builder):
+    state = builder.state
+    again = builder.settings.restart.ended_early == "restart" and policy.has_trained(state)
+    before = any(cause.ended_early for cause in state.history) or main_reading(state).now.end_words is not None
+    last = itertools.islice(state.diagnosis.last_lines(), LAST_WORDS)
+    if again and not before and not any(ON_PURPOSE.search(line) for _, line in last):
         unknown = diagnosis_as(builder.state.diagnosis, builder.catalogue, "unknown")
         _crashed(builder, observation, unknown, why, ended_early=True)
         return
@@ -126,8 +112,14 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
         explanation="The exit status says success, and the progress, the log or the files say that it was not the end.",
         ending="no restart: nothing shows why it ended",
     )
-    builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=builder.attempt.number)
-    end_early(builder, observation, reason, incident)
+    builder.decide(CaptureStacks, CAPTURE, incident=incident)
+    ended(builder, "ended_early", observation)
+    builder.close_where("the trainer exited", lambda _: True)
+    builder.move("end_early", run_states.EndedEarly(), reason, Why(incident=incident))
+    how = starts_again(builder.state, builder.knowledge)
+    by_itself = '[restart] ended_early = "restart" would do it once by itself'
+    hint = f"read the end of its log (`{builder.typed('report')}`); {how}; {by_itself}"
+    over(builder, "ended early", f"{reason}\n{hint}", incident)
 
 
 CAPTURE = "capture evidence: end of the log, kernel log, GPUs, launch"
@@ -143,16 +135,6 @@ LAST_WORDS = 5
 """Lines from the end of the log in which it would say so."""
 
 
-def _may_restart(builder: StepBuilder) -> bool:
-    """Whether an exit with success before the end is answered by a restart: the first one of a run that has trained."""
-    state, knowledge = builder.state, builder.knowledge
-    if knowledge.settings.restart.ended_early != "restart" or not policy.has_trained(state):
-        return False
-    if any(cause.ended_early for cause in state.history) or main_reading(state).now.end_words is not None:
-        return False
-    return not any(ON_PURPOSE.search(line) for _, line in itertools.islice(state.diagnosis.last_lines(), LAST_WORDS))
-
-
 def _crashed(
     builder: StepBuilder,
     observation: Exit,
@@ -165,15 +147,17 @@ def _crashed(
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
     attempt, class_ = builder.attempt, diagnosis.failure
     ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
-    for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
-        builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
-    end = _own_end(builder, observation, diagnosis)
+    ending = f"the trainer ended by itself: {_exit_in_words(observation)}"
+    builder.close_where(ending, lambda i: i.kind == "hang" and i.attempt == attempt.number)
+    number, text = next(builder.state.diagnosis.last_lines(), (builder.state.diagnosis.fold.lines + 1, ""))
+    last, end = EvidenceLine(number, text.strip()), None  # what in the trainer's own source ended it with this text
+    if observation.code == 1 and (diagnosis.cause is None or diagnosis.cause.text.strip() in last.text):
+        end = next((end for end in builder.knowledge.own_ends if end.says(last.text)), None)
     if end is not None and diagnosis.cause is None:
-        said = _shown_last(builder.state)
-        diagnosis = msgspec.structs.replace(diagnosis, cause=said, place=end.place, explanation=OWN_TEXT)
-    died_t, reason = observation.died_t, _reason(diagnosis, observation)
-    if where:
-        reason = f"{reason} ({where})"
+        diagnosis = msgspec.structs.replace(diagnosis, cause=last, place=end.place, explanation=OWN_TEXT)
+    died_t, said = observation.died_t, _line(diagnosis)
+    unknown = "; the log does not say why" if class_ == "unknown" else ""
+    reason = f"{_exit_in_words(observation)}{f': {said}' if said else unknown}{f' ({where})' if where else ''}"
     incident = builder.open_incident(
         "crash",
         class_,
@@ -187,7 +171,7 @@ def _crashed(
     lost = observation.code is None and observation.signal is None
     ended(builder, "killed" if class_ == KILLED else "lost" if lost else "crashed", observation)
     builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
-    builder.decide(CaptureStacks, CAPTURE, incident=incident, attempt=attempt.number)
+    builder.decide(CaptureStacks, CAPTURE, incident=incident)
     what = f": {title}" if title else f" after crash ({class_})"
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
@@ -202,7 +186,7 @@ def _crashed(
         confidence=diagnosis.confidence,
         job=observation.job,
     )
-    plan = RestartPlan(reason=f"restart{what}", incident=incident, before_t=before_t)
+    plan = run_states.RestartPlan(reason=f"restart{what}", incident=incident, before_t=before_t)
     answer_failure(builder, failed, plan, ordered=ordered)
 
 
@@ -241,20 +225,6 @@ def _cause(
         signal_t=builder.t if signalled else None,
         lasted_s=max(0.0, (builder.t if observation.died_t is None else observation.died_t) - attempt.start_t),
     )
-
-
-def _own_end(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> OwnEnd | None:
-    """What in the trainer's own source ended it with its last line as a text; None if nothing is known to."""
-    shown = _shown_last(builder.state).text
-    if observation.code != 1 or (diagnosis.cause is not None and diagnosis.cause.text.strip() not in shown):
-        return None
-    return next((end for end in builder.knowledge.own_ends if end.says(shown)), None)
-
-
-def _shown_last(state: JudgeState) -> EvidenceLine:
-    """The last line of the log that is not blank."""
-    number, text = next(state.diagnosis.last_lines(), (state.diagnosis.fold.lines + 1, ""))
-    return EvidenceLine(number, text.strip())
 
 
 OWN_TIMEOUT = 124
@@ -297,15 +267,19 @@ def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> Non
         builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
 
 
-def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
+def on_launch_failed(builder: StepBuilder, machine: run_states.Starting, outcome: Outcome) -> None:
     """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
     if machine.end_plan is not None:
-        builder.move("lost", Interrupted(), f"{machine.end_plan.reason}; the launch failed: {outcome.detail}")
+        builder.move(
+            "lost", run_states.Interrupted(), f"{machine.end_plan.reason}; the launch failed: {outcome.detail}"
+        )
         builder.decide(EndWatch, machine.end_plan.reason, exit_code=0)
         return
     need = outcome.data.get("need_bytes")
-    meant = machine.restart_plan or machine.plan or RestartPlan(reason="")
-    again = RestartPlan(reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t)
+    meant = machine.restart_plan or machine.plan or run_states.RestartPlan(reason="")
+    again = run_states.RestartPlan(
+        reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t
+    )
     fresh = meant.fresh or outcome.data.get("fresh") is True
     go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
     if isinstance(need, int | float):
@@ -338,12 +312,6 @@ def _exit_in_words(observation: Exit) -> str:
     return "exit status unknown"
 
 
-def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
-    exit_, line = _exit_in_words(observation), _line(diagnosis)
-    unknown = "; the log does not say why" if diagnosis.failure == "unknown" else ""
-    return f"{exit_}: {line}" if line else f"{exit_}{unknown}"
-
-
 def _line(diagnosis: Diagnosis) -> str:
     """The line that shows why, with its place in the source."""
     return "" if diagnosis.cause is None else placed(beginning(diagnosis.cause.text.strip(), 300), diagnosis.place)
@@ -370,7 +338,7 @@ def is_due(state: JudgeState, knowledge: Knowledge) -> bool:
     """Whether the stop must begin now. A launch is not cut: it is stopped as soon as its trainer runs."""
     if state.ends is None or state.time.t < state.ends.t - checkpoint_jobs.stop_takes_s(knowledge, state):
         return False
-    return not (isinstance(state.machine, Starting) and not state.machine.launched)
+    return not (isinstance(state.machine, run_states.Starting) and not state.machine.launched)
 
 
 def end(builder: StepBuilder) -> None:
@@ -379,20 +347,19 @@ def end(builder: StepBuilder) -> None:
     assert ends is not None
     builder.set(ends=None)
     reason = f"it ends by {ends.said}"
-    if isinstance(machine, Finished | EndedEarly | GivenUp):
+    if isinstance(machine, run_states.Over):
         return
     if gate.is_closed(builder):
         builder.note(f"{reason}; nothing is ended: {gate.act_words(builder)}")
         builder.notify("withheld", "would have ended it", f"{reason}: `{builder.typed('stop')}` does")
-    elif isinstance(machine, Stopping):
+    elif isinstance(machine, run_states.Stopping):
         if machine.then == "restart":
-            late = msgspec.structs.replace(machine, then="end_by", by=BY)
-            builder.move("command", late, f"{reason}: no restart after this")
-    elif is_live(machine):
-        restarts.stop(builder, "end_by", RestartPlan(reason=reason, by=BY), by=BY)
+            builder.move("command", msgspec.structs.replace(machine, then="end_by", by=BY))
+    elif run_states.is_live(machine):
+        restarts.stop(builder, "end_by", run_states.RestartPlan(reason=reason, by=BY), by=BY)
     else:
-        if not isinstance(machine, Stopped):
-            builder.move("hold", Stopped(), f"{reason}; held until resume or restart", Why("ordered"))
+        if not isinstance(machine, run_states.Stopped):
+            builder.move("hold", run_states.Stopped(), f"{reason}; held until resume or restart", Why("ordered"))
         checkpoint_jobs.over(builder)
 
 
@@ -424,13 +391,13 @@ def check(builder: StepBuilder) -> None:
     """End the attempt for the next job, if the checkpoint that was asked for is complete."""
     state = builder.state
     asked_t, limit_t = state.job.asked_t, state.job.limit_t
-    if asked_t is None or not isinstance(state.machine, Running):
+    if asked_t is None or not isinstance(state.machine, run_states.Running):
         return
     if limit_t is not None and builder.t >= limit_t:
         return  # Slurm ends it now; what it saves at the signal for that was not asked for
     left_s = pace.eta_s(state.pace, state.progress)
     if left_s is not None and limit_t is not None and builder.t + left_s < limit_t:
         return
-    if attempts.came(state, Saving(asked_t=asked_t, until_t=asked_t)):
+    if attempts.came(state, run_states.Saving(asked_t=asked_t, until_t=asked_t)):
         builder.set(job=msgspec.structs.replace(state.job, asked_t=None))
-        restarts.stop(builder, "restart", RestartPlan(reason=f"{REASON}: the next job goes on"))
+        restarts.stop(builder, "restart", run_states.RestartPlan(reason=f"{REASON}: the next job goes on"))

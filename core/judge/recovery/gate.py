@@ -35,11 +35,8 @@ WOULD: dict[Then, tuple[str, str]] = {
     "restart": ("restart", "restarted"),
     "give_up": ("end it and give the run up", "ended it and given the run up"),
     "finish": ("end its process", "ended its process"),
-    "hold": ("end it", "ended it"),
-    "end": ("end it", "ended it"),
-    "end_by": ("end it", "ended it"),
 }
-"""What follows a stop → what would be done, as a question and after "would have"."""
+"""What follows a stop → what would be done, as a question and after "would have"; of all else: it is ended."""
 
 
 def act_of(state: JudgeState, knowledge: Knowledge) -> Act:
@@ -73,7 +70,7 @@ def withhold(
     done = state.attempt.position if state.attempt.position is not None else state.failed_position
     lost = lost_steps(done, position, state.attempt.stride) if starts else None
     incident = builder.find_incident(plan.incident)
-    ask, would = WOULD[then]
+    ask, would = WOULD.get(then, ("end it", "ended it"))
     asks = act_of(state, builder.knowledge) == "ask"
     action = ActionWithheld(
         action="stop" if live else "start",
@@ -91,7 +88,6 @@ def withhold(
         waits=True,
         verb="stop" if not starts else "restart" if live else "resume",
     )
-    action = replace(action, answers=_answers(action))
     follows: Follows = "restart" if starts else "finish" if then == "finish" else "other"
     name = run_states.name_of(state.machine) if live else "stopped"
     waiting = Waiting(action=action, state=name, plan=plan, follows=follows, failed=failed)
@@ -127,8 +123,7 @@ def renew(builder: StepBuilder) -> None:
         return
     asks = act_of(builder.state, builder.knowledge) == "ask"
     if waiting.action.asks != asks:
-        action = replace(waiting.action, asks=asks)
-        _ask(builder, replace(waiting, action=replace(action, answers=_answers(action))))
+        _ask(builder, replace(waiting, action=replace(waiting.action, asks=asks)))
 
 
 def refuse(builder: StepBuilder, waiting: Waiting, by: str) -> None:
@@ -144,11 +139,10 @@ def close(builder: StepBuilder, why: str) -> None:
 
 
 def _ask(builder: StepBuilder, waiting: Waiting) -> None:
-    restart = builder.settings.restart
-    again_t = builder.t + restart.ask_timeout_s if waiting.action.asks else None
-    builder.set(withheld=replace(waiting, again_t=again_t))
-    builder.fact(waiting.action)
-    _notify(builder, waiting.action)
+    action, again_s = replace(waiting.action, answers=_answers(waiting.action)), builder.settings.restart.ask_timeout_s
+    builder.set(withheld=replace(waiting, action=action, again_t=builder.t + again_s if action.asks else None))
+    builder.fact(action)
+    _notify(builder, action)
 
 
 def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
@@ -181,7 +175,7 @@ def _answers(action: ActionWithheld) -> tuple[str, ...]:
 
 
 def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, int | None, int | None]:
-    """Path, step and position of the checkpoint that a restart would begin from, as it is known now."""
+    """Path, step and position (None: not known) of the checkpoint that a restart would begin from."""
     state, support = builder.state, builder.support
     if plan.fresh or builder.knowledge.preset.resume == "none":
         return None, None, 0
@@ -191,7 +185,8 @@ def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, 
         state.checkpoints, support, wanted=wanted, before_t=plan.before_t, first=attempt.resume_from
     )
     if known is not None:
-        return path, known.step, known.position if known.position is not None else known.step
+        at = known.position if known.position is not None else known.step
+        return path, known.step, at if not known.spread else None
     return (None, None, 0) if path is None else (path, attempt.resume_step, attempt.resumed_at)
 
 

@@ -5,39 +5,35 @@ returns an answer decides, and the last one always does. apply.py collects the i
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
 from ...model.fact import ProfileChanged
 from ...model.preset import NO_PROFILE, FailedRung
 from ...model.progress import WhyKind
-from ...model.run import OF_THE_SITE, JobCause
+from ...model.run import OF_THE_SITE
 from ...model.settings import Restart
 from ...model.shipped import SettingsFault, WaitsFor
 from ...model.text import plural, size, typed
 from .. import memory
 from ..failure.circumstances import BREAKS, ChannelState
-from ..memory import Cause, History, Rung, SettingsThatRan, nth_wait_s
+from ..memory import Cause, Failed, History, Rung, SettingsThatRan, nth_wait_s
 from ..resume.checkpoint_index import Unread
-from ..run_states import RestartPlan
+from ..run_states import RestartPlan, Then
 from ..state import JudgeState, StepBuilder
 from . import ramp, remedies
 from .remedies import Option
 
 # The input of the policy and its answers: what is known of a failure, and what can follow it.
 #
-# ``counted``: the failure enters the history, and the ramp's stretch without trouble ends. True unless the field says
-# no.
+# ``then``: what follows the end of the attempt, and ``how``, as a clause. ``counted``: the failure enters the history,
+# and the ramp's stretch without trouble ends. True unless the field says no.
 
 
-class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
+class FailureInput(Failed, frozen=True, kw_only=True):
     """A failure and all that the answer depends on."""
 
-    cause: Cause
-    reason: str
-    """The failure in a sentence."""
-    incident: int
     plan: RestartPlan
     """The next attempt as it would be without any change."""
     restart: Restart
@@ -52,8 +48,6 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """Restarts since the newest checkpoint."""
     curable: bool = True
     """The failure class may go away although nothing changes, or an older checkpoint helps (failures.toml)."""
-    confidence: float = 1.0
-    """How certain the failure class is, 0 to 1."""
     trained: bool = True
     """An attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
     saved: bool = False
@@ -73,12 +67,8 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """Who or what is known to have ordered the end, as a clause; "" = nobody."""
     waits_for: WaitsFor | None = None
     """What a restart after this class has to wait for (failures.toml)."""
-    job: JobCause | None = None
-    """Why the job ended that the attempt ran as; None = it ran on this machine, or that is not known."""
     nan_action: Literal["rollback", "stop", "warn"] = "rollback"
     """``[nan] action``."""
-    advice: tuple[str, ...] = ()
-    """What a person may look at, a sentence each."""
     settings: SettingsFault = "possible"
     """Whether the settings of the training can cause this failure class (failures.toml)."""
     step_matters: bool = True
@@ -125,6 +115,9 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
 class Finish(msgspec.Struct, frozen=True):
     """The training is done; only its process did not end."""
 
+    then: ClassVar[Then] = "finish"
+    how: ClassVar[str] = "because the training is done"
+
 
 class Hold(msgspec.Struct, frozen=True):
     """No restart until an operator asks for one. ``reason``: ``why`` in words, without "held until …".
@@ -146,6 +139,11 @@ class GiveUpRun(msgspec.Struct, frozen=True):
     proposed: tuple[Option, ...] = ()
     counted: bool = True
     title: str = "given up"
+    then: ClassVar[Then] = "give_up"
+
+    @property
+    def how(self) -> str:
+        return f"because {self.reason}"
 
 
 class Again(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +166,7 @@ class Again(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     proposed: tuple[Option, ...] = ()
     counted: bool = True
+    then: ClassVar[Then] = "restart"
 
     @property
     def change(self) -> str:

@@ -48,7 +48,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     spilled = next((i for i in state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
         if not _is_withheld(builder, ladder[at - 1], spilled.reason):
-            _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
+            step_down(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
             builder.set(switch=True)
         return
     goal = goal_of_rung(builder.settings.profiles.ramp, at)
@@ -96,9 +96,13 @@ def end_stretch(builder: StepBuilder) -> None:
 
 
 def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
-    """An attempt failed because of its rung: the next one has the profile ``to``."""
-    builder.set(ramp=_counted(builder))
-    _leave(builder, to, failure, reason, incident)
+    """The run leaves its rung because of a failure, or of trouble: the next attempt has the profile ``to``."""
+    ramp, step = _counted(builder), builder.state.attempt.step
+    assert ramp.rung is not None
+    failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=step)
+    _moved_back(builder, failed, to, f"{failed.words}: {reason}", incident)
+    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*_failed_but(ramp, ramp.rung), failed)))
+    builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
 
 
 def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: str, incident: int) -> None:
@@ -128,16 +132,6 @@ def chosen(builder: StepBuilder, profile: str, by: str) -> None:
         why = f"asked for by {by}, although {failed.words}"
         builder.fact(RampMoved(direction=ALLOWED_AGAIN, before=ramp.rung or profile, after=profile, why=why))
     builder.set(ramp=replace(ramp, climbing=None, failed=_failed_but(ramp, profile)))
-
-
-def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
-    state = builder.state
-    ramp = state.ramp
-    assert ramp.rung is not None
-    failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=state.attempt.step)
-    _moved_back(builder, failed, to, f"{failed.words}: {reason}", incident)
-    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*_failed_but(ramp, ramp.rung), failed)))
-    builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
 
 
 def _place(builder: StepBuilder) -> tuple[tuple[str, ...], int] | None:

@@ -78,9 +78,10 @@ def fit(remedy: Remedy, here: Circumstances) -> Option | None:
         return None if lower is None else Option(remedy=remedy, profile=lower)
     changes = []
     for row in remedy.changes:
-        key = _spelled(row.key, here) if row.where == "flag" else row.key
+        spellings = (row.key, row.key.replace("_", "-")) if row.where == "flag" else ()
+        key = next((name for name in spellings if f"--{name}" in here.options), None) if spellings else row.key
         if key is None:
-            continue
+            continue  # an option that the script does not declare
         before = _value(here, f"${row.key}" if row.where == "env" else row.key)
         if before == UNKNOWN:
             return None  # a part of a remedy may change the result of the training
@@ -90,11 +91,6 @@ def fit(remedy: Remedy, here: Circumstances) -> Option | None:
         why = f"remedy {remedy.name}"
         changes.append(Change(where=row.where, key=key, before=before, after=after, why=why))
     return Option(remedy=remedy, changes=tuple(changes)) if changes else None
-
-
-def _spelled(key: str, here: Circumstances) -> str | None:
-    """The option as the script declares it: ``safe_mode`` or ``safe-mode``; None if it has none."""
-    return next((name for name in (key, key.replace("_", "-")) if f"--{name}" in here.options), None)
 
 
 def is_allowed(remedy: Remedy, apply: str, *, again: bool = False, own_file: bool = True) -> bool:

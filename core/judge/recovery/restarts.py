@@ -70,26 +70,22 @@ def stop(
         gate.withhold(builder, then, plan, live=True)
         return
     if mode == "gentle" and plan.by and attempts.is_wanted(builder):
-        _save_first(builder, then, plan, by)
+        order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
+        left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
+        wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
+        saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
+        reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
+        builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
         return
     stopping = run_states.Stopping(order=0, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
     _signal(builder, stopping, mode)
 
 
 def _signal(builder: StepBuilder, machine: run_states.Stopping, mode: Literal["gentle", "kill"]) -> None:
-    plan, number = machine.plan, builder.attempt.number
+    plan = machine.plan
     left_s = _left_s(builder, plan)
-    order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, attempt=number, mode=mode, within_s=left_s)
+    order = builder.decide(StopAttempt, plan.reason, incident=plan.incident, mode=mode, within_s=left_s)
     builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
-
-
-def _save_first(builder: StepBuilder, then: run_states.Then, plan: run_states.RestartPlan, by: str) -> None:
-    order = attempts.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
-    left_s, wait_s = _left_s(builder, plan), builder.settings.restart.save_wait_s
-    wait_s = wait_s if left_s is None else min(wait_s, max(0.0, left_s - STOP_S))
-    saving = run_states.Saving(asked_t=builder.t, until_t=builder.t + wait_s)
-    reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
-    builder.move("stop", run_states.Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
 
 
 def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stopping, saving: run_states.Saving) -> None:
@@ -100,7 +96,7 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: run_states.Stoppin
     until_t = max(saving.until_t, builder.t + builder.settings.restart.save_wait_s)
     if machine.plan.deadline_t is not None:
         until_t = min(until_t, machine.plan.deadline_t - LAST_S)
-    builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)), "a checkpoint is written")
+    builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)))
 
 
 def end_saving(builder: StepBuilder, machine: run_states.Stopping, why: str) -> None:
@@ -122,7 +118,7 @@ def clear_and_restart(builder: StepBuilder, plan: run_states.RestartPlan) -> Non
         return
     builder.set(resume_ordered=None)
     reason = f"{plan.reason}: end leftover processes first"
-    order = builder.decide(EndLeftovers, reason, incident=plan.incident, attempt=builder.attempt.number, mode="gentle")
+    order = builder.decide(EndLeftovers, reason, incident=plan.incident, mode="gentle")
     stopping = run_states.Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
     builder.move("clear_leftovers", stopping, plan.reason)
 
@@ -135,7 +131,7 @@ def on_stop_outcome(builder: StepBuilder, machine: run_states.Stopping, outcome:
             end_saving(builder, machine, f"it was not asked for a checkpoint: {detail}")
     elif outcome.ok:
         gone = replace(machine, gone_t=builder.t)
-        builder.move("processes_gone", gone, "no process is left")
+        builder.move("processes_gone", gone)
         if machine.exited:
             after_end(builder, gone)
     elif machine.kill:
@@ -144,8 +140,8 @@ def on_stop_outcome(builder: StepBuilder, machine: run_states.Stopping, outcome:
         give_up(builder, f"its processes cannot be stopped: {detail}", incident)
     else:
         reason, kind = f"the gentle stop did not end it ({detail})", EndLeftovers if machine.leftovers else StopAttempt
-        order = builder.decide(kind, reason, incident=incident, attempt=builder.attempt.number, mode="kill")
-        builder.move("kill", replace(machine, order=order, kill=True), reason)
+        order = builder.decide(kind, reason, incident=incident, mode="kill")
+        builder.move("kill", replace(machine, order=order, kill=True))
 
 
 def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, observation: Exit) -> None:
@@ -154,7 +150,7 @@ def on_exit_while_stopping(builder: StepBuilder, machine: run_states.Stopping, o
         return
     _ended(builder, machine, observation)
     new = replace(machine, exited=True)
-    builder.move("exit", new, "the main process exited")
+    builder.move("exit", new)
     if new.saving is not None:
         end_saving(builder, new, "it ended by itself after it was asked for a checkpoint")
         return
@@ -178,8 +174,7 @@ def after_end(builder: StepBuilder, machine: run_states.Stopping) -> None:
     match machine.then:
         case "restart":
             held = "the GPU memory of the ended processes"
-            what, number = f"wait until {held} is released", builder.attempt.number
-            order = builder.decide(ClearGpu, what, incident=plan.incident, attempt=number)
+            order = builder.decide(ClearGpu, f"wait until {held} is released", incident=plan.incident)
             builder.move("clear_gpu", run_states.Cleaning(order=order, plan=plan), f"waiting for {held}")
         case "give_up":
             give_up(builder, plan.ending, plan.incident, plan.advice)
@@ -360,9 +355,7 @@ def _proved(builder: StepBuilder, found: Evidence) -> None:
         unclear_states.note_taken(builder)
     again = f"; its count begins anew, and counts on from step {attempt.resumed_at}" if attempt.counts_anew else ""
     builder.note(f"{VERIFIED}{found.why}{again}", "resume")
-    for incident in builder.state.incidents:
-        if incident.class_ == COUNTS_ANEW and incident.attempt == attempt.number:
-            builder.close_incident(incident.id, found.why)
+    builder.close_where(found.why, lambda i: i.class_ == COUNTS_ANEW and i.attempt == attempt.number)
 
 
 def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
@@ -381,7 +374,7 @@ def _recover(builder: StepBuilder) -> None:
     taken, resumed_at = attempt.resume_verdict == "taken", None
     if attempt.resume_from is None or attempt.resume_verdict == "ignored":
         resumed_at = 0
-    elif taken or attempt.weights_only:
+    elif (taken or attempt.weights_only) and (attempt.elsewhere or not attempt.resume_spread):
         resumed_at = attempt.resumed_at
     lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
     # If the printed step starts again, the run's own count is the one that continues.
@@ -457,7 +450,7 @@ def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None
             builder.set(attempt=replace(attempt, resume_verdict="taken"))
             _proved(builder, found)
     before = builder.state.budget
-    position = known.position if known.position is not None else known.step
+    position = known.latest if known.latest is not None else known.step
     if position is not None and not builder.attempt.place_is_sure:
         position -= builder.attempt.resumed_at or 0  # else one that begins anew each time would be progress
     new = memory.saved(before, position, known.epochs_done)

@@ -23,7 +23,6 @@ from ..resume.checkpoint_index import (
     DOUBTED,
     KnownCheckpoint,
     base_name,
-    cleared,
     is_verified,
     passed_over,
     values_of,
@@ -60,7 +59,7 @@ def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str 
     state, reason = builder.state, "list the checkpoints before the launch"
     saved = state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
     order = builder.decide(ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=saved)
-    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=len(state.outputs.known))
+    listing = Listing(order=order, plan=plan, why=held, folders=len(state.outputs.known))
     builder.move("list", listing, held or "listing the checkpoints in the output folder")
 
 
@@ -68,7 +67,7 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
     """The folder is listed: choose. Or it cannot be listed: a person may name a checkpoint, a restart waits."""
     plan, reason = machine.plan, machine.why
     if outcome.ok or plan.wanted is not None:
-        if machine.held:
+        if reason:
             again = "the output folder is listed again"
             builder.note(again)
             builder.fact(StateChanged(state=WORDS["listing"], reason=again))
@@ -77,7 +76,7 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
         else:
             _choose_from_list(builder, plan)
         return
-    if not machine.held:
+    if not reason:
         why, named = outcome.detail or "no reason given", builder.typed("resume", "--from", "CHECKPOINT")
         reason = f"the checkpoints cannot be listed, so the newest is not known: {why}"
         how = f"it goes on when they can be; `{named}` or `--fresh` does not wait"
@@ -198,28 +197,26 @@ def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before
     damaged = [(k.path, *k.damage, k.bad is not None) for k in newer if k.damage is not None]
     if not damaged:
         return
-    found = [
-        (_tell_bad if recorded else _set_bad)(builder, path, verdict, why, "skipped")
-        for path, verdict, why, recorded in damaged
-    ]
+    found = [_set_bad(builder, path, verdict, why, "skipped", told=told) for path, verdict, why, told in damaged]
     title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
     builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
 
 
-def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
-    """Never resume from a checkpoint until it is written again, and open an incident. Returns its id and its reason."""
+def _set_bad(
+    builder: StepBuilder, path: str, verdict: str, why: str, ending: str, *, told: bool = False
+) -> tuple[int, str]:
+    """Never resume from a checkpoint until it is written again, and open an incident. Returns its id and its reason.
+
+    ``told``: the journal has its verdict.
+    """
     if builder.checkpoint(path) is None:
         entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
         builder.set(checkpoints=replace(builder.index, known=(*builder.index.known, entry)))
-        return _tell_bad(builder, path, verdict, why, ending)
-    builder.mark((path,), bad=why)
-    known = builder.checkpoint(path)
-    if known is not None and verdict in get_args(Verdict):
-        builder.tell_checkpoint(known, checkpoint_index.verdict_of(verdict))
-    return _tell_bad(builder, path, verdict, why, ending)
-
-
-def _tell_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
+    elif not told:
+        builder.mark((path,), bad=why)
+        known = builder.checkpoint(path)
+        if known is not None and verdict in get_args(Verdict):
+            builder.tell_checkpoint(known, checkpoint_index.verdict_of(verdict))
     builder.mark((path,), reported=True)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
@@ -237,4 +234,5 @@ def clear_doubt(builder: StepBuilder) -> None:
     """An older checkpoint ends in the same way: go back to the newest."""
     paths = builder.index.doubt.paths
     builder.fact(CheckpointsSetAside(paths=paths, why=""))
-    builder.set(checkpoints=checkpoint_index.changed(cleared(builder.index), paths, aside=None))
+    index = replace(builder.index, doubt=checkpoint_index.Doubt(cleared=True))  # none is to blame
+    builder.set(checkpoints=checkpoint_index.changed(index, paths, aside=None))

@@ -1,7 +1,7 @@
 """What a supervisor does about a trainer that was launched or is found running, and about a run without a trainer."""
 
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
@@ -11,7 +11,6 @@ from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
 from ...model.preset import NO_PROFILE
 from ...model.progress import Why
-from ...model.run import RunState
 from ...model.shipped import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
@@ -29,29 +28,25 @@ from ..resume import checkpoint_index
 from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
 from ..resume.resume_check import widest_gap
 from ..run_states import (
-    BackingOff,
-    Cleaning,
-    Copying,
+    Between,
     EndedEarly,
     Finished,
     GivenUp,
     Hung,
     Idle,
     Interrupted,
-    Listing,
     Machine,
+    Over,
     Paused,
-    Queued,
     RestartPlan,
     Running,
     Starting,
     Stopped,
     Stopping,
-    Suspended,
-    Verifying,
+    Trains,
     WaitingForGpu,
     WaitingForRoom,
-)
+)  # fmt: skip
 from ..state import JudgeState, StepBuilder, from_snapshot
 from . import attempts, gate, ramp, restarts, resume_choice
 from .attempts import close_quiet
@@ -74,12 +69,17 @@ def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.machine
     _lost(builder)
+    if isinstance(machine, WaitingForRoom | WaitingForGpu):
+        builder.set(wake_t=run_states.wake_t(machine))  # a restored state has none
+        return
+    if isinstance(machine, Between):
+        restarts.clear_and_restart(builder, replace(machine.plan, verified=None))
+        return
     match machine:
-        case Idle() if builder.knowledge.begin_from is not None:
-            wanted = builder.knowledge.begin_from
-            resume_choice.choose(builder, RestartPlan(reason="first launch", by="the start of the run", wanted=wanted))
         case Idle():
-            attempts.launch(builder, RestartPlan(reason="first launch", by="the start of the run"))
+            wanted = builder.knowledge.begin_from
+            first = RestartPlan(reason="first launch", by="the start of the run", wanted=wanted)
+            (attempts.launch if wanted is None else resume_choice.choose)(builder, first)
         case Stopping(then="end", plan=plan) if plan.deadline_t is not None:  # the machine ended before all was done
             builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
             restarts.clear_and_restart(builder, GO_ON)
@@ -89,24 +89,16 @@ def go_on(builder: StepBuilder) -> None:
             restarts.clear_and_restart(builder, plan)
         case Stopping():
             restarts.after_end(builder, machine)
-        case (
-            Cleaning(plan=plan) | Listing(plan=plan) | Copying(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan)
-        ):
-            restarts.clear_and_restart(builder, replace(plan, verified=None))
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restarts.clear_and_restart(builder, meant)
-        case Starting() | Running() | Hung() | Paused() | Suspended() | Queued():
+        case _ if isinstance(machine, Starting | Trains):
             builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restarts.clear_and_restart(builder, GO_ON)
         case Interrupted():
             restarts.clear_and_restart(builder, GO_ON)
-        case WaitingForRoom(until_t=float() as until_t):
-            builder.set(wake_t=until_t)  # a restored state has none
-        case WaitingForRoom() | WaitingForGpu() | Stopped() | Finished() | EndedEarly() | GivenUp():
-            pass
         case _:
-            assert_never(machine)
+            assert isinstance(machine, Stopped | Over)
 
 
 def _lost(builder: StepBuilder) -> None:
@@ -129,9 +121,12 @@ def started(builder: StepBuilder, start: Start) -> None:
     fresh = state.attempt.fresh_step, state.attempt.fresh_epoch
     if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
         fresh = opening.first_step, opening.first_epoch
-    settings = restarts.settings_of(state, start.profile)
+    settings, launch = (
+        restarts.settings_of(state, start.profile),
+        machine if isinstance(machine, Starting) else Starting(),
+    )
     # With weights alone it counts its steps from zero: as the launch reports, else the preset.
-    restores = machine.restores if isinstance(machine, Starting) else None
+    restores = launch.restores
     if restores not in {"state", "weights"}:
         restores = builder.knowledge.preset.resume if start.resume_from is not None else None
     attempt = AttemptProgress(
@@ -141,14 +136,15 @@ def started(builder: StepBuilder, start: Start) -> None:
         resume_from=start.resume_from,
         resume_step=start.resume_step if start.resume_step is not None else known.step if known else None,
         resume_position=known.position if known is not None else None,
+        resume_spread=known.spread if known is not None else 0,
         profile=start.profile,
         adopted=start.adopted,
         adopted_t=builder.t if start.adopted else None,
         weights_only=restores == "weights",
         stride=state.attempt.stride,
         resume_verdict="none" if start.resume_from is None else "open",
-        told_resume=machine.told_resume if isinstance(machine, Starting) else None,
-        named=machine.named if isinstance(machine, Starting) else (),
+        told_resume=launch.told_resume,
+        named=launch.named,
         resume_epoch=known.epoch if known is not None else None,
         resume_log_epoch=known.log_epoch if known is not None else None,
         fresh_step=fresh[0],
@@ -232,16 +228,13 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
 
 # The judge's state of a run that has a journal: what was learned from its snapshot, the run's state from its story.
 
-_MACHINES: dict[RunState, Machine] = {
-    "idle": Idle(),
-    "running": Running(),
+_MACHINES: dict[str, Machine] = {
+    **{
+        run_states.name_of(m): m
+        for m in (Idle(), Running(), Interrupted(), Stopped(), Finished(), EndedEarly(), GivenUp())
+    },
     "cleaning": Interrupted(),
     "backing_off": Interrupted(),
-    "interrupted": Interrupted(),
-    "stopped": Stopped(),
-    "finished": Finished(),
-    "ended_early": EndedEarly(),
-    "given_up": GivenUp(),
 }
 """The state for a new supervisor that has only the story: the decisions that were waited for are not known.
 
@@ -320,9 +313,7 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     machine = _MACHINES.get(story.state, Starting(launched=True))
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
-    if not isinstance(machine, Starting | Running | Hung | Paused | Suspended | Queued) or (
-        isinstance(machine, Starting) and machine.stop_requested
-    ):
+    if not isinstance(machine, Starting | Trains) or (isinstance(machine, Starting) and machine.stop_requested):
         return machine
     last = story.attempt
     if last is None:

@@ -62,40 +62,31 @@ def tell(builder: StepBuilder) -> None:
     follows = "after a failure the run is held, so that no attempt begins anew over it"
     if takes:
         follows = "after a failure the trainer is given it to resume from, without a verification"
-    elif builder.settings.restart.if_not_understood == "copy_and_restart":
+    elif copies_and_begins(builder.knowledge):
         follows = "after a failure it is copied aside, and the run begins anew"
     else:
         first = "a further save like it" if builder.support.forms else "{resume} in the command"
         follows += f" (what changes that: {first}, or [restart] if_not_understood)"
-    reason = f"{base_name(newest.path)} is not understood: {_why(newest, 'no reason given')}; {follows}"
+    why = newest.unclear[1] if newest.unclear is not None else "no reason given"
+    reason = f"{base_name(newest.path)} is not understood: {why}; {follows}"
     ending = "noted" if takes else None
     builder.warn("checkpoint", CLASS, reason, title=f"not understood: {base_name(newest.path)}", ending=ending)
 
 
-def _why(known: KnownCheckpoint, otherwise: str) -> str:
-    return known.unclear[1] if known.unclear is not None else otherwise
-
-
-def close(builder: StepBuilder, class_: str = CLASS, ending: str = "a checkpoint came that is understood") -> None:
-    builder.close_all(ending, class_)
-
-
 def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
     """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
-    found = in_the_way(state, knowledge)
-    if not found or knowledge.preset.resume == "none":
+    found, support = in_the_way(state, knowledge), knowledge.resume_support
+    if not found or knowledge.preset.resume == "none" or copies_and_begins(knowledge):
         return None
-    if (
-        knowledge.settings.restart.if_not_understood == "copy_and_restart"
-        or resume_point.to_begin_from(
-            state.checkpoints,
-            knowledge.resume_support,
-            settled=False,  # the folder is listed again before a launch
-        )[0]
-    ):
+    # Not settled: the folder is listed again before a launch.
+    if resume_point.to_begin_from(state.checkpoints, support, settled=False)[0]:
         return None
     how = f"`{knowledge.typed('resume', '--from', found[-1].path)}` gives it to the trainer"
     return f"{why_held(found, knowledge)}; {how}"
+
+
+def copies_and_begins(knowledge: Knowledge) -> bool:
+    return knowledge.settings.restart.if_not_understood == "copy_and_restart"
 
 
 def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint, ...]:
@@ -120,7 +111,7 @@ def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
     newest, names = found[-1], _names(k.path for k in found)
     objection = knowledge.resume_support.objection(newest.shape, newest.holds)
     cannot = f"; {objection}" if objection is not None else ""
-    known = _why(newest, "complete")
+    known = newest.unclear[1] if newest.unclear is not None else "complete"
     return f"{names} cannot be resumed from ({known}){cannot}; a start would begin anew and may write over it"
 
 
@@ -137,7 +128,7 @@ def begin_anew(builder: StepBuilder, plan: RestartPlan) -> None:
         if not builder.settings.restart.without_checkpoint and (unclear or not seen):
             give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
             return
-    copies = builder.settings.restart.if_not_understood == "copy_and_restart"
+    copies = copies_and_begins(knowledge)
     aside = '[restart] if_not_understood = "copy_and_restart" copies it aside and begins anew by itself'
     anew = f"`{typed('resume', '--fresh')}` begins anew, and may write over it"
     if unclear and not copies:
@@ -333,8 +324,7 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
             note_kept(builder, found, folder, plan.incident)
         else:
             known = builder.state.found_resume
-            copies = (*known.copies, folder)
-            builder.set(found_resume=replace(known, kept=plan.verified, folder=folder, copies=copies))
+            builder.set(found_resume=replace(known, kept=plan.verified, copies=(*known.copies, folder)))
             builder.note(f"{base_name(path)} was copied to {folder or 'a folder of its own'}")
             plan = _with_copies(builder, plan, outcome)
         launch_after_delay(builder, plan)
@@ -481,11 +471,11 @@ def advice(builder: StepBuilder, *, refuted: bool = True) -> tuple[str, ...]:
     """What a person can do if it was wrong, or has to know of it (not ``refuted``), a sentence each; none if proved."""
     if not is_unproven(builder):
         return ()
-    folder, known = builder.state.found_resume.folder, f"no resume by {_way(builder)} has been proved yet"
+    copies, known = builder.state.found_resume.copies, f"no resume by {_way(builder)} has been proved yet"
     if refuted:
         known = f"the way to resume was only found in the source ({builder.support.found}) and seems wrong"
         known = f"{known}: {_write(builder)}"
-    return (known, f"the state before it is kept in {folder}") if folder else (known,)
+    return (known, f"the state before it is kept in {copies[-1]}") if copies and copies[-1] else (known,)
 
 
 def _way(builder: StepBuilder) -> str:

@@ -13,6 +13,8 @@ from ...model.fact import CheckpointKnown
 from ...model.observation import CheckpointEvent
 from ...model.text import LazyPattern
 
+replace = msgspec.structs.replace
+
 # One checkpoint as the judge knows it: what its file is, when it was written, and whether it can be used.
 
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
@@ -24,7 +26,8 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     ``disk_bytes``: what it takes on the disk, None = unknown.
     ``nonfinite``: tensors with NaN or Inf, None = not read; ``nan``: NaN is among them; ``values``: a sentence about
-    them. ``position``: of the run at that time. ``changed``: time of its last change (seconds since the epoch) if its
+    them. ``position``: of the run at that time, at least; ``spread``: so much more it may be, if neither its files nor
+    the log tell it better. ``changed``: time of its last change (seconds since the epoch) if its
     modification time cannot be right.
     ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run; ``unsure``: it
     cannot be told whether it was.
@@ -54,6 +57,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     step: int | None = None
     epoch: int | None = None
     position: int | None = None
+    spread: int = 0
     log_epoch: float | None = None
     epochs_done: int | None = None
     complete: bool = False
@@ -88,6 +92,11 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     def shape(self) -> Form:
         """Whether its path names a file or a directory."""
         return self.form if self.form is not None else "file" if has_checkpoint_suffix(self.path) else "directory"
+
+    @property
+    def latest(self) -> int | None:
+        """The furthest position that it may hold."""
+        return None if self.position is None else self.position + self.spread
 
 
 def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
@@ -179,26 +188,22 @@ class CheckpointIndex(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 def with_entry(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointIndex:
     """Return the index with this entry as the one that became known last, in place of an earlier one of its path."""
-    return msgspec.structs.replace(index, known=_bounded((*without(index, entry.path).known, entry)))
+    known = (*without(index, entry.path).known, entry)
+    if len(known) > AT_MOST + SLACK:
+        known = tuple(sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", age_of(k)))[-AT_MOST:])
+    return replace(index, known=known)
 
 
 def without(index: CheckpointIndex, path: str | None) -> CheckpointIndex:
     """Return the index without this path: it does not exist any more."""
-    return msgspec.structs.replace(index, known=tuple(k for k in index.known if k.path != path))
-
-
-def _bounded(known: tuple[KnownCheckpoint, ...]) -> tuple[KnownCheckpoint, ...]:
-    if len(known) <= AT_MOST + SLACK:
-        return known
-    ranked = sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", age_of(k)))
-    return tuple(ranked[-AT_MOST:])
+    return replace(index, known=tuple(k for k in index.known if k.path != path))
 
 
 def abridged(index: CheckpointIndex) -> CheckpointIndex:
     """Return the index as a snapshot has it: the newest ones. The journal tells of the others."""
     if len(index.known) <= IN_SNAPSHOT:
         return index
-    return msgspec.structs.replace(index, known=tuple(sorted(index.known, key=age_of)[-IN_SNAPSHOT:]))
+    return replace(index, known=tuple(sorted(index.known, key=age_of)[-IN_SNAPSHOT:]))
 
 
 def find(index: CheckpointIndex, path: str | None) -> KnownCheckpoint | None:
@@ -208,8 +213,8 @@ def find(index: CheckpointIndex, path: str | None) -> KnownCheckpoint | None:
 
 def changed(index: CheckpointIndex, paths: Container[str | None], **fields: Any) -> CheckpointIndex:
     """Return the index with other fields in the entries of these paths."""
-    known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in index.known)
-    return msgspec.structs.replace(index, known=known)
+    known = tuple(replace(k, **fields) if k.path in paths else k for k in index.known)
+    return replace(index, known=known)
 
 
 # What the sensor's report of a checkpoint changes in the index.
@@ -237,87 +242,83 @@ def with_event(
     *,
     position: int | None,
     created_wall: float,
+    spread: int = 0,
     epochs_before: int = 0,
     log_epoch: float | None = None,
     fresh: bool = False,
     of_epoch: bool = False,
 ) -> CheckpointIndex:
-    """Add a change of a checkpoint. ``position``: of the run now. ``fresh``: the trainer is at its step.
+    """Add a change of a checkpoint. ``position``, ``spread``: as it gets them. ``fresh``: the trainer is at its step.
 
     ``of_epoch``: the step that it holds is counted within its epoch, so that its step of the run is not known.
     ``epochs_before``: what to add to its epoch. A file from before ``created_wall`` (of an adopted training: its real
     start) is not the run's own.
     """
     before = find(index, event.path)
+    written_before = before is not None and (before.complete or before.rewriting)
     if index.looked_t is not None and index.looked_from is None:
-        index = msgspec.structs.replace(index, looked_from=event.t)
-    if before is not None and (before.complete or before.rewriting) and event.verdict == "writing":
+        index = replace(index, looked_from=event.t)
+    t, writing = written_t(event, created_wall), event.verdict == "writing"
+    if before is not None and written_before and writing:
         # What is known of it holds until it is complete again, with another modification time or with the same one.
-        again = msgspec.structs.replace(
-            before,
-            complete=False,
-            rewriting=True,
-            damage=None,
-            t=_written_t(event, created_wall),
-            fresh=fresh,
-            kept=None,
-        )
+        again = replace(before, complete=False, rewriting=True, damage=None, t=t, fresh=fresh, kept=None)
         return with_entry(index, again)
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
-    if event.verdict != "writing":
+    if not writing:
         fresh = before is not None and not before.complete and before.fresh
     set_back = before is None and _was_set_back(index, event, created_wall, position)
     origin = "run" if (fresh or set_back) and event.whose is None else origin_of_event(event, created_wall)
-    old = origin != "run"
-    wrong_time = has_wrong_time(event, created_wall) and not old
+    old, odd_time = origin != "run", has_wrong_time(event, created_wall)
     understood = event.verdict in {None, "writing"} or (event.understood and event.verdict != "opaque")
-    epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
+    epoch = event.epoch if event.epoch is not None or before is None else before.epoch
+    found = (str(event.verdict), event.reason or str(event.verdict))
+    still_s = None if event.mtime is None or created_wall <= 0.0 else event.t - (event.mtime - created_wall)
+    changed_t = event.changed if event.changed is not None and event.changed >= created_wall else None
     entry = KnownCheckpoint(
         path=event.path,
-        t=_written_t(event, created_wall),
+        t=t,
         mtime=event.mtime,
-        changed=event.changed if has_wrong_time(event, created_wall) else None,
+        changed=event.changed if odd_time else None,
         size_bytes=event.size_bytes,
         disk_bytes=event.disk_bytes,
         step=event.step if event.step is not None or before is None or of_epoch else before.step,
         of_epoch=of_epoch,
         epoch=epoch,
         position=None if old else position,
+        spread=0 if old else spread,
         log_epoch=None if old else log_epoch,
         epochs_done=None if epoch is None else epoch if old else epoch + epochs_before,
         complete=complete,
         own=not old,
         unsure=origin == "unknown",
         bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
-        damage=(event.verdict, event.reason or event.verdict) if event.verdict in DAMAGED else None,
+        damage=found if event.verdict in DAMAGED else None,
         form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
         holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
         left=None if old or set_back else _seen_late(index, event, created_wall),
-        unclear=None if understood else (str(event.verdict), event.reason or str(event.verdict)),
+        unclear=None if understood else found,
         unknown_make=event.unknown_make,
         unfinished=event.unfinished,
-        still_s=None
-        if event.mtime is None or created_wall <= 0.0 or wrong_time
-        else event.t - (event.mtime - created_wall),
+        still_s=None if odd_time and not old else still_s,
         fresh=fresh and not complete,
         refused=event.refused is not None,
-        written=event.changed if wrong_time and event.changed is not None and event.changed >= created_wall else None,
+        written=changed_t if odd_time and not old else None,
     )
     if before is not None:
         entry = _with_history(entry, before)
-    if before is not None and complete and (before.complete or before.rewriting) and _is_unchanged(before, entry):
+    if before is not None and complete and written_before and _is_unchanged(before, entry):
         # Found again, unchanged: when it was written and what is wrong with it stays as it was.
         kept = {name: getattr(before, name) for name in _OF_A_SAVE}
         own = before.own or entry.own
-        entry = msgspec.structs.replace(entry, **kept, own=own, unsure=entry.unsure and not before.own)
+        entry = replace(entry, **kept, own=own, unsure=entry.unsure and not before.own)
     elif (fresh or set_back or _is_set_later(event, created_wall)) and complete:
         entry = _no_older_than_earlier_steps(index, entry)
     return with_entry(index, entry)
 
 
 _OF_A_SAVE = (
-    "t", "position", "epochs_done", "bad", "left", "aside", "nonfinite", "nan", "values", "damage", "reported",
-    "written",
+    "t", "position", "spread", "epochs_done", "bad", "left", "aside", "nonfinite", "nan", "values", "damage",
+    "reported", "written",
 )  # fmt: skip
 """What is known of a save, and stays when it is found again unchanged."""
 
@@ -365,14 +366,14 @@ def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint)
     time, steps = time_of(newest), [k.step for k in others if k.step is not None]
     if (entry.written or entry.mtime) >= time or len(steps) < len(others) or entry.step <= max(steps):
         return entry
-    return msgspec.structs.replace(entry, written=time, t=max(entry.t, newest.t))
+    return replace(entry, written=time, t=max(entry.t, newest.t))
 
 
 def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheckpoint:
     """Keep what was seen of an entry that is not understood before it was written again."""
     same = _is_of_one_time(entry, before)
     again = not same and (entry.size_bytes or 0.0) <= (before.size_bytes or 0.0)
-    entry = msgspec.structs.replace(
+    entry = replace(
         entry,
         before_t=before.t if again else before.before_t,
         kept=before.kept if same and entry.size_bytes == before.size_bytes else None,
@@ -383,7 +384,7 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
     )
     if entry.unclear is None or not same:
         return entry
-    return msgspec.structs.replace(
+    return replace(
         entry,
         is_state=before.is_state and before.unclear is not None,
         bad=before.bad or entry.bad,
@@ -414,12 +415,12 @@ def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: flo
     if index.went_back is None or event.mtime is None or created_wall <= 0.0:
         return None
     older, launch_t, why = index.went_back
-    t = _written_t(event, created_wall)
+    t = written_t(event, created_wall)
     written = created_wall + t if has_wrong_time(event, created_wall) else event.mtime
     return why if written > older and t < launch_t else None
 
 
-def _written_t(event: CheckpointEvent, created_wall: float) -> float:
+def written_t(event: CheckpointEvent, created_wall: float) -> float:
     """Return the run time at which it was written; a failure after that is not in it.
 
     By its modification time, if that is after the last look that did not see it; else by the time of its last change,
@@ -511,43 +512,16 @@ STARTS = 2
 Unread = Literal["", "passed_over", "cleared"]
 
 
-def unread(index: CheckpointIndex, path: str, message: str, *, starts: int, said: str, has_older: bool) -> Unread:
-    """What follows for ``path`` after ``starts`` attempts without a step. ``said``: the last line, without numbers."""
-    doubt = index.doubt
-    if doubt.cleared or names_another_file(message, path):
-        return ""
-    if doubt.open and path not in doubt.paths and said and said == doubt.said:
-        return "cleared"
-    return "passed_over" if starts >= STARTS and has_older and path not in doubt.paths else ""
-
-
 def passed_over(index: CheckpointIndex, path: str, said: str) -> CheckpointIndex:
     """Pass over ``path`` as well."""
     doubt = Doubt(paths=(*index.doubt.paths, path), open=True, said=said)
-    return msgspec.structs.replace(index, doubt=doubt)
-
-
-def written_anew(index: CheckpointIndex, path: str) -> CheckpointIndex:
-    """Nothing is said of another save at this path."""
-    rest = tuple(each for each in index.doubt.paths if each != path)
-    return msgspec.structs.replace(index, doubt=msgspec.structs.replace(index.doubt, paths=rest))
-
-
-def cleared(index: CheckpointIndex) -> CheckpointIndex:
-    """Pass over none: they are not to blame."""
-    return msgspec.structs.replace(index, doubt=Doubt(cleared=True))
-
-
-def worked(index: CheckpointIndex) -> CheckpointIndex:
-    """A resume has worked: what is said of another checkpoint from now on is said for the first time."""
-    return msgspec.structs.replace(index, doubt=msgspec.structs.replace(index.doubt, open=False, cleared=False))
+    return replace(index, doubt=doubt)
 
 
 def names_another_file(message: str, path: str) -> bool:
     """Whether the message names files by their paths, and none of them is the checkpoint or in it."""
     named = [found.group() for found in _PATH.finditer(message)]
-    name = base_name(path)
-    return bool(named) and not any(name in place.split("/") for place in named)
+    return bool(named) and not any(base_name(path) in place.split("/") for place in named)
 
 
 _PATH = LazyPattern(r"(?<![\w/])(?:~|\.{0,2})/[\w./+@=-]+|[\w.+@=-]+(?:/[\w.+@=-]+)*/[\w.+@=-]+\.\w+", re.ASCII)

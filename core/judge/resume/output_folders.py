@@ -20,6 +20,8 @@ from ...model.resume import ResumeSupport
 from ...model.run import is_below
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, is_verified
 
+replace = msgspec.structs.replace
+
 # State of the training that is not understood: what in the output folder is it, and whether a launch may be given it.
 #
 # Source: trainers whose checkpoints had a suffix that is not known, or were torn by the rules of a layout that they do
@@ -61,47 +63,30 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
 
 def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpoint, ...]:
     """Return the entries that count as state from now on, oldest first."""
-    undecided = [
-        k
-        for k in index.known
-        if k.unclear is not None and k.own and k.left is None and k.bad is None and not k.is_state
-    ]
-    alone = not any(k.own and (is_verified(k) or k.is_state) and not is_text(base_name(k.path)) for k in index.known)
+    own = [k for k in index.known if k.own]
+    alone = not any((is_verified(k) or k.is_state) and not is_text(base_name(k.path)) for k in own)
+
+    def is_state(known: KnownCheckpoint) -> bool:
+        name = base_name(known.path)
+        kind = kind_of_name(name)
+        if not alone and is_text(name):
+            return False
+        alike = [k for k in own if kind_of_name(base_name(k.path)) == kind]
+        if not known.unknown_make:  # one that is unfinished only if its trainer went on after it
+            if not known.unfinished or known.was_so_before or any(k.t > known.t for k in alike):
+                return True
+            if training.last_t is None:
+                return training.now_t >= known.t + OUTLIVED_S
+            return training.last_t >= known.t + WENT_ON_S
+        # By its name, when it was written, or that it was written again.
+        if says_state(name) or known.t < training.start_t:  # it was no state by the end of the attempt that wrote it
+            return says_state(name)
+        again = known.before_t is not None and known.before_t >= training.start_t
+        return _is_of_training(known.t, training, again=again or sum(k.unknown_make for k in alike) > 1)
+
     return tuple(
-        k
-        for k in undecided
-        if (
-            _unclear_state_is_made_in_training(k, index, training)
-            if k.unknown_make
-            else _is_outlived(k, index, training)
-        )
-        and (alone or not is_text(base_name(k.path)))
+        k for k in own if k.unclear is not None and k.left is None and k.bad is None and not k.is_state and is_state(k)
     )
-
-
-def _is_outlived(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
-    """Whether one of a known make is state. One that is unfinished only if its trainer went on after it."""
-    if not known.unfinished or known.was_so_before:
-        return True
-    if training.last_t is not None and training.last_t >= known.t + WENT_ON_S:
-        return True
-    kind = kind_of_name(base_name(known.path))
-    if any(k.own and k.t > known.t and kind_of_name(base_name(k.path)) == kind for k in index.known):
-        return True
-    return training.last_t is None and training.now_t >= known.t + OUTLIVED_S
-
-
-def _unclear_state_is_made_in_training(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
-    """Whether one of an unknown make is state: by its name, when it was written, or that it was written again."""
-    name = base_name(known.path)
-    if says_state(name):
-        return True
-    if known.t < training.start_t:
-        return False  # it was no state by the end of the attempt that wrote it
-    kind = kind_of_name(name)
-    alike = sum(kind_of_name(base_name(k.path)) == kind for k in index.known if k.unknown_make and k.own) > 1
-    again = known.before_t is not None and known.before_t >= training.start_t
-    return _is_of_training(known.t, training, again=again or alike)
 
 
 def _is_of_training(t: float, training: Training, *, again: bool, late_s: float = 0.0) -> bool:
@@ -236,9 +221,7 @@ def with_sighting(
 ) -> OutputFolders:
     """Add a sighting. One of the same save replaces it, and stays sure. ``named``: the log names its path."""
     if seen.others:
-        return msgspec.structs.replace(
-            outputs, seen=tuple(s for s in outputs.seen if s.sure or s.folder != seen.folder)
-        )
+        return replace(outputs, seen=tuple(s for s in outputs.seen if s.sure or s.folder != seen.folder))
     t = seen.t if seen.mtime is None or created_wall <= 0.0 else min(seen.t, seen.mtime - created_wall)
     new = Sighting(folder=seen.folder, path=seen.path, t=t, evidence=seen.evidence, sure=seen.sure, attempt=attempt)
     if named and not new.sure:
@@ -247,7 +230,7 @@ def with_sighting(
     if before is not None and before.sure:
         return outputs
     kept = tuple(s for s in outputs.seen if s is not before)
-    return msgspec.structs.replace(outputs, seen=(*kept, new)[-AT_MOST:])
+    return replace(outputs, seen=(*kept, new)[-AT_MOST:])
 
 
 def with_log(outputs: OutputFolders, text: str, cwd: str, t: float) -> OutputFolders:
@@ -257,12 +240,12 @@ def with_log(outputs: OutputFolders, text: str, cwd: str, t: float) -> OutputFol
     seen = tuple(
         _named(s) if not s.sure and t - s.t <= NAMED_S and is_named(text, s.path, cwd) else s for s in outputs.seen
     )
-    return outputs if seen == outputs.seen else msgspec.structs.replace(outputs, seen=seen)
+    return outputs if seen == outputs.seen else replace(outputs, seen=seen)
 
 
 def _named(one: Sighting) -> Sighting:
     name = one.path.rpartition("/")[2]
-    return msgspec.structs.replace(one, sure=True, evidence=f"{name}: {NAMED}")
+    return replace(one, sure=True, evidence=f"{name}: {NAMED}")
 
 
 def is_named(text: str, path: str, cwd: str) -> bool:

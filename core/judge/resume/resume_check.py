@@ -35,9 +35,9 @@ LAG_S = 2.0
 """How long after a save the lines before it may be read on a busy machine."""
 
 
-def slack_of(attempt: AttemptProgress, step_s: float | None) -> int:
-    """Return the counts after a save within which it may be noticed."""
-    slack = SLACK * max(attempt.printed_every, attempt.stride)
+def slack_of(attempt: AttemptProgress, step_s: float | None, *, every: int | None = None) -> int:
+    """Return the counts after a save within which it may be noticed. ``every``: from one printed line to the next."""
+    slack = SLACK * max(attempt.printed_every if every is None else every, attempt.stride)
     if step_s is not None:  # bars print 0.00 for faster steps
         slack = max(slack, int(LAG_S / max(step_s, 0.001)))
     return slack
@@ -48,28 +48,29 @@ def slack_of(attempt: AttemptProgress, step_s: float | None) -> int:
 # Source: ``for step, batch in enumerate(loader)`` with ``torch.save({"step": step, "epoch": epoch})`` at the end of
 # each epoch: every checkpoint holds the same step, and a resume from it was said to have begun elsewhere. Known false
 # alarm: a counter of the run that is at the place of the log in its epoch by chance, while the run is an epoch further.
+# One that the run was at when it was written is that of the run, however late it is seen.
 
 
-def counts_since(attempt: AttemptProgress, run: RunCount, stored: int, step_s: float | None) -> int | None:
+def counts_since(
+    attempt: AttemptProgress, run: RunCount, stored: int, step_s: float | None, places: tuple[int | None, int | None]
+) -> int | None:
     """Return the counts that the log made since the save, if ``stored`` is a step within the epoch; None if it is not.
 
     ``run``: the counter of the log, which is known to begin again in each epoch. ``step_s``: seconds of
-    a step, None = unknown.
+    a step, None = unknown. ``places``: those of the run when it was saved (``places_at``).
     """
     if run.per_epoch is not True or run.step is None or not (run.index or run.anew):
         return None
-    length = _length(run)
+    # Counts of an epoch: as the bar says, else as many as those before had.
+    length = run.total or run.whole or ((run.done or 0) // run.index if run.index else None)
     if not length or not 0 <= stored <= length:
         return None
     slack = min(slack_of(attempt, step_s), length // 2)
-    since = (run.step - stored) % length
-    here = run.run_step
+    least, most = places
+    late = 0 if attempt.position is None or most is None else attempt.position - most
+    since = (run.step - late - stored) % length
+    here = run.run_step if least is None else least - (attempt.offset or 0)
     return None if since > slack or (here is not None and here - stored <= slack) else since
-
-
-def _length(run: RunCount) -> int | None:
-    """Counts of an epoch: as the bar says, else as many as those before had."""
-    return run.total or run.whole or ((run.done or 0) // run.index if run.index else None)
 
 
 # Whether the loss goes on after a resume, or begins where a training from the beginning begins.
@@ -181,25 +182,16 @@ def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compar
     return Compared(fall.start, fall.late, now)
 
 
-def has_fallen(former: LossCurve, resumed_at: int | None) -> bool:
-    """Whether the first and the latest losses lie clearly apart, so that new ones show where a training is."""
-    fall = _fall_until(former, resumed_at)
-    return fall is not None and fall.clear
-
-
 def _until(former: LossCurve) -> tuple[Point, ...]:
     return tuple(p for p in former.points if p.step > former.first[-1].step) if former.first else ()
 
 
-def _around(former: LossCurve, resumed_at: int | None) -> list[Point]:
-    at = former.points[-1].step if resumed_at is None else resumed_at
-    return sorted(_until(former), key=lambda p: abs(p.step - at))[:FEW]
-
-
 def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
-    if len(former.first) < FEW or former.gap or not (around := _around(former, resumed_at)):
+    if len(former.first) < FEW or former.gap:
         return None
-    return fall_of([p.loss for p in (*former.first, *_until(former))], [p.loss for p in around])
+    at = former.points[-1].step if resumed_at is None else resumed_at
+    around = sorted(_until(former), key=lambda p: abs(p.step - at))[:FEW]
+    return None if not around else fall_of([p.loss for p in (*former.first, *_until(former))], [p.loss for p in around])
 
 
 def stays_open(incident: Incident) -> bool:
@@ -254,7 +246,8 @@ def awaits_losses(attempt: AttemptProgress, reading: Reading) -> bool:
     new = reading.curve
     if attempt.beats >= WAIT_BEATS or len(new.first) >= FEW or new.gap:
         return False
-    return has_fallen(attempt.former, attempt.resumed_at)
+    fall = _fall_until(attempt.former, attempt.resumed_at)  # clear: new ones show where a training is
+    return fall is not None and fall.clear
 
 
 def loss_began_again(attempt: AttemptProgress, reading: Reading) -> Compared | None:
@@ -424,7 +417,7 @@ def _placed(
     slack = max(PLACE_LINES * every, int(PLACE_SHARE * at))
     before = max(slack, newest.total or 0) if newest.per_epoch else slack
     attempt = replace(attempt, first_step=first)
-    latest = at if attempt.place_is_stored else max(at, stored or 0)
+    latest = at + attempt.resume_spread if attempt.place_is_stored or stored is None else max(at, stored)
     if at - before <= first <= latest + slack + 1 or (first > at and gap):
         return attempt
     ratio = (first - 1) / stored if stored and first > at else 0.0

@@ -14,6 +14,8 @@ from ...model.resume import ResumeSupport
 from . import output_folders
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, find, is_verified
 
+replace = msgspec.structs.replace
+
 ANYTHING = ResumeSupport()
 
 
@@ -144,14 +146,13 @@ def damaged_after(
 
 
 class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``proven``: a resume by it was taken. ``kept``: the checkpoint (path, mtime) copied last, to ``folder``.
+    """``proven``: a resume by it was taken. ``kept``: the checkpoint (path, mtime) that was copied last.
 
-    ``copies``: all folders with copies.
+    ``copies``: the folders with copies, the newest last.
     """
 
     proven: bool = False
     kept: tuple[str, float | None] | None = None
-    folder: str = ""
     copies: tuple[str, ...] = ()
 
 

@@ -69,7 +69,7 @@ def read_bar(
     loss = _loss(before, rest) if "oss" in rest or "oss" in before else None
     if loss is not None and shape.row.loss_is_average:
         loss = loss._replace(average=True)
-    phase = shapes.phase_of_unit(groups.get("unit") or unit) or label.phase
+    phase = shapes.units.get(groups.get("unit") or unit) or label.phase
     if shape.row.loss_means_training:
         seconds = find_seconds_per_step(rest if loss is not None else line.lower())
         evaluates = loss is None or is_evaluated(reading.run, count, total)
@@ -164,9 +164,7 @@ def _read_description(news: TrainingFields, before: str) -> None:
     if (pair := _PAIR.match(before)) is not None:
         news.epoch, news.epochs = parse_number(pair["epoch"]), parse_count(pair["epochs"])
         return
-    epoch = find_epoch(before)
-    if epoch is not None:
-        news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+    news.take_epoch(find_epoch(before))
     news.lr = find_lr(before)
 
 

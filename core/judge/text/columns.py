@@ -6,7 +6,7 @@ import msgspec
 
 from ...model.progress import Phase
 from ...model.text import LazyPattern
-from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step, parse_count, parse_number
+from .counters import Epoch, Step, find_leading, find_pair, find_seconds_per_step, parse_count, parse_number, step_in
 from .line_fields import Loss, find_loss, find_lr
 from .lines import peel
 from .run_count import TrainingFields
@@ -296,7 +296,9 @@ def with_worded(
     low: str, word: str, step: Step, epoch: float | None, known: tuple[Skeleton, ...]
 ) -> tuple[Skeleton, ...]:
     """The skeletons with that of a line, up to its counter, whose word may be a name or say that it evaluates: last."""
-    mine = Skeleton(f"{word}\t{key_of(low[: step.at])}", step.value, step.total, epoch=epoch, first_epoch=epoch)
+    mine = Skeleton(
+        f"{word}\t{_key(_TIMES.sub(' ', low[: step.at]))}", step.value, step.total, epoch=epoch, first_epoch=epoch
+    )
     worded = [each for each in known if "\t" in each.key]
     before = next((each for each in worded if each.key == mine.key), None)
     if before is not None:
@@ -320,14 +322,13 @@ def has_count(low: str) -> bool:
 
 
 def _leading(text: str) -> Step | None:
-    found = _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)
-    return None if found is None else Step(int(found["step"]), None, found.start("step"))
+    return step_in(_LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text), "step")
 
 
 def _field(text: str) -> Step | None:
     """The only whole number of the line that fills a field."""
     found = list(_FIELD_COUNT.finditer(text))
-    return Step(int(found[0]["step"]), None, found[0].start("step")) if len(found) == 1 else None
+    return step_in(found[0], "step") if len(found) == 1 else None
 
 
 def _lines_beside_a_loss(low: str, pair: Step | None, text: str = "") -> int:
@@ -367,17 +368,13 @@ def _lines_needed(text: str) -> int | None:
     return LINES_WITHOUT_WORDS
 
 
-def key_of(low: str) -> str:
-    """The skeleton of a lower-cased line: the same for lines that differ in their numbers and times only."""
-    return _key(_TIMES.sub(" ", low))
-
-
 def is_of_another_task(low: str) -> bool:
     """True if words of a lower-cased line name another task than training."""
     return _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is not None
 
 
 def _key(text: str) -> str:
+    """The skeleton of a line without times: the same for lines that differ in their numbers only."""
     return " ".join(_NUMBERS.sub("#", text).split())[:KEY_CHARS]
 
 

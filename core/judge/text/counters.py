@@ -195,6 +195,11 @@ class Step(NamedTuple):
     amount: bool = False
 
 
+def step_in(found: re.Match[str] | None, group: str | int = 0) -> Step | None:
+    """The count that a pattern found, without a total; ``group``: where it begins."""
+    return None if found is None else Step(int(found["step"]), None, found.start(group))
+
+
 def _count(text: str | None) -> int | None:
     return None if text is None else parse_count(text.upper())
 
@@ -238,8 +243,7 @@ _RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
 
 def find_total_so_far(low: str) -> Step | None:
     """A count named as a total ("total_timesteps=81120"): a setting, unless it rises."""
-    found = _TOTAL_SO_FAR.search(low)
-    return None if found is None else Step(int(found["step"]), None, found.start())
+    return step_in(_TOTAL_SO_FAR.search(low))
 
 
 _TOTAL_SO_FAR = LazyPattern(
@@ -289,8 +293,7 @@ def epoch_beside(low: str, pair: Step) -> Epoch | None:
 
 def find_leading(low: str) -> Step | None:
     """The count in brackets in front of the fields: "[12000] learning_rate=0.001, loss=2.2"."""
-    found = _LEADING.search(low)
-    return None if found is None else Step(int(found["step"]), None, found.start())
+    return step_in(_LEADING.search(low))
 
 
 _LEADING = LazyPattern(r"(?:^|[\]\-:|>]\s*)\[\s*(?P<step>\d{3,12})\s*\]\s*(?=[a-z][\w/]*\s?[=:]\s?[\d.\-])")

@@ -315,13 +315,6 @@ _LOGGER = LazyPattern(
 )
 
 
-class Own(NamedTuple):
-    """A line without its transports; several lines if a record holds them. ``rank``: "" = none is named."""
-
-    text: str
-    rank: str = ""
-
-
 class Carried(NamedTuple):
     """A line without all that carries it, and what its carriers told.
 
@@ -334,30 +327,13 @@ class Carried(NamedTuple):
     level: str = ""
 
 
-def own_text(line: str) -> Own:
-    """The line as it was printed. Indentation is kept."""
-    rank = ""
-    for _ in range(DEEPEST):
-        head = line[:1]
-        if head not in _HEADS and _COMPOSED not in line[:_COMPOSED_CHARS]:
-            break
-        if head == "{":
-            opened = _record(line)
-            if opened is None:
-                break
-            line = opened.text
-            if "\n" in line:
-                break
-            continue
-        found = _TRANSPORT.match(line)
-        if found is None or found.end() == len(line):
-            break
-        rank = _rank_in(found) or rank
-        line = line[found.end() :]
-    if not rank and "rank" in line[:10].lower():
-        named = _RANK_WORD.match(line)
-        rank = "" if named is None else named["rank"]
-    return Own(line, rank)
+def own_text(line: str) -> Carried:
+    """The line as it was printed, and the rank that it names: indentation and what a logger writes are kept."""
+    bare = line[:1] not in _HEADS and _COMPOSED not in line[:_COMPOSED_CHARS]
+    own = Carried(line) if bare else peel(line, loggers=False)
+    if not own.source and "rank" in own.text[:10].lower() and (named := _RANK_WORD.match(own.text)) is not None:
+        return own._replace(source=named["rank"])
+    return own
 
 
 _COMPOSED_CHARS = 64
@@ -366,24 +342,31 @@ _RANK_WORD = LazyPattern(r"\s*\[?(?i:rank)[ :]{0,2}(?P<rank>\d+)\]?:?\s")
 """A rank that the trainer itself names first."""
 
 
-def peel(line: str) -> Carried:
-    """The line without the prefixes of its carriers. Indentation behind them is kept."""
+def peel(line: str, *, loggers: bool = True) -> Carried:
+    """The line without the prefixes of its carriers. Indentation behind them is kept.
+
+    ``loggers`` False: only transports are taken off, and only a rank is a source.
+    """
     text, source, level = line, "", ""
     for _ in range(DEEPEST):
-        if text[:1] in " \t" or not text:
+        if not text or text[0] in " \t":
             break
-        if text.startswith("{") and (opened := _record(text)) is not None:
-            inner = peel(opened.text) if "\n" not in opened.text else opened
-            return Carried(inner.text, inner.source or opened.source or source, inner.level or opened.level or level)
+        if text[0] == "{":
+            if (opened := _record(text)) is None:
+                break
+            text, level = opened.text, opened.level or level
+            source = opened.source or source if loggers else source
+            if "\n" in text:
+                break
+            continue
         found = _TRANSPORT.match(text)
         if found is not None:
-            source = _rank_in(found) or source or found["pid"] or found["unit"] or ""
-        else:
-            found = _LOGGER.match(text)
-            if found is None or found.end() == 0:
-                break
+            source = _rank_in(found) or source or (loggers and (found["pid"] or found["unit"])) or ""
+        elif loggers and (found := _LOGGER.match(text)) is not None and found.end() > 0:
             named = found["level"] or found["glog"] or found["late"] or found["named"]
             level = LEVELS[named[0].lower()] if named else level
+        else:
+            break
         text = text[found.end() :]
     return Carried(text, source, level)
 

@@ -8,6 +8,7 @@ and a NaN in it ends with the epoch. Before the first epoch is over it is only l
 ways and shrink like 1/n. Then NaN has to last longer before it counts.
 """
 
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -317,19 +318,12 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def with_mark(opening: Opening, mark: Mark) -> Opening:
     """Add a line to one that is not complete, unless it tells nothing new."""
     marks = opening.marks
-    if marks:
-        last = marks[-1]
-        same = (mark.total, mark.per_epoch, mark.loss, mark.drawn) == (
-            last.total,
-            last.per_epoch,
-            last.loss,
-            last.drawn,
-        )
-        if same and (
-            len(marks) >= LINES or (mark.step, mark.printed, mark.epoch) == (last.step, last.printed, last.epoch)
-        ):
-            return opening
+    if marks and _KIND(mark) == _KIND(marks[-1]) and (len(marks) >= LINES or _PLACE(mark) == _PLACE(marks[-1])):
+        return opening
     return msgspec.structs.replace(opening, marks=(*marks, mark))
+
+
+_KIND, _PLACE = attrgetter("total", "per_epoch", "loss", "drawn"), attrgetter("step", "printed", "epoch")
 
 
 def opening_after_gap(opening: Opening) -> Opening:

@@ -5,6 +5,7 @@ import msgspec
 from ...model.progress import Phase, Progress
 from ...model.shipped import EndWords
 from .columns import Columns, Skeleton
+from .counters import Epoch
 from .loss_run import START_RUN, LossCurve, LossRun, Mark, Opening, with_loss, with_mark, with_printed, with_step
 from .run_count import AGAIN_SHARE, START_COUNT, RunCount, TrainingFields, with_count, with_epoch, without_counts
 
@@ -51,7 +52,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress = Progress()
     heartbeats: int = 0
     announced: int = 0
-    finished_words: bool = False
     end_words: EndWords | None = None
     end_text: str = ""
     loss_is_nan: bool = False
@@ -78,14 +78,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     round_ends: tuple[int, ...] = ()
 
     @property
+    def finished_words(self) -> bool:
+        """The log announced the end of the training, and no training line followed."""
+        return self.end_words is not None
+
+    @property
     def goes_on(self) -> bool:
         """The next line may be of a table or record, whose lines pass no gate."""
         return self.columns is not None or bool(self.record)
-
-    @property
-    def per_epoch(self) -> bool:
-        """The counter is known to begin again in each epoch."""
-        return self.run.per_epoch is True
 
     @property
     def counts(self) -> bool:
@@ -122,7 +122,7 @@ def finish(reading: Reading, words: EndWords, line: str) -> Reading:
     if _RANKS[words] <= _RANKS[entered.end_words]:
         return entered
     text = line.strip()[:END_TEXT_KEPT]
-    return msgspec.structs.replace(entered, finished_words=True, end_words=words, end_text=text)
+    return msgspec.structs.replace(entered, end_words=words, end_text=text)
 
 
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
@@ -184,7 +184,6 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         progress=progress,
         heartbeats=beats,
         counters=counters,
-        finished_words=redrawn,
         end_words=reading.end_words if redrawn else None,
         end_text=reading.end_text if redrawn else "",
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
@@ -306,12 +305,12 @@ def with_run(reading: Reading, run: RunCount) -> Reading:
     return msgspec.structs.replace(reading, run=run, progress=progress)
 
 
-def with_later_epoch(reading: Reading, epoch: float) -> Reading:
-    """The reading after a line about something else that names a later epoch than the last training line."""
+def with_later_epoch(reading: Reading, epoch: Epoch | None) -> Reading:
+    """The reading after a line about something else; it may name a later epoch than the last training line."""
     old = reading.progress
-    if not reading.run.broken or old.epoch is None or epoch <= old.epoch:
+    if epoch is None or not reading.run.broken or old.epoch is None or epoch.value <= old.epoch:
         return reading
-    later = int(epoch) if epoch == int(epoch) else epoch
+    later = int(epoch.value) if epoch.value == int(epoch.value) else epoch.value
     return msgspec.structs.replace(reading, progress=msgspec.structs.replace(old, epoch=later))
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from .counters import Epoch
 from .line_fields import Loss
 
 NEARLY = 0.98
@@ -72,6 +73,11 @@ class TrainingFields(msgspec.Struct):
     drawn: bool = False
     rule: Rule = NO_RULE
     measure: tuple[str, float] | None = None
+
+    def take_epoch(self, epoch: Epoch | None) -> None:
+        """Take an epoch that the line names."""
+        if epoch is not None:
+            self.epoch, self.epochs, self.broken = epoch.value, epoch.total, epoch.broken
 
 
 class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -67,12 +68,9 @@ class ShapeTable:
         self._ends = tuple(
             (row.end, _any_of(row.patterns, short)) for row in shapes.line_words if row.phase == "finish"
         )
-        self._units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
+        self.units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
+        """The phase of a bar that counts in this unit."""
         self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations.words)
-
-    def phase_of_unit(self, unit: str) -> Phase | None:
-        """The phase of a bar that counts ``unit``, None if the unit does not show it."""
-        return self._units.get(unit)
 
     def phase_of_label(self, label: str) -> Phase | None:
         """The phase that a bar's label (lower-cased) names, None if it names none. The first such word decides.
@@ -95,26 +93,16 @@ class ShapeTable:
         return None if found is None else self._named_phase(found["task"])
 
     def _named_phase(self, label: str) -> Phase | None:
-        best: tuple[int, Phase] | None = None
-        for phase, pattern in self._labels:
-            found = pattern.search(label)
-            if found is not None and (best is None or found.start() < best[0]):
-                best = (found.start(), phase)
-        return None if best is None else best[1]
+        named = [(found.start(), phase) for phase, pattern in self._labels if (found := pattern.search(label))]
+        return min(named, key=itemgetter(0))[1] if named else None
 
     def phase_of_line(self, line: str) -> Phase | None:
         """The phase that a lower-cased line without step or loss announces, None if it announces none."""
-        for phase, pattern in self._words:
-            if pattern.search(line):
-                return phase
-        return None
+        return next((phase for phase, pattern in self._words if pattern.search(line)), None)
 
     def end_of_line(self, line: str) -> EndWords | None:
         """What a lower-cased line proves about the end of the training; None if it announces none."""
-        for words, pattern in self._ends:
-            if pattern.search(line):
-                return words
-        return None
+        return next((words for words, pattern in self._ends if pattern.search(line)), None)
 
     def in_english(self, line: str) -> str:
         """The lower-cased line with its field names in English; a line in Latin letters is returned unchanged."""
@@ -190,9 +178,7 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
         news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("total_epochs") or "?")
         news.broken = "." in (named("epoch") or "")
     elif "epoch" in low:
-        found = find_epoch(low)
-        if found is not None:
-            news.epoch, news.epochs, news.broken = found.value, found.total, found.broken
+        news.take_epoch(find_epoch(low))
     news.lr = parse_number(named("lr") or "")
     if not (shape.own or shape.row.evaluates) and loss_text is None and is_evaluation(low, loss):
         step = None if news.step is None else Step(news.step, news.total, max(0, low.find(named("step") or "")))

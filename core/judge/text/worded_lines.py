@@ -68,7 +68,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if any(word in low for word in _BESIDE_A_LOSS):
         end = shapes.end_of_line(low)
         if end in ("early_stop", "framework"):
-            return finish(_with_epoch_of(reading, fields), end, line)
+            return finish(with_later_epoch(reading, epoch), end, line)
     if (task := shapes.task_of(low)) not in (None, "train"):
         return enter(reading, task)
     if fields.bare:
@@ -83,7 +83,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if is_evaluation(low, loss):
         reading, trains = judged(reading, low, step, epoch, lr=lr is not None)
         if not trains:
-            return enter(reading if epoch is None else with_later_epoch(reading, epoch.value), "eval")
+            return enter(with_later_epoch(reading, epoch), "eval")
     return _read_training(reading, fields, number, shapes)
 
 
@@ -94,11 +94,9 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
         return msgspec.structs.replace(reading, columns=head)
     words = shapes.phase_of_line(low)
     if words == "finish" and (end := shapes.end_of_line(low)) is not None:
-        return finish(_with_epoch_of(with_declared(reading, low), fields), end, line)
+        return finish(with_later_epoch(with_declared(reading, low), epoch), end, line)
     if is_evaluation(low, None) and (not fields.bare or words is None):
-        if epoch is not None:
-            reading = with_later_epoch(reading, epoch.value)
-        reading, trains = judged(reading, low, step, epoch, lr=False)
+        reading, trains = judged(with_later_epoch(reading, epoch), low, step, epoch, lr=False)
         if trains:
             return read_words(reading, without_name(line, reading.chosen), number, shapes)
         return reading if fields.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
@@ -152,10 +150,9 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
     news.overall, step = _within_epoch(low, step, epoch)
     if step is not None:
         news.step, news.total = step.value, step.total
-    if epoch is not None:
-        news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
-        if source == BY_FORM and news.total is not None and not epoch.broken:
-            news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
+    news.take_epoch(epoch)
+    if epoch is not None and source == BY_FORM and news.total is not None and not epoch.broken:
+        news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
     take_named(news, reading, low, low, of_step=step is not None or epoch is None)
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
@@ -221,11 +218,6 @@ _RESTORED = LazyPattern(
 _FLAG = LazyPattern(r"[=:] ?['\"]?(?:true|false|none|null)\b")
 
 
-def _with_epoch_of(reading: Reading, fields: Fields) -> Reading:
-    """The reading with the epoch that a summary names."""
-    return reading if fields.epoch is None else with_later_epoch(reading, fields.epoch.value)
-
-
 _BESIDE_A_LOSS = ("stop", "converge", "train_runtime")
 """Words of which one stands in a line that names a loss and announces the end of the training."""
 _FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
@@ -264,7 +256,7 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
     A segment without news returns the same object. If a line holds several bars, the last one counts. What transports
     the line (a container's log, a journal, a launcher) is taken off first.
     """
-    own, rank = own_text(_WRITTEN.sub(r"\g<name>", line) if _has(line, _WRITTEN_GATES) else line)
+    own, rank, _ = own_text(_WRITTEN.sub(r"\g<name>", line) if _has(line, _WRITTEN_GATES) else line)
     if reading.chosen and (said := without_name(own, reading.chosen)) != own:
         own, rank = said, f"{rank} {reading.chosen}".lstrip()
     if rank != reading.rank:

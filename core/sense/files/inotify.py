@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ...model.checkpoint_files import is_copy_folder
 from ...model.run import is_below
+from ...processes import open_files
 from ..host.disk_space import mount_points, unescaped
 
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8
@@ -271,8 +272,6 @@ def unmounted_place(path: Path, fstab: str, mountinfo: str) -> str | None:
 
 # Which files processes hold open (proc(5)).
 
-_WRITABLE = 0o200
-"""The mode of a link below ``/proc/PID/fd`` shows whether the file was opened for writing."""
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
 
 
@@ -293,23 +292,6 @@ def open_for_writing(pids: Iterable[int]) -> Iterator[OpenFile]:
 
 def descriptors(pid: int, *, for_writing: bool = False) -> Iterator[tuple[int, str, bool]]:
     """(number, path, whether it may be written to) of the files that a process holds open."""
-    try:
-        with os.scandir(f"/proc/{pid}/fd") as entries:
-            for entry in entries:
-                found = _open_file(entry, for_writing=for_writing)
-                if found is not None:
-                    yield int(entry.name), *found
-    except OSError:
-        return
-
-
-def _open_file(entry: os.DirEntry[str], *, for_writing: bool) -> tuple[str, bool] | None:
-    try:
-        writable = bool(entry.stat(follow_symlinks=False).st_mode & _WRITABLE)
-        if for_writing and not writable:
-            return None
-        path = os.readlink(entry.path)  # noqa: PTH115  (each file that is open)
-    except OSError:
-        return None
-    usable = path.startswith("/") and not path.startswith(_NO_FILES) and not path.endswith(" (deleted)")
-    return (path, writable) if usable else None
+    for number, path, writable in open_files(pid, for_writing=for_writing):
+        if path.startswith("/") and not path.startswith(_NO_FILES) and not path.endswith(" (deleted)"):
+            yield number, path, writable

@@ -24,8 +24,8 @@ from ...model.observation import OutputSeen
 from ...model.ports import AttemptTarget
 from ...model.run import is_below
 from ...model.text import next_round
-from ..process.exit_watch import EXIT_FILE
-from ..process.proc_stat import link_of, record_in, status_of
+from ...processes import link_of, status_of
+from ...spool import EXIT, read_record
 from ..sampler import Common, Observer, ignore_problem
 from .inotify import FolderTree, Inotify, walk
 from .writers import Writers, may_be_saved, written_by
@@ -409,7 +409,7 @@ class OutputSearch(Observer):
             return f"{place} saves there", True
         above = [folder, *map(str, Path(folder).parents)]
         inside = [each for each in above if any(each == root or is_below(each, root) for root in self._roots)]
-        ended = record_in(followed.directory, EXIT_FILE, ExitRecord) if self._over and not written.live else None
+        ended = read_record(followed.directory, EXIT, ExitRecord) if self._over and not written.live else None
         came_after = ended is not None and found.mtime > ended.wall + AFTER_END_S
         if not inside or folder in self._writers.shared or came_after:
             return None

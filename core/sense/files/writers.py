@@ -18,7 +18,7 @@ from ...model.checkpoint import Checkpoint
 from ...model.checkpoint_files import is_other_file, is_temporary
 from ...model.ports import AttemptTarget
 from ...model.run import is_below
-from ..process.proc_stat import ProcStat, comm_of, environ_of, read_all, status_of, words_of
+from ...processes import Process, all_processes, comm_of, status_of, variables_of, words_of
 from ..process.run_tree import RunTree
 from .inotify import OpenFile, born_ns, descriptors, open_for_writing
 
@@ -151,12 +151,12 @@ class Writers:
         if now - self._looked_at < max_age_s:
             return
         self._looked_at = now
-        processes = read_all()
+        processes = all_processes()
         own = self._own(processes)
         found = (self._other(pid) for pid, stat in processes.items() if pid not in own and stat.state not in "ZXx")
         self._before, self._others = self._others, tuple(each for each in found if each is not None)
 
-    def _own(self, processes: Mapping[int, ProcStat]) -> set[int]:
+    def _own(self, processes: Mapping[int, Process]) -> set[int]:
         """The run's processes, and what this supervisor has started."""
         own = {os.getpid(), *self.members} | (set() if self._runner is None else {self._runner})
         children: dict[int, list[int]] = {}
@@ -180,7 +180,7 @@ class Writers:
             if self._apart and os.readlink(f"{place}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):  # noqa: PTH115
                 return None
             cwd = os.readlink(f"{place}/cwd")  # noqa: PTH115
-            if any(word.startswith(self._mark) for word in environ_of(pid)):
+            if any(word.startswith(self._mark) for word in variables_of(pid) or ()):
                 return None
         except OSError:
             return None  # of another user, whose files are not the run's, or it has ended

@@ -14,11 +14,11 @@ import msgspec
 
 from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.observation import GpuReading, GpuSample
-from ...model.ports import AttemptTarget, DetailDesk, NoDetails
+from ...model.ports import AttemptTarget, DetailDesk
 from ...model.settings import Watch
-from ..process.proc_stat import environ_of, read_all, read_stat
+from ...processes import age_s, all_processes, read_process, variables_of
 from ..process.process_tree import Member, TreeActivity
-from ..process.run_tree import Rates, RunTree, UserNames, age_of, command_of, is_another_users, tree_of, tree_pids
+from ..process.run_tree import Rates, RunTree, UserNames, command_of, is_another_users, tree_of, tree_pids
 from ..sampler import Common, Observer, Sampler
 
 # Which GPUs are the trainer's.
@@ -48,7 +48,7 @@ def parse_visible_devices(value: str | None) -> GpuChoice:
 
 def visible_devices_of(pid: int) -> str | None:
     """``CUDA_VISIBLE_DEVICES`` of a process at its start; None if it is not set or not readable."""
-    entries = (entry.partition(b"=") for entry in environ_of(pid))
+    entries = (entry.partition(b"=") for entry in variables_of(pid) or ())
     found = (value for name, _, value in entries if name == b"CUDA_VISIBLE_DEVICES")
     return next((value.decode("utf-8", "replace") for value in found), None)
 
@@ -250,7 +250,7 @@ class GpuDetailReadings:
             if pids is None:
                 yield found
                 continue
-            own, stat = user.pid in pids, read_stat(user.pid)
+            own, stat = user.pid in pids, read_process(user.pid)
             if stat is not None and user.pid not in cpu:
                 cpu[user.pid] = self._shares.cpu_pct(stat, time.monotonic())
             yield msgspec.structs.replace(
@@ -260,7 +260,7 @@ class GpuDetailReadings:
                 user=self._names.of(user.pid),
                 cpu_pct=cpu.get(user.pid),
                 rss_bytes=None if stat is None else stat.rss_bytes,
-                age_s=None if stat is None else age_of(stat),
+                age_s=None if stat is None else age_s(stat.start_ticks),
                 command=None if not own and is_another_users(user.pid) else command_of(user.pid),
             )
 
@@ -326,7 +326,7 @@ class GpuSensor(Observer):
         self._start_limit_s = start_limit_s
         self._backoff_s = backoff_s
         self._command = command
-        self._desk = details or NoDetails()
+        self._desk = details
         self._details = GpuDetailReadings()
         self._picture = GpuList()
         self._answered_s = 0.0
@@ -408,7 +408,7 @@ class GpuSensor(Observer):
         os.set_blocking(fd, False)
         started_s, answered, held = time.monotonic(), False, b""
         while not self._stopping:
-            if self._desk.wanted() and child.stdin is not None:
+            if self._desk is not None and self._desk.wanted() and child.stdin is not None:
                 with contextlib.suppress(OSError):
                     os.write(child.stdin.fileno(), b"d")
             self._pause(min(LATE_FACTOR * self._watch.interval_s, self._watch.gpu_timeout_s), fd)
@@ -435,7 +435,7 @@ class GpuSensor(Observer):
         """Put a sample of these readings. Returns whether a GPU answered."""
         limit_s, target = self._watch.gpu_timeout_s, self.target
         detailed = [d for d in devices if d[0].detail is not None and d[0].code is None and d[0].age_s <= limit_s]
-        if detailed and self._desk.wanted():
+        if detailed and self._desk is not None and self._desk.wanted():
             own = target if self._trust_pids else None
             self._desk.put(self._details.of(detailed, self._clock.now(), own=own, comparable=self._trust_pids))
         own_pids = None
@@ -516,7 +516,7 @@ class SimulatedGpu(Sampler):
         target, t = self.target, self._clock.now()
         if target != self._followed:
             self._followed, self._activity, self._looked_t, self._busy_until_t = target, TreeActivity(), None, 0.0
-        tree = {} if target is None else tree_of(target, read_all())
+        tree = {} if target is None else tree_of(target, all_processes())
         if self._activity.update({pid: Member(stat, None) for pid, stat in tree.items()}).ticks > 0:
             self._busy_until_t = t + BUSY_S
         seconds = self._interval_s if self._looked_t is None else t - self._looked_t

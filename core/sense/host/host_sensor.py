@@ -13,8 +13,8 @@ import msgspec
 
 from ...model.machine_details import HostDetails, Mount, Traffic
 from ...model.observation import HostSample, Observation
-from ...model.ports import AttemptTarget, DetailDesk, Inbox, NoDetails
-from ..process.proc_stat import PAGE_BYTES, kernel_text
+from ...model.ports import AttemptTarget, DetailDesk, Inbox
+from ...processes import PAGE_BYTES, kernel_text
 from ..sampler import Common, Sampler
 from .disk_space import DiskSpace, mount_points
 
@@ -343,7 +343,7 @@ class Host(Sampler):
         **common: Unpack[Common],
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
-        self._desk = details or NoDetails()
+        self._desk = details
         self._details = HostDetailReadings()
         self._proc = proc
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
@@ -395,7 +395,7 @@ class Host(Sampler):
             )
         )
 
-        if self._desk.wanted():
+        if self._desk is not None and self._desk.wanted():
             self._desk.put(self._details.look(self._clock.now(), before, machine))
 
     def _limit(self) -> MemoryLimit | None:

@@ -17,13 +17,11 @@ from ...model.json_line import decode_exact
 from ...model.observation import Exit
 from ...model.ports import AttemptTarget
 from ...model.run import ProcessIdentity
+from ...processes import is_alive, is_zombie, owner_of, read_process, status_of
+from ...spool import EXIT, LEFT, read_record
 from ..sampler import Common, Observer
-from .proc_stat import is_alive, is_zombie, read_stat, record_in, status_of
 from .ranks import read_job
 
-EXIT_FILE = "exit.json"
-LEFT_FILE = "left.json"
-"""The runner writes it if processes of the command go on after the command itself has ended."""
 POLL_S = 0.02
 """Period of polling for the record once the trainer is dead. The runner needs a few milliseconds (fsync)."""
 GRACE_S = 0.5
@@ -156,7 +154,7 @@ class ExitWatch(Observer):
 
     def _goes_on(self, target: AttemptTarget, *, runner: bool) -> bool:
         """Whether the command has ended, and what it left goes on, with or without the runner."""
-        left = record_in(target.directory, LEFT_FILE, Left)
+        left = read_record(target.directory, LEFT, Left)
         if left is None:
             return False
         for path in left.outputs:
@@ -170,7 +168,7 @@ class ExitWatch(Observer):
         return runner or any(is_alive(process) for process in left.processes)
 
     def _recorded(self, target: AttemptTarget) -> Death | None:
-        path = Path(target.directory, EXIT_FILE)
+        path = Path(target.directory, EXIT)
         try:
             record = decode_exact(path.read_bytes(), ExitRecord)
         except FileNotFoundError:
@@ -184,10 +182,10 @@ class ExitWatch(Observer):
 
     def _unrecorded(self, target: AttemptTarget, wall: float | None) -> Death:
         """The status that the kernel shows for a zombie, if it is readable."""
-        stat = read_stat(target.trainer.pid) if is_zombie(target.trainer) else None
+        stat = read_process(target.trainer.pid) if is_zombie(target.trainer) else None
         # To users other than root the kernel shows the status 0 for processes of others.
-        owner = status_of(f"/proc/{target.trainer.pid}")
-        if stat is None or owner is None or os.geteuid() not in {0, owner.st_uid}:
+        owner = owner_of(target.trainer.pid)
+        if stat is None or owner is None or os.geteuid() not in {0, owner}:
             return Death(None, None, wall)
         if os.WIFSIGNALED(stat.exit_status):
             return Death(None, os.WTERMSIG(stat.exit_status), wall)

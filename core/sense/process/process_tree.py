@@ -8,11 +8,11 @@ from typing import NamedTuple, Unpack
 
 from ...model.machine_details import TreeDetails, TreeProcess
 from ...model.observation import ProcessSample
-from ...model.ports import AttemptTarget, DetailDesk, NoDetails
+from ...model.ports import AttemptTarget, DetailDesk
+from ...processes import TICKS_PER_S, Process, ProcessIo, age_s, all_processes, read_io
 from ..sampler import Common, Sampler
-from .proc_stat import TICKS_PER_S, ProcIo, ProcStat, read_all, read_io
 from .ranks import Ranks
-from .run_tree import Rates, RunTree, UserNames, age_of, command_of
+from .run_tree import Rates, RunTree, UserNames, command_of
 from .signs import MountProbe, Paging, SocketBytes, TerminalWait, worked_for
 
 
@@ -36,7 +36,7 @@ class ProcessTree(Sampler):
         **common: Unpack[Common],
     ) -> None:
         super().__init__(interval_s=interval_s, **common)
-        self._desk = details or NoDetails()
+        self._desk = details
         self._rows = TreeDetailReadings()
         self._tree = tree or RunTree()
         self._followed: AttemptTarget | None = None
@@ -92,8 +92,8 @@ class ProcessTree(Sampler):
         )
         for ended in ranks.ended:
             self._inbox.put(ended)
-        if self._desk.wanted():
-            self._desk.put(self._rows.look(members, read_all(), t))
+        if self._desk is not None and self._desk.wanted():
+            self._desk.put(self._rows.look(members, all_processes(), t))
 
 
 # CPU time and bytes of a process tree since the last sample, each counted once although members come and go. Pure.
@@ -110,8 +110,8 @@ that ignores SIGCHLD and inherits nothing."""
 class Member(NamedTuple):
     """One process of the tree in one sample. ``io`` None: not readable."""
 
-    stat: ProcStat
-    io: ProcIo | None
+    stat: Process
+    io: ProcessIo | None
 
 
 class Work(NamedTuple):
@@ -137,7 +137,7 @@ class Work(NamedTuple):
 
 def work_of(member: Member) -> Work:
     """All work of one process, with inherited parts."""
-    io = member.io or ProcIo(0, 0)
+    io = member.io or ProcessIo(0, 0)
     return Work(member.stat.own_ticks, member.stat.children_ticks, io.read_bytes, io.write_bytes, io.disk_bytes)
 
 
@@ -199,14 +199,14 @@ class TreeDetailReadings:
         self._shares = Rates()
         self._bytes = Rates()
 
-    def look(self, members: Mapping[int, Member], processes: Mapping[int, ProcStat], t: float) -> TreeDetails:
+    def look(self, members: Mapping[int, Member], processes: Mapping[int, Process], t: float) -> TreeDetails:
         """The rows at ``t`` run seconds. ``processes``: all of the machine."""
         self._shares.begin()
         self._bytes.begin()
         others = [stat for pid, stat in processes.items() if pid not in members]
         shares = {stat.pid: self._shares.cpu_pct(stat, t) for stat in (*others, *(m.stat for m in members.values()))}
 
-        def busy(stat: ProcStat) -> tuple[float, int]:
+        def busy(stat: Process) -> tuple[float, int]:
             return -(shares[stat.pid] or 0.0), -stat.rss_bytes
 
         def row(member: Member, depth: int) -> TreeProcess:
@@ -222,7 +222,7 @@ class TreeDetailReadings:
                 rss_bytes=float(stat.rss_bytes),
                 read=read,
                 written=written,
-                age_s=age_of(stat),
+                age_s=age_s(stat.start_ticks),
                 user=self._names.of(stat.pid),
                 command=command_of(stat.pid),
             )
@@ -251,7 +251,7 @@ def _parents_first(members: Mapping[int, Member]) -> Iterator[tuple[Member, int]
 
 
 def _age_order(member: Member) -> tuple[int, int]:
-    stat: ProcStat = member.stat
+    stat: Process = member.stat
     return stat.start_ticks, stat.pid
 
 
@@ -285,7 +285,7 @@ class Computing:
         self._ticks: dict[tuple[int, int], int] = {}
         self._weight: dict[tuple[int, int], float] = {}
 
-    def update(self, tree: Mapping[int, ProcStat]) -> Standing:
+    def update(self, tree: Mapping[int, Process]) -> Standing:
         grown = {
             (s.pid, s.start_ticks): s.own_ticks - self._ticks.get((s.pid, s.start_ticks), 0) for s in tree.values()
         }
@@ -303,13 +303,13 @@ class Computing:
         return Standing(len(held) + len(waiting), len(held))
 
 
-def _is_held(pid: int, tree: Mapping[int, ProcStat], computing: set[int]) -> bool:
+def _is_held(pid: int, tree: Mapping[int, Process], computing: set[int]) -> bool:
     """Whether it, or a computing process above it, is stopped."""
     line = (pid, *(parent for parent in _parents(pid, tree) if parent in computing))
     return any(tree[each].state in STOPPED for each in line)
 
 
-def _parents(pid: int, tree: Mapping[int, ProcStat]) -> tuple[int, ...]:
+def _parents(pid: int, tree: Mapping[int, Process]) -> tuple[int, ...]:
     """The members of the tree above a process, the nearest first."""
     found: list[int] = []
     parent = tree[pid].parent

@@ -10,20 +10,18 @@ from collections.abc import Mapping
 from ...model.ports import AttemptTarget
 from ...model.run import ProcessIdentity
 from ...model.wrappers import CONTAINER_FILE, ContainerRecord
-from .proc_stat import (
+from ...processes import (
     TICKS_PER_S,
-    ProcStat,
+    Process,
+    all_processes,
     boot_id,
     comm_of,
-    kernel_bytes,
-    kernel_text,
-    read_all,
+    owner_of,
     read_children,
-    read_stat,
-    record_in,
-    status_of,
+    read_process,
     words_of,
 )
+from ...spool import read_record
 
 SCAN_S = 4.0
 """Longest time until a process is seen that a second thread of the trainer started."""
@@ -31,7 +29,7 @@ STACK_PROBE = b"trainwatch.core.act.evidence.stack_probe"
 """Module that the runner starts to see stacks, as a word of its command line."""
 
 
-def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
+def tree_of(target: AttemptTarget, processes: Mapping[int, Process]) -> dict[int, Process]:
     """The members among ``processes``: trainer and descendants, other descendants of the runner, the container's.
 
     Workers whose parent died are children of the runner (a subreaper). The runner itself is not a member, nor is the
@@ -45,7 +43,7 @@ def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[in
     waiting = deque(pid for pid in (trainer, inside) if pid is not None)
     if runner is not None:
         waiting.extend(pid for pid in children.get(runner, ()) if not _is_of_runner(pid, runner))
-    members: dict[int, ProcStat] = {}
+    members: dict[int, Process] = {}
     while waiting:
         pid = waiting.popleft()
         if pid not in members and pid in processes and pid != runner:
@@ -61,10 +59,10 @@ def _is_of_runner(pid: int, runner: int) -> bool:
 
 
 def tree_pids(target: AttemptTarget) -> frozenset[int]:
-    return frozenset(tree_of(target, read_all()))
+    return frozenset(tree_of(target, all_processes()))
 
 
-def _living(identity: ProcessIdentity | None, processes: Mapping[int, ProcStat]) -> int | None:
+def _living(identity: ProcessIdentity | None, processes: Mapping[int, Process]) -> int | None:
     stat = None if identity is None else processes.get(identity.pid)
     if identity is None or stat is None or identity.boot_id != boot_id():
         return None
@@ -77,11 +75,11 @@ class RunTree:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._target: AttemptTarget | None = None
-        self._members: dict[int, ProcStat] = {}
+        self._members: dict[int, Process] = {}
         self._children: set[int] = set()
         self._scan_at = self._looked_at = 0.0
 
-    def look(self, target: AttemptTarget, *, max_age_s: float = 0.0) -> dict[int, ProcStat]:
+    def look(self, target: AttemptTarget, *, max_age_s: float = 0.0) -> dict[int, Process]:
         """``stat`` of each member by pid, as it was ``max_age_s`` seconds ago at most.
 
         The tree is searched anew if a member has ended or has another child, and every ``SCAN_S`` seconds.
@@ -96,7 +94,7 @@ class RunTree:
                     self._members, self._looked_at = known, now
                     return known
             self._target, self._scan_at, self._looked_at = target, now + SCAN_S, now
-            self._members = tree_of(target, read_all())
+            self._members = tree_of(target, all_processes())
             self._children = self._children_of(target)
             return self._members
 
@@ -106,9 +104,9 @@ class RunTree:
         return {child for pid in (*self._members, *runner) for child in read_children(pid)}
 
 
-def _same(was: ProcStat) -> ProcStat | None:
+def _same(was: Process) -> Process | None:
     """The process now; None if it has ended, and its pid may be another's."""
-    stat = read_stat(was.pid)
+    stat = read_process(was.pid)
     return stat if stat is not None and stat.start_ticks == was.start_ticks else None
 
 
@@ -117,7 +115,7 @@ def _same(was: ProcStat) -> ProcStat | None:
 
 def container_root(target: AttemptTarget) -> ProcessIdentity | None:
     """Its identity; None if the attempt runs in none, or it is not visible on this machine."""
-    record = record_in(target.directory, CONTAINER_FILE, ContainerRecord)
+    record = read_record(target.directory, CONTAINER_FILE, ContainerRecord)
     return None if record is None else record.identity
 
 
@@ -134,10 +132,9 @@ class UserNames:
 
     def of(self, pid: int) -> str | None:
         """The user of a process, by name or else by number; None: there is no such process."""
-        status = status_of(f"/proc/{pid}")
-        if status is None:
+        uid = owner_of(pid)
+        if uid is None:
             return None
-        uid = status.st_uid
         if uid not in self._known:
             self._known[uid] = None
             threading.Thread(target=self._ask, args=(uid,), name="sense-user", daemon=True).start()
@@ -152,20 +149,13 @@ class UserNames:
 
 def is_another_users(pid: int) -> bool:
     """Whether it belongs to another user, whose command line is not for this one to read. To root all are its own."""
-    status = status_of(f"/proc/{pid}")
-    return status is not None and os.geteuid() not in {0, status.st_uid}
+    return owner_of(pid) not in {None, os.geteuid()} and os.geteuid() != 0
 
 
 def command_of(pid: int) -> str | None:
     """The command line, or the name in brackets if it has none; None: there is no such process."""
-    words = kernel_bytes(f"/proc/{pid}/cmdline")[: 4 * COMMAND_CHARACTERS].replace(b"\0", b" ")
-    name = comm_of(pid)
+    words, name = b" ".join(words_of(pid))[: 4 * COMMAND_CHARACTERS], comm_of(pid)
     return words.decode("utf-8", "replace").strip()[:COMMAND_CHARACTERS] or (f"[{name}]" if name else None)
-
-
-def age_of(stat: ProcStat) -> float | None:
-    up_s = kernel_text("/proc/uptime").partition(" ")[0]
-    return max(0.0, float(up_s) - stat.start_ticks / TICKS_PER_S) if up_s else None
 
 
 LONGEST_S = 60.0
@@ -183,7 +173,7 @@ class Rates:
         """Begin a look: processes that the last one did not have are forgotten."""
         self._before, self._now = self._now, {}
 
-    def of(self, stat: ProcStat, counters: tuple[int, ...], t: float) -> tuple[float, ...] | None:
+    def of(self, stat: Process, counters: tuple[int, ...], t: float) -> tuple[float, ...] | None:
         """Growth since the last look; None at the first one. ``t`` in seconds."""
         key = (stat.pid, stat.start_ticks)
         self._now[key] = (counters, t)
@@ -192,7 +182,7 @@ class Rates:
             return None
         return tuple(max(0, new - old) / (t - then) for old, new in zip(before, counters, strict=True))
 
-    def cpu_pct(self, stat: ProcStat, t: float) -> float | None:
+    def cpu_pct(self, stat: Process, t: float) -> float | None:
         """CPU time since the last look, in per cent of a core."""
         found = self.of(stat, (stat.own_ticks,), t)
         return None if found is None else 100.0 * found[0] / TICKS_PER_S

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from ...bound_process import bound
+from ...processes import PAGE_BYTES, Process, kernel_text, link_of
 from ..host.disk_space import mount_points
 from ..host.host_sensor import value_in
-from .proc_stat import PAGE_BYTES, ProcStat, kernel_text, link_of
 
 # Bytes over the TCP sockets of a process tree, loopback left out (sock_diag(7), ``tcp_info``). No root is needed.
 #
@@ -213,7 +213,7 @@ class MountProbe:
         self._blocked_t: dict[tuple[int, int], float] = {}
         self._questions: dict[str, _Question] = {}
 
-    def check(self, tree: Iterable[ProcStat]) -> tuple[str, ...] | None:
+    def check(self, tree: Iterable[Process]) -> tuple[str, ...] | None:
         """The mounts that do not answer; () if all do. None if no process is blocked for long, or it is not known."""
         now = time.monotonic()
         blocked = [stat for stat in tree if stat.state == "D"]
@@ -236,7 +236,7 @@ class MountProbe:
             return silent
         return () if answers and all(answers.values()) else None
 
-    def _mounts(self, stuck: list[ProcStat]) -> list[str]:
+    def _mounts(self, stuck: list[Process]) -> list[str]:
         points = [each.point for each in mount_points(kernel_text(f"{self._proc}/self/mountinfo"))]
         found: dict[str, None] = {}
         for stat in stuck:
@@ -310,7 +310,7 @@ class TerminalWait:
         self._machine = machine if machine is not None else os.uname().machine
         self._terminal: dict[tuple[int, int], bool] = {}
 
-    def check(self, tree: Iterable[ProcStat]) -> Wait | None:
+    def check(self, tree: Iterable[Process]) -> Wait | None:
         """Whether a sleeping process waits for input: "yes", "maybe", or None if none does."""
         known = {(stat.pid, stat.start_ticks): stat for stat in tree}
         self._terminal = {key: held for key, held in self._terminal.items() if key in known}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import until
+from trainwatch.core.processes import all_processes
 from trainwatch.core.rank_files import LEFT_S, Called, RankFiles, torchrun_in
-from trainwatch.core.sense.process.proc_stat import read_all
 from trainwatch.core.sense.process.ranks import Ranks
 
 
@@ -128,7 +128,7 @@ def test_a_torchrun_that_waits_for_other_nodes_is_seen_before_its_first_worker(
     called: Callable[..., Called | None],
 ) -> None:
     assert called("torchrun", "--nnodes=2", "--rdzv-conf", "join_timeout=900") is not None
-    tree = {pid: stat for pid, stat in read_all().items() if stat.parent == os.getpid()}
+    tree = {pid: stat for pid, stat in all_processes().items() if stat.parent == os.getpid()}
     ranks = Ranks()
     ranks.look(tree, 1.0)
     look = ranks.look(tree, 2.0)

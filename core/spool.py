@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from ...model.attempt import ExitRecord, LaunchOrder, StartRecord
+    from .model.attempt import ExitRecord, LaunchOrder, StartRecord
 
 Record = TypeVar("Record")
 
@@ -86,33 +86,33 @@ def claim(directory: str) -> bool:
 
 def read_start(directory: str | os.PathLike[str]) -> "StartRecord | None":
     """``start.json`` of an attempt; None if it does not exist yet or is of another version."""
-    from ...model.attempt import StartRecord
+    from .model.attempt import StartRecord
 
-    return _record(directory, START, StartRecord)
+    return read_record(directory, START, StartRecord)
 
 
 def read_exit(directory: str | os.PathLike[str]) -> "ExitRecord | None":
     """``exit.json`` of an attempt; None while the trainer runs, or if its runner died first."""
-    from ...model.attempt import ExitRecord
+    from .model.attempt import ExitRecord
 
-    return _record(directory, EXIT, ExitRecord)
+    return read_record(directory, EXIT, ExitRecord)
 
 
 def read_order(directory: str | os.PathLike[str]) -> "LaunchOrder | None":
     """``order.json`` of an attempt, or None."""
-    from ...model.attempt import LaunchOrder
+    from .model.attempt import LaunchOrder
 
-    return _record(directory, ORDER, LaunchOrder)
+    return read_record(directory, ORDER, LaunchOrder)
 
 
-def _record(directory: str | os.PathLike[str], name: str, kind: type[Record]) -> Record | None:
-    """For the supervisor: the runner loads none of this."""
+def read_record(directory: str | os.PathLike[str], name: str, kind: type[Record]) -> Record | None:
+    """A file as this kind of record; None if there is none that is whole. The runner loads none of this."""
     import msgspec
 
-    from ...model.json_line import decode_exact
+    from .model.json_line import decode_exact
 
     try:
         with open(os.path.join(directory, name), "rb") as file:
             return decode_exact(file.read(), kind)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.MsgspecError):
         return None

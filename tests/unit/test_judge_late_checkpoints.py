@@ -1,0 +1,79 @@
+"""A checkpoint that a busy machine shows late: its place is that of the log when it was written, or it is not known.
+
+Seen: ``checkpoint-10``, reported when the log was at step 20. It counted as one of step 20, and no step as lost.
+"""
+
+from collections.abc import Iterable
+
+from tests.builders import World, judge
+from tests.unit.test_judge_branches import ANYWHERE, GENERIC
+from tests.unit.test_judge_epoch_counters import labelled
+from tests.unit.test_judge_recovery import quick
+from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint
+from trainwatch.core.model.attempt import Incident
+from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+from trainwatch.core.model.resume import resume_support
+
+CREATED = 1e9
+
+
+def run() -> World:
+    support = resume_support(GENERIC, ANYWHERE)
+    return World(judge(quick(backoff_s=(0.0,)), GENERIC, resume_support=support, created_wall=CREATED)).begin()
+
+
+def train(world: World, steps: Iterable[int]) -> World:
+    """A step a second."""
+    for step in steps:
+        world.wait(1.0).see(LogChunk(t=world.t, text=f"step {step} loss {1 / step:.4f}\n"))
+    return world
+
+
+def see_save(world: World, written_t: float, path: str = "out/last.pt", step: int | None = None) -> KnownCheckpoint:
+    mtime = CREATED + written_t
+    event = CheckpointEvent(t=world.t, path=path, event="complete", step=step, size_bytes=1e6, mtime=mtime, form="file")
+    return world.see(event).state.checkpoints.known[-1]
+
+
+def resumed(world: World, steps: Iterable[int]) -> tuple[int | None, Incident]:
+    """What the next attempt was told to have been done, and the crash after that attempt had gone on."""
+    world.see(Exit(t=world.t + 0.5, signal=9)).wait(2.0)
+    train(world, steps)
+    return world.of(StartAttempt)[-1].steps_done, next(i for i in world.incidents if i.kind == "crash")
+
+
+def test_a_checkpoint_without_a_step_that_is_seen_late_is_at_the_step_of_its_writing() -> None:
+    world = train(run(), range(1, 21))
+    written_t = world.t + 0.2
+    known = see_save(train(world, range(21, 51)), written_t)
+    assert (known.step, known.spread) == (None, 0)
+    assert known.position in {20, 21}
+
+    done, crash = resumed(world, range(known.position + 1, known.position + 12))
+    assert (done, crash.lost_steps) == (known.position, 50 - known.position)
+
+
+def test_where_the_log_was_not_read_meanwhile_the_step_is_not_known() -> None:
+    world = train(run(), range(1, 31))
+    written_t = world.t + 5.0
+    text = "".join(f"step {step} loss {1 / step:.4f}\n" for step in range(31, 61))
+    known = see_save(world.wait(30.0).see(LogChunk(t=world.t, text=text)), written_t)
+    assert (known.position, known.latest) == (30, 60)
+
+    done, crash = resumed(world, range(41, 56))
+    assert (done, crash.lost_steps) == (30, None)
+    assert "lost" not in str(crash.ending)
+
+
+def test_one_that_is_seen_an_epoch_later_holds_the_step_of_the_run_and_not_of_the_epoch() -> None:
+    """Bars of ten steps: step 10 of the run is the end of an epoch, as step 20 is, at which it is seen."""
+    world = run()
+    for step in range(1, 21):
+        epoch, n = divmod(step - 1, 10)
+        world.wait(1.0).see(LogChunk(t=world.t, text=labelled(epoch, n + 1, 10) + ("\n" if n == 9 else "")))
+    known = see_save(world, world.t - 9.9, "out/checkpoint-10", 10)
+    assert (known.step, known.of_epoch, known.position) == (10, False, 10)
+
+    world.see(Exit(t=world.t + 0.5, signal=9)).wait(2.0)
+    assert world.of(StartAttempt)[-1].steps_done == 10
