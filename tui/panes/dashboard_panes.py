@@ -6,7 +6,7 @@ import msgspec
 
 from ...core.views.checkpoint_list import CheckpointRow, how_many
 from ...core.views.dashboard import GpuPaneView, GpuView, MemoryView, Meter
-from ...core.views.incident_list import IncidentView
+from ...core.views.incidents import IncidentView
 from ...core.views.metrics import axis_unit, words_of
 from ..ui.cells import LEVEL_WORDS, Glyphs, Line, Span, cut, pad, right, size_of, spread, width_of, wrap_words
 from ..ui.chart import Charts, Columns, SeriesQuery, TimeWindow, spark, spark_range, stretch

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from textual import events
 
-from ...core.model.text import GIB
 from ...core.views.dashboard import Meter
-from ...core.views.machine_page import GPU_COLUMNS, Fact, GpuCard, axis_label, round_up
+from ...core.views.machine_page import GPU_COLUMNS, Fact, GpuCard, axis_ends, round_up
 from ...core.views.quantity import UNKNOWN
 from ...core.views.ranks_page import NodeRow, RanksPageView
 from ...core.views.state.run_progress import SEVERITY, level_in
@@ -197,12 +196,9 @@ class GaugesPane(Pane):
         cells = max(1, width - GUTTER)
         values = self._values(gauge, cells * 2)
         known = [value for value in values if value is not None]
-        factor = GIB if gauge.unit == "GiB" else 1.0
-        high = gauge.high if gauge.high is not None else factor * round_up(max([*known, gauge.low]) / factor)
-        ends = (
-            axis_label(high, gauge.unit) if known or gauge.high is not None else "",
-            axis_label(gauge.low, gauge.unit),
-        )
+        high = gauge.high if gauge.high is not None else round_up(max([*known, gauge.low]))
+        upper, lower = axis_ends(gauge.series or "", gauge.low, high)
+        ends = (upper if known or gauge.high is not None else "", lower)
         if high <= gauge.low:
             high = gauge.low + 1.0
             ends = ("", ends[1])

@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from ...core.model.launch import LaunchOffer
 from ...core.views.columns import Column, shown_columns
-from ...core.views.incident_list import IncidentView
+from ...core.views.incidents import IncidentView
 from ...core.views.screens.launch import offer_note
 from ...core.views.screens.profiles import Rung
 from ...core.views.words import Paragraph

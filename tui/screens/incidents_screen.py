@@ -7,15 +7,16 @@ from textual import events
 from textual.binding import BindingType
 
 from ...core.model.attempt import EvidenceFile
-from ...core.views.incident_list import IncidentView, incident_views
-from ...core.views.screens.incident_card import (
+from ...core.views.incidents import (
     Choice,
     EvidencePage,
     Heading,
     IncidentCard,
+    IncidentView,
     card_markdown,
     evidence_pages,
     incident_card,
+    incident_views,
     innermost,
 )
 from ...core.views.words import Paragraph

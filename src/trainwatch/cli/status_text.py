@@ -7,6 +7,7 @@ import msgspec
 
 from trainwatch.core.model.attempt import ADVISED
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.run import TERMINAL_STATES
 from trainwatch.core.model.text import LazyPattern, memory, memory_of, size, typed, verdict_in_words
 from trainwatch.core.views import quantity
 from trainwatch.core.views.length_words import by_words
@@ -38,8 +39,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     position = []
     overall = status["overall"]
     if overall["step"] is not None:
-        total = f" of {overall['total_steps']:,}" if overall["total_steps"] else ""
-        position.append(f"step {overall['step']:,}{total}")
+        position.append(f"step {quantity.out_of(overall['step'], overall['total_steps'])}")
     if progress["epoch"] is not None:
         of = f" of {progress['total_epochs']}" if progress["total_epochs"] and overall["step"] is None else ""
         position.append(f"epoch {progress['epoch']:g}{of}")
@@ -87,7 +87,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
         lines.append(f"  log {status['log']}")
     if status["state"] == "idle" and not alive:
         lines.append(f"  not started yet: `{typed('--headless', '--run', status['run'])}` starts it, or the screen")
-    elif not alive and status["state"] not in {"finished", "ended_early", "given_up", "stopped"}:
+    elif not alive and status["state"] not in TERMINAL_STATES:
         lines.append(f"  no supervisor is watching: `{typed('resume', status['id'])}` starts one (or S on the screen)")
     return [printable(line) for line in lines]
 
