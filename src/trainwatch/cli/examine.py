@@ -117,7 +117,7 @@ def _text(run: "RunDirectory", form: str) -> str:
 )
 def diagnose_verb(args: argparse.Namespace) -> int:
     """0 whenever there is an answer (``unknown`` included)."""
-    from trainwatch.core.app.logs import diagnose_log, project_folder, teach
+    from trainwatch.core.app.logs import diagnose_log, project_here, teach
 
     end = _end(args)
     if args.log is not None:
@@ -139,7 +139,7 @@ def diagnose_verb(args: argparse.Namespace) -> int:
     facts, tail = {name: value for name, value in given.items() if value is not None}, list[str]()
     diagnosis = diagnose_log(_kept(text_blocks(name), tail), code, warn, end=end, facts=facts, kernel=kernel)
     if args.teach is not None:
-        folder = end.folder if end is not None else project_folder()
+        folder = end.folder if end is not None else project_here(lambda _: None)[0]
         try:
             path, pattern = teach(args.teach, diagnosis, "".join(tail), folder)
         except (ValueError, OSError) as error:
