@@ -23,7 +23,6 @@ from ...model.wrappers import hides_trainer, options_start
 from ...source.trainer_source import read_source
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory
-from ..errors import CliError, ExitCode
 from ..runs.known_runs import here, home
 from .resume_plan import as_declared, decided, undeclared
 from .specs import Definitions, definitions_of, read_definitions, spec_of_command, spec_of_project
@@ -217,17 +216,6 @@ def plan_project(name: str | None, overrides: Overrides = NO_OPTIONS) -> LaunchP
     """The plan of a run of this folder's trainwatch.toml; None without such a file."""
     found = spec_and_definitions(name, overrides)
     return None if found is None else plan_launch(*found)
-
-
-def plan_of(words: Sequence[str], overrides: Overrides, nothing: str | None = None) -> LaunchPlan:
-    """The plan of a command; without one, of a run of this folder's trainwatch.toml (``overrides.name``: which).
-
-    ``nothing``: what is said if there is neither. Raises CliError (exit code 2).
-    """
-    plan = None if words else plan_project(overrides.name, msgspec.structs.replace(overrides, name=None))
-    if plan is None and not words and nothing is not None:
-        raise CliError(ExitCode.USAGE, nothing)
-    return plan_command(words, overrides) if plan is None else plan
 
 
 def spec_and_definitions(name: str | None, overrides: Overrides) -> tuple[RunSpec, Definitions] | None:

@@ -111,7 +111,7 @@ def spec_of_project(
         section = project.run(run)
 
         def place(key: str) -> str:
-            return given.get(f"run.{key}") or str(project.provenance[f"{section.key}.{key}"])
+            return given.get(f"run.{key}") or project.provenance[f"{section.key}.{key}"]
 
         end = msgspec.structs.replace(project.settings.end, **section.end)
         problems = option_problems(overrides, definitions.presets, definitions.profiles)
