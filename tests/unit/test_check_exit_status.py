@@ -107,6 +107,9 @@ def test_a_script_of_another_language_or_none_that_can_be_read_is_left_out(tmp_p
     assert found("bash", "endless.sh", cwd=tmp_path) is None
     (tmp_path / "e.sh").write_text("#!/bin/sh -e\npython t.py\necho done\n")
     assert found("./e.sh", cwd=tmp_path) is None
+    assert "hidden by `echo done`" in (found("bash", "e.sh", cwd=tmp_path) or ""), (
+        "bash takes its first line as a comment"
+    )
 
 
 def test_text_that_is_no_shell_does_not_raise() -> None:

@@ -72,6 +72,7 @@ def checked(tmp_path: Path, config: str, *flags: str) -> Check:
         (transformer(patch=4), (), "model.patch_size is 2 in the config and 4x4 in the checkpoint"),
         (transformer(), ("--model.depth", "6"), "model.depth is 6 in the config and 3 in the checkpoint"),
         (transformer(), ("--model.depth=6",), "model.depth is 6 in the config and 3 in the checkpoint"),
+        (transformer(), ("model.depth=6",), "model.depth is 6 in the config and 3 in the checkpoint"),
     ],
 )
 def test_a_changed_model_is_reported_before_the_launch(

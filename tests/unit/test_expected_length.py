@@ -7,7 +7,7 @@ import pytest
 
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.launch_checks import check_length, expected_of, expected_of_run
+from trainwatch.core.app.preflight.launch_checks import check_length, expected_of_run
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.fact import RunCreated
 from trainwatch.core.model.progress import ExpectedLength, Progress, expected_length, guide_pace
@@ -61,18 +61,19 @@ def spec(tmp_path: Path, preset: str = "kohya", command: tuple[str, ...] = ("pyt
     return RunSpec(id="r", name="r", command=command, cwd=str(tmp_path), created_wall=0.0, preset=preset)
 
 
+def planned(run: RunSpec, settings: dict[str, Any]) -> LaunchPlan:
+    return LaunchPlan(spec=run, preset=load_presets()[run.preset], settings=settings)
+
+
 def test_kohya_dataset_config_gives_folders_repeats_and_batch(tmp_path: Path) -> None:
     images(tmp_path / "a", 3)
     images(tmp_path / "b", 4)
-    subsets = [{"image_dir": "a", "num_repeats": 5}, {"image_dir": "b"}]
-    dataset = {"datasets": [{"batch_size": 2, "num_repeats": 2, "subsets": subsets}]}
-    found = expected_of(spec(tmp_path), KEYS["kohya"], {"max_train_epochs": 3}, dataset, tmp_path)
+    subsets = "".join(f"[[datasets.subsets]]\nimage_dir = {more}\n" for more in ("'a'\nnum_repeats = 5", "'b'"))
+    (tmp_path / "set.toml").write_text(f"[[datasets]]\nbatch_size = 2\nnum_repeats = 2\n{subsets}")
+    settings = {"max_train_epochs": 3, "dataset_config": "set.toml"}
+    found = expected_of_run(planned(spec(tmp_path), settings), tmp_path)
     assert found is not None
     assert found.steps == 3 * 12  # (3 x 5 + 4 x 2) / 2, rounded up
-
-
-def planned(run: RunSpec, settings: dict[str, Any]) -> LaunchPlan:
-    return LaunchPlan(spec=run, preset=load_presets()[run.preset], settings=settings)
 
 
 def test_check_and_new_run_use_the_pace_of_the_last_run(tmp_path: Path) -> None:

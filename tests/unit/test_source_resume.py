@@ -368,12 +368,13 @@ def test_an_environment_variable_is_given_as_one(tmp_path: Path) -> None:
         (("torchrun", "--nproc_per_node", "2", "train.py", "--out", "o"), {"train.py": SCRIPTS["a path"][0]}),
         (("accelerate", "launch", "--config_file", "a.yaml", "train.py"), {"train.py": SCRIPTS["a path"][0], "a.yaml": ""}),
         (("bash", "run.sh"), {"train.py": SCRIPTS["a path"][0], "run.sh": 'cd "$(dirname "$0")"\npython train.py "$@" | tee log\n'}),
+        (("bash", "-eo", "pipefail", "run.sh"), {"train.py": SCRIPTS["a path"][0], "run.sh": 'cd "$(dirname "$0")"\npython train.py "$@" | tee log\n'}),
         (
             ("python", "main.py"),
             {"main.py": "from lib.cli import main\nmain()\n", "lib/cli.py": "def main():\n    from .train import run\n", "lib/train.py": SCRIPTS["a path"][0]},
         ),
     ],
-    ids=["module", "torchrun", "accelerate", "shell script", "imports"],
+    ids=["module", "torchrun", "accelerate", "shell script", "shell script with options", "imports"],
 )  # fmt: skip
 def test_the_command_is_followed_to_the_file_that_trains(
     tmp_path: Path, command: tuple[str, ...], files: dict[str, str]

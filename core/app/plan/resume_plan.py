@@ -138,9 +138,9 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
     """How the trainer resumes, by the first of the sources above that says it."""
     source = source_of(spec)
     written = next(written_in(spec.command), None)
-    refused = None if written is None else _refused(written, source)
-    if refused is not None:
-        return ResumeWay(will="no", source="command", how=refused, place="the command")
+    by_command = None if written is None else _by_command(written, source)
+    if by_command is not None and by_command.will == "no":
+        return by_command
     if preset.resume == "none":
         return ResumeWay(will="no", source="preset", how=f'the preset {preset.name} never resumes (resume = "none")')
     styles = (preset.resume_file, preset.resume_directory)
@@ -149,8 +149,8 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
         how = " or ".join(dict.fromkeys(_shown(style) for style in known))
         way = ResumeWay(will="yes", source="preset", how=how, place=f"preset {preset.name}")
         return way if (file, directory) == styles else msgspec.structs.replace(way, file=file, directory=directory)
-    if written is not None:
-        return _by_command(written, source)
+    if by_command is not None:
+        return by_command
     settings, config = _settings(spec, preset)
     finding = source.resume(settings, config)
     if (said := word_by_itself(spec.command)) is not None:
@@ -176,20 +176,6 @@ def _alone(source: Source, how: str, place: str, found: str, why: tuple[str, ...
     return ResumeWay(will="self", source=source, how=how, place=place, why=why, file=style, directory=style)
 
 
-def _refused(written: Written, source: TrainerSource) -> str | None:
-    """Why the trainer's parser refuses ``{resume}`` where it stands; None if it may take it."""
-    if not source.declares_all or (written.option and not written.option.startswith("-")):
-        return None
-    name = source.target.word or source.target.file.name
-    option = source.option(written.option)
-    takes_words = any(each.kind == "positional" for each in source.options)
-    if written.option and option is None:
-        return f"{name} has no option {written.option} (`{written.shown}` in the command): its parser ends at it"
-    if not takes_words and (option is None or (option.takes == "flag" and not written.joined)):
-        return f"{name} takes no value there (`{written.shown}` in the command): its parser ends at it"
-    return None
-
-
 def _contradicts(source: TrainerSource, style: ResumeStyle) -> bool:
     """Whether the trainer's source, read whole, lacks the option of a preset, or never uses the library's."""
     first = style.args[0] if style.args else ""
@@ -203,13 +189,19 @@ def _contradicts(source: TrainerSource, style: ResumeStyle) -> bool:
 
 
 def _by_command(written: Written, source: TrainerSource) -> ResumeWay:
-    """``{resume}`` that the user wrote: sure if the trainer's own parser has what stands before it."""
+    """``{resume}`` that the user wrote: sure if the trainer's own parser has what stands before it, *no* if not."""
     way = ResumeWay(will="yes", source="command", how=written.shown, place="the command")
     option = source.option(written.option)
     alone = option is not None and option.takes == "flag" and not written.joined
+    takes_words = any(each.kind == "positional" for each in source.options)
+    if source.declares_all and (not written.option or written.option.startswith("-")):
+        lacks = f"has no option {written.option}" if written.option and option is None else ""
+        lacks = lacks or ("takes no value there" if not takes_words and (option is None or alone) else "")
+        if lacks:
+            said = f"{source.target.word or source.target.file.name} {lacks} (`{written.shown}` in the command)"
+            return msgspec.structs.replace(way, will="no", how=f"{said}: its parser ends at it")
     if option is not None and not alone:
         return msgspec.structs.replace(way, why=(f"{option.name} in {option.place}",))
-    takes_words = any(each.kind == "positional" for each in source.options)
     if takes_words and (alone or not written.option):
         return msgspec.structs.replace(way, stands_alone=True)
     why = source.unread or "its source does not show whether it takes that"

@@ -16,13 +16,11 @@ from ...model.run import RunSpec
 from ...model.text import GIB, memory
 from ...source.launch_target import installed_in
 from ...source.trainer_source import source_of
-from ...store.run_directory import RunDirectory
 from ...views.quantity import plural
 from ..gpu_survey import GpuSeen, process_name
 from ..plan.launch_plan import LaunchPlan
 from ..plan.resume_plan import undeclared
 from ..runs.ended_attempt import newest_attempt
-from ..runs.known_runs import home
 from .check import GB, Check, Machine, failed, passed, warned
 from .command_checks import assigned, without_wrappers
 from .launch_checks import is_sdxl
@@ -60,7 +58,9 @@ def check_gpus(machine: Machine, own_pids: frozenset[int] = frozenset(), wanted:
 
 
 def check_gpus_of(plan: LaunchPlan, machine: Machine) -> Check:
-    return check_gpus(machine, own_pids(plan.spec), plan.spec.gpus)
+    target = newest_attempt(machine.run(plan.spec))
+    own = frozenset(process.pid for process in members(target)) if target is not None else frozenset[int]()
+    return check_gpus(machine, own, plan.spec.gpus)
 
 
 def check_vram(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -146,11 +146,6 @@ def interpreter(spec: RunSpec) -> list[str] | None:
     if len(words) > 1 and Path(words[0]).name == "env":
         words = [shutil.which(words[-1], path=path) or words[-1]]
     return words[:1] if words and Path(words[0]).name.startswith("python") else None
-
-
-def own_pids(spec: RunSpec) -> frozenset[int]:
-    target = newest_attempt(RunDirectory(home() / "runs" / spec.id))
-    return frozenset() if target is None else frozenset(process.pid for process in members(target))
 
 
 _CPU_KEYS = ("device", "accelerator", "devices", "device_type")

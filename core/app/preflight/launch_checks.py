@@ -213,32 +213,6 @@ MOST_ENTRIES = 50_000
 _REPEATS = re.compile(r"(\d+)_")
 
 
-def expected_of(
-    spec: RunSpec,
-    keys: progress.LengthKeys | None,
-    settings: Mapping[str, Any],
-    dataset: Mapping[str, Any],
-    home: Path,
-    *,
-    models: frozenset[str] = frozenset(),
-    speed: str = "",
-) -> progress.ExpectedLength | None:
-    """The estimate; None if it does not follow from settings and data. ``dataset``: kohya's dataset config.
-
-    ``models``, ``speed``: as for ``guide_pace``, which is asked if no earlier run or trial of the command is known.
-    """
-    if keys is None:
-        return None
-    config = None if spec.config is None else Path(spec.cwd, spec.config)
-    habits = HabitsFile(home, spec.command, spec.cwd, config).read()
-    trial = measured_here(spec.id).get(spec.settings.profiles.use or "")
-    pace_s = (habits and habits.step_s) or (trial and trial.s_per_step)
-    batch = next((s["batch_size"] for s in _tables(dataset, "datasets") if "batch_size" in s), None)
-    settings = settings if batch is None or keys.batch in settings else {**settings, keys.batch: batch}
-    pace = progress.Pace(s=pace_s) if pace_s else progress.guide_pace(keys, settings, models=models, speed=speed)
-    return progress.expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace=pace)
-
-
 def _samples(
     spec: RunSpec, keys: progress.LengthKeys, settings: Mapping[str, Any], dataset: Mapping[str, Any]
 ) -> int | None:
@@ -302,18 +276,26 @@ def expected_of_run(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | N
 
 
 def _expected(plan: LaunchPlan, home: Path) -> progress.ExpectedLength | None:
-    settings, keys = plan.settings, plan.preset.length
+    """The estimate; None if it does not follow from settings and data. A guide's pace counts if no other is known."""
+    spec, settings, keys, dataset = plan.spec, plan.settings, plan.preset.length, dataset_of(plan)
     if keys is None:  # usual names, as far as they are set, else the script's own values
         usual = (progress.EPOCH_NAMES, progress.STEP_NAMES, progress.BATCH_NAMES)
-        if not TrainerSettings(plan.spec, plan.preset).hidden:
-            own = source_of(plan.spec).number_of
+        if not TrainerSettings(spec, plan.preset).hidden:
+            own = source_of(spec).number_of
             settings = {key: own[key].value for names in usual for key in names if key in own} | dict(settings)
         epochs, steps, batch = (next((name for name in names if name in settings), "") for names in usual)
-        data = (n for n in sorted(DATA_KEYS & settings.keys()) if Path(plan.spec.cwd, str(settings[n])).is_dir())
+        data = (n for n in sorted(DATA_KEYS & settings.keys()) if Path(spec.cwd, str(settings[n])).is_dir())
         keys = progress.LengthKeys(epochs=epochs, steps=steps, steps_over_epochs=True, batch=batch, data=tuple(data))
-    models = frozenset({"sdxl"}) if is_sdxl(plan) else frozenset[str]()
-    speed = plan.expect.get("speed", "")
-    return expected_of(plan.spec, keys, settings, dataset_of(plan), home, models=models, speed=speed)
+    config = None if spec.config is None else Path(spec.cwd, spec.config)
+    habits = HabitsFile(home, spec.command, spec.cwd, config).read()
+    trial = measured_here(spec.id).get(spec.settings.profiles.use or "")
+    pace_s = (habits and habits.step_s) or (trial and trial.s_per_step)
+    of_dataset = next((s["batch_size"] for s in _tables(dataset, "datasets") if "batch_size" in s), None)
+    if of_dataset is not None and keys.batch not in settings:
+        settings = {**settings, keys.batch: of_dataset}
+    models, speed = frozenset({"sdxl"}) if is_sdxl(plan) else frozenset[str](), plan.expect.get("speed", "")
+    pace = progress.Pace(s=pace_s) if pace_s else progress.guide_pace(keys, settings, models=models, speed=speed)
+    return progress.expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace=pace)
 
 
 # Check: what trials of the profile measured on this machine.

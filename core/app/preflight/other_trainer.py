@@ -76,7 +76,7 @@ class OtherTrainer(NamedTuple):
 
 
 def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:
-    found = other_trainers(plan, RunDirectory(machine.home / "runs" / plan.spec.id))
+    found = other_trainers(plan, machine.run(plan.spec))
     return None if not found else failed(what_it_is(plan, found[0]), what_to_do(found[0]))
 
 

@@ -13,6 +13,7 @@ import msgspec
 from ...act.config.derive import Derived, DeriveError
 from ...act.config.trainer_config import config_in_command
 from ...checkpoints import inspect, show
+from ...model.attempt import LaunchOrder
 from ...model.checkpoint import Checkpoint, LoadRefusal
 from ...model.preset import Preset
 from ...model.resume import PLACEHOLDER
@@ -21,7 +22,6 @@ from ...model.text import typed
 from ...source import words
 from ...source.trainer_source import source_of
 from ...spool import read_order
-from ...store.run_directory import RunDirectory
 from ...views.length_words import resume_words, second_start_line
 from ..plan.launch_plan import LaunchPlan, as_number, dotted_settings, settings_in, settings_of
 from ..plan.resume_plan import weights_only_load
@@ -202,10 +202,10 @@ SHOWN = 4
 
 def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The data set is that of the last launch. A saved loader state does not fit another one."""
-    others = (other for _, other in runs_saving_to(plan.spec)) if plan.begins != "" else ()
-    last = (_last_launch(machine.home, spec) for spec in chain((plan.spec,), others))
-    folder = next(filter(None, last), None)
-    before = None if folder is None else _launch_settings(folder, plan.spec)
+    others = (run for run, _ in runs_saving_to(plan.spec)) if plan.begins != "" else ()
+    folders = (folder for run in chain((machine.run(plan.spec),), others) for folder in run.attempt_folders())
+    last = next(((each, order) for each in folders if (order := read_order(each)) is not None), None)
+    before = None if last is None else _launch_settings(*last, plan.spec)
     if before is None:
         return None
     changed = [
@@ -222,18 +222,13 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
     )
 
 
-def _last_launch(home: Path, spec: RunSpec) -> Path | None:
-    folders = RunDirectory(home / "runs" / spec.id).attempt_folders()
-    return next((folder for folder in folders if read_order(folder) is not None), None)
-
-
-def _launch_settings(folder: Path, spec: RunSpec) -> dict[str, Any] | None:
+def _launch_settings(folder: Path, order: LaunchOrder, spec: RunSpec) -> dict[str, Any] | None:
     """All settings of a launch, by bare name; None when they cannot be read."""
-    order, spec = read_order(folder), config_in_command(spec)
-    copy = None if spec.config is None else folder / Path(spec.config).name
+    config = config_in_command(spec).config
+    copy = None if config is None else folder / Path(config).name
     try:
         text = copy.read_text(encoding="utf-8") if copy is not None and copy.is_file() else None
-        return None if order is None else settings_in(order.argv, text, spec.config)
+        return settings_in(order.argv, text, config)
     except (OSError, UnicodeDecodeError, DeriveError):
         return None
 
