@@ -25,7 +25,7 @@ from ...act.stopping import members
 from ...model import observation as told
 from ...model.ports import AttemptTarget
 from ...model.redact import EDGE
-from ...model.resume import written_in
+from ...model.resume import resume_support
 from ...model.run import APART
 from ...model.text import printable, typed
 from ...processes import ATTEMPT_VARIABLE, Process, ancestors, boot_id, descendants, identify, is_alive
@@ -190,11 +190,7 @@ class Look:
 
     @cached_property
     def _resume_options(self) -> frozenset[str]:
-        options = {each.name for words in self._commands for each in written_in(words) if each.option}
-        for style in (self._plan.preset.resume_file, self._plan.preset.resume_directory):
-            if style is not None:
-                options |= {word.partition("=")[0] for word in style.args if word.startswith("-") or "=" in word}
-        return frozenset(options)
+        return frozenset(each for words in self._commands for each in resume_support(self._plan.preset, words).names)
 
     @cached_property
     def trainings(self) -> tuple[Training, ...]:
