@@ -14,7 +14,7 @@ P = TypeVar("P", bound=str | os.PathLike[str])
 
 def temporary_beside(path: P) -> P:
     """A new hidden name in the same folder. ``store.home.clear_leftovers`` removes what a killed writer left there."""
-    folder, name = os.path.split(os.fspath(path))
+    folder, name = os.path.split(str(path))
     return type(path)(os.path.join(folder, f".{name}.{os.urandom(8).hex()}.tmp"))  # type: ignore[call-arg]
 
 

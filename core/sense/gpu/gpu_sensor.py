@@ -95,11 +95,7 @@ GPU_MESSAGES = {
     16: "needs a reset: end its processes, then nvidia-smi --gpu-reset, or reboot",
     999: "the driver answers with an unknown error",
 }
-"""NVML return codes of one GPU."""
-
-
-def gpu_message(code: int) -> str:
-    return GPU_MESSAGES.get(code) or DRIVER_MESSAGES.get(code) or f"cannot be read (NVML {code})"
+"""NVML return codes of one GPU, before those of the driver."""
 
 
 # Messages of the NVML child, and the readings that they become.
@@ -159,13 +155,14 @@ class GpuList:
         self, devices: tuple[Read, ...], *, limit_s: float, choice: GpuChoice, own_pids: frozenset[int] | None
     ) -> tuple[GpuReading, ...]:
         """Readings after a message. Values older than ``limit_s`` are unknown. ``own_pids`` None: not comparable."""
-        readings = {}
+        readings, messages = {}, DRIVER_MESSAGES | GPU_MESSAGES
         for device, reading in devices:
             known = self._known.get(device.index, reading)
             own = is_own(choice, device.index, device.uuid)
             if own is None and device.uuid is None:
                 own = known.own  # its UUID was read before it was lost
-            trouble = None if device.code is None else gpu_message(device.code)
+            code, bits = device.code, device.throttle_bits
+            trouble = None if code is None else messages.get(code, f"cannot be read (NVML {code})")
             if device.age_s > limit_s:
                 known = msgspec.structs.replace(known, own=known.own if device.index in self._known else own)
                 readings[device.index] = _without_values(known, f"no answer for {device.age_s:.0f} s")
@@ -176,7 +173,7 @@ class GpuList:
                 pci=reading.pci or known.pci,
                 name=reading.name or known.name,
                 mem_total_bytes=known.mem_total_bytes if reading.mem_total_bytes is None else reading.mem_total_bytes,
-                throttle=throttle_reasons(device.throttle_bits),
+                throttle=None if bits is None else tuple(word for bit, word in THROTTLE_BITS if bits & bit),
                 own_mem_bytes=_own_memory(device.procs, own_pids),
                 trouble=trouble,
             )
@@ -191,11 +188,6 @@ class GpuList:
     def silent(self, trouble: str) -> tuple[GpuReading, ...]:
         self._known = {index: _without_values(known, trouble) for index, known in self._known.items()}
         return self.readings()
-
-
-def throttle_reasons(bits: int | None) -> tuple[str, ...] | None:
-    """Reasons why the clocks are reduced; empty if they are not."""
-    return None if bits is None else tuple(word for bit, word in THROTTLE_BITS if bits & bit)
 
 
 def _without_values(known: GpuReading, trouble: str) -> GpuReading:
